@@ -1,0 +1,60 @@
+# One file, no recursion. USES is the law: a layer may use only what its row names (and base, which all may). The unit tests
+# of a layer link nothing else, so a forbidden call does not link.
+#   make            the program, build/arcus           make test-bin     every test binary, with ASan, UBSan and fault points
+#   SAN=...         sanitizers of this build           BUILD=dir         where it goes         V=1  show commands
+LAYERS := base os wire net model meter sched store control feed auth api agent cli server
+USES_base    :=
+USES_os      := base
+USES_wire    := base
+USES_net     := wire os base
+USES_model   := wire base
+USES_meter   := model wire base
+USES_sched   := model wire base
+USES_store   := model os wire base
+USES_control := store sched meter model os wire base
+USES_feed    := store model os wire base
+USES_auth    := store model os wire base
+USES_api     := auth feed control store sched meter model net os wire base
+USES_agent   := model net os wire base
+USES_cli     := model net os wire base
+USES_server  := api auth feed control store sched meter model net os wire base
+
+Q      := $(if $(V),,@)
+BUILD  ?= build
+CC     ?= gcc
+OPT    ?= -O2
+PKGS   := sqlite3 libpq openssl libsodium yaml-0.1
+WARN   := -Wall -Wextra -Werror -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-unknown-warning-option -Wno-format-truncation -Wno-missing-field-initializers
+CFLAGS := -std=gnu17 $(OPT) -g -pthread -Isrc -Itests -D_GNU_SOURCE $(WARN) -fno-omit-frame-pointer $(if $(FAULTS),-DFAULTS) $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) $(shell pkg-config --cflags $(PKGS)) $(EXTRA_CFLAGS)
+LDLIBS := $(shell pkg-config --libs $(PKGS)) -lwslay -lhttp_parser -lm -ldl -pthread
+
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(1)))
+ALL_OBJ := $(call obj,$(LAYERS:%=src/%/*.c) src/main.c)
+
+all: $(BUILD)/arcus
+
+$(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  cc    $<"
+	$Q$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/arcus: $(ALL_OBJ)
+	@echo "  link  $@"
+	$Q$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@
+
+# group: a layer's archive, and its test binary that links the layer whole and what it may use.
+define layer
+$(BUILD)/lib$(1).a: $(call obj,src/$(1)/*.c) ; @rm -f $$@; ar rcs $$@ $$^
+$(BUILD)/test-$(1): $(call obj,tests/unit/$(1)/*.c tests/tap.c) $(foreach l,$(1) $(USES_$(1)),$(BUILD)/lib$(l).a)
+	@echo "  link  $$@"
+	$Q$(CC) $(CFLAGS) $$(filter %.o,$$^) -Wl,--whole-archive $(BUILD)/lib$(1).a -Wl,--no-whole-archive $(foreach l,$(USES_$(1)),$(BUILD)/lib$(l).a) $(LDLIBS) -o $$@
+endef
+$(foreach l,$(LAYERS),$(if $(wildcard src/$(l)/*.c),$(eval $(call layer,$(l)))))
+
+TEST_BINS := $(foreach l,$(LAYERS),$(if $(wildcard tests/unit/$(l)/*.c),$(BUILD)/test-$(l)))
+test-bin: $(TEST_BINS)
+
+clean: ; rm -rf $(BUILD)
+.PHONY: all test-bin clean
+.SECONDARY:
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,140 @@
+/* map.c - a dense array of entries in order of insertion, and an index of slots into it. Removal leaves a hole that
+ * the next growth squeezes out. */
+#include "base/map.h"
+#include <stdlib.h>
+
+struct entry { uint64_t hash; int64_t key; const char *text; void *value; };
+struct map { struct entry *at; uint32_t *slots; size_t used, room, live, mask; };
+enum { EMPTY = 0, HOLE = UINT32_MAX };
+
+static void *must(void *p)
+{
+    if (!p)
+        abort();
+    return p;
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 33, x *= 0xff51afd7ed558ccdULL, x ^= x >> 33, x *= 0xc4ceb9fe1a85ec53ULL;
+    return x ^ (x >> 33);
+}
+
+static uint64_t hash_text(const char *s)
+{
+    uint64_t h = 0xcbf29ce484222325ULL;
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 0x100000001b3ULL;
+    return mix(h);
+}
+
+struct map *map_new(void) { return must(calloc(1, sizeof(struct map))); }
+
+void map_free(struct map *m)
+{
+    if (!m)
+        return;
+    free(m->at);
+    free(m->slots);
+    free(m);
+}
+
+size_t map_count(const struct map *m) { return m->live; }
+
+static bool same(const struct entry *e, uint64_t hash, int64_t key, const char *text)
+{
+    return e->value && e->hash == hash && (text ? text_is(e->text, text) : !e->text && e->key == key);
+}
+
+static struct entry *find(const struct map *m, uint64_t hash, int64_t key, const char *text, size_t *slot)
+{
+    if (!m->slots)
+        return NULL;
+    for (size_t i = hash & m->mask;; i = (i + 1) & m->mask) {
+        if (m->slots[i] == EMPTY)
+            return NULL;
+        if (m->slots[i] != HOLE && same(&m->at[m->slots[i] - 1], hash, key, text))
+            return *slot = i, &m->at[m->slots[i] - 1];
+    }
+}
+
+static void index_entry(struct map *m, size_t n)
+{
+    size_t i = m->at[n].hash & m->mask;
+    while (m->slots[i] != EMPTY)
+        i = (i + 1) & m->mask;
+    m->slots[i] = (uint32_t)n + 1;
+}
+
+static void regrow(struct map *m)
+{
+    size_t room = 8;
+    while (room < m->live * 2)
+        room *= 2;
+    struct entry *at = must(calloc(room, sizeof *at));
+    size_t n = 0;
+    for (size_t i = 0; i < m->used; i++)
+        if (m->at[i].value)
+            at[n++] = m->at[i];
+    free(m->at);
+    free(m->slots);
+    m->at = at;
+    m->used = n;
+    m->room = room;
+    m->mask = room * 2 - 1;
+    m->slots = must(calloc(room * 2, sizeof *m->slots));
+    for (size_t i = 0; i < n; i++)
+        index_entry(m, i);
+}
+
+static void put(struct map *m, uint64_t hash, int64_t key, const char *text, void *value)
+{
+    size_t slot;
+    struct entry *e = find(m, hash, key, text, &slot);
+    assert(value);
+    if (e) {
+        e->text = text;
+        e->value = value;
+        return;
+    }
+    if (m->used == m->room)
+        regrow(m);
+    m->at[m->used] = (struct entry){ hash, key, text, value };
+    index_entry(m, m->used++);
+    m->live++;
+}
+
+static void *take(struct map *m, uint64_t hash, int64_t key, const char *text)
+{
+    size_t slot;
+    struct entry *e = find(m, hash, key, text, &slot);
+    if (!e)
+        return NULL;
+    void *value = e->value;
+    m->slots[slot] = HOLE;
+    e->value = NULL;
+    m->live--;
+    return value;
+}
+
+static void *get(const struct map *m, uint64_t hash, int64_t key, const char *text)
+{
+    size_t slot;
+    struct entry *e = find(m, hash, key, text, &slot);
+    return e ? e->value : NULL;
+}
+
+void *map_get(const struct map *m, int64_t key) { return get(m, mix((uint64_t)key), key, NULL); }
+void map_put(struct map *m, int64_t key, void *value) { put(m, mix((uint64_t)key), key, NULL, value); }
+void *map_take(struct map *m, int64_t key) { return take(m, mix((uint64_t)key), key, NULL); }
+void *map_get_text(const struct map *m, const char *key) { return get(m, hash_text(key), 0, key); }
+void map_put_text(struct map *m, const char *key, void *value) { put(m, hash_text(key), 0, key, value); }
+void *map_take_text(struct map *m, const char *key) { return take(m, hash_text(key), 0, key); }
+
+void *map_next(const struct map *m, size_t *at)
+{
+    while (*at < m->used)
+        if (m->at[(*at)++].value)
+            return m->at[*at - 1].value;
+    return NULL;
+}

@@ -1,0 +1,83 @@
+/* http.h - HTTP/1.1 on streams: the server's side and the client's. Routing and meaning are not here.
+ *
+ * Strictness lives in wire/http_parse.h. Limits are counted before anything is kept: header bytes, body bytes, time to
+ * the end of the head, time between two bytes of a body, connections in all and of one address. One request at a
+ * time on a connection; a pipelined one waits unread until the reply before it has gone. */
+#pragma once
+#include "os/os.h"
+#include "wire/http_parse.h"
+
+struct http_server;
+struct http_request;
+struct http_header { const char *name, *value; };
+
+struct http_limits {
+    size_t head_bytes;              /* 16 KiB */
+    size_t body_bytes;              /* 1 MiB, where a handler does not say otherwise in on_head */
+    int connections, per_address;   /* 10000, 2000 */
+    int64_t head_ms, body_ms, idle_ms;  /* 10 s for the head, 30 s between two reads of a body, 75 s kept alive */
+};
+extern const struct http_limits http_limits_default;
+
+struct http_handler {
+    void (*on_head)(void *arg, struct http_request *rq);    /* may refuse, stream the body or change its limit; may be NULL */
+    void (*on_request)(void *arg, struct http_request *rq); /* the body is complete; a reply is owed, now or later */
+    void (*on_gone)(void *arg, struct http_request *rq);    /* the client left before the reply had ended; rq is freed after it */
+    void (*on_drain)(void *arg, struct http_request *rq);   /* a streamed reply may go on; may be NULL */
+    /* A request that could not be understood: write the reply's body for it (problem+json). */
+    void (*on_bad)(void *arg, const struct err *why, struct str *content_type, struct str *body);
+};
+MUST_CHECK bool http_listen(struct os *os, const char *address, struct tls *tls, const struct http_limits *limits,
+                            const struct http_handler *handler, void *arg, struct http_server **out, struct err *err);
+const char *http_address(const struct http_server *s);
+void http_server_close(struct http_server *s, int64_t grace_ms);    /* no new connections; open requests get grace_ms; then freed */
+int http_connections(const struct http_server *s);
+
+/* What came. All of it lives as long as the request. */
+const char *http_method(const struct http_request *rq);
+const char *http_path(const struct http_request *rq);               /* still percent-encoded, without the query */
+const char *http_query(const struct http_request *rq);              /* behind the '?', or "" */
+const char *http_header(const struct http_request *rq, const char *name);   /* any case; NULL if absent; repeated ones joined by ", " */
+struct slice http_body(const struct http_request *rq);
+const char *http_peer(const struct http_request *rq);
+struct arena *http_mem(struct http_request *rq);
+void *http_data(const struct http_request *rq);                     /* what the handler hung on it */
+void http_set_data(struct http_request *rq, void *data);
+
+/* In on_head only. */
+void http_limit_body(struct http_request *rq, size_t bytes);
+/* The body goes to on_chunk as it comes (false refuses the rest; a reply must have been given), then on_request is called. */
+void http_stream_body(struct http_request *rq, bool (*on_chunk)(void *arg, struct http_request *rq, const char *at, size_t n));
+void http_pause_body(struct http_request *rq, bool paused);
+
+/* The reply: all at once, or in pieces. After http_reply or http_end rq is gone. */
+void http_reply(struct http_request *rq, int status, const char *content_type, const struct http_header *headers, size_t count, struct slice body);
+void http_begin(struct http_request *rq, int status, const char *content_type, const struct http_header *headers, size_t count, int64_t length); /* length -1: chunked */
+void http_piece(struct http_request *rq, const void *at, size_t n);
+size_t http_waiting(const struct http_request *rq);                 /* bytes the client has not taken yet */
+void http_end(struct http_request *rq);
+void http_abort(struct http_request *rq);                           /* cuts the connection: the client must not take it for a whole reply */
+
+/* --- the client's side: one base address, a few kept-alive connections */
+struct http_client;
+struct http_call;
+struct http_call_events {
+    void (*on_head)(void *arg, int status, struct http_call *c);    /* may be NULL */
+    void (*on_data)(void *arg, const char *at, size_t n);           /* NULL: the body is collected */
+    void (*on_body_drain)(void *arg, struct http_call *c);          /* room for more of the request's body; may be NULL */
+    void (*on_end)(void *arg, int status, struct slice body, const struct err *err);    /* exactly once; status 0 and *err when there was no reply; c is freed after it */
+};
+/* url: http://host:port, https://host:port or unix:/path. ca_pem, pin: see tls_client; token goes as Bearer. All copied. */
+MUST_CHECK bool http_client_new(struct os *os, const char *url, const char *ca_pem, const char *pin, const char *token, struct http_client **out, struct err *err);
+void http_client_free(struct http_client *c);                       /* open calls end with RC_UNAVAILABLE first */
+void http_client_token(struct http_client *c, const char *token);
+/* body_length: of body if given; else of what http_call_body will send (-1: chunked, 0: none). */
+struct http_call *http_call(struct http_client *c, const char *method, const char *path, const struct http_header *headers, size_t count,
+                            struct slice body, int64_t body_length, const struct http_call_events *events, void *arg);
+const char *http_call_header(const struct http_call *c, const char *name);  /* of the reply, from on_head on */
+void http_call_body(struct http_call *c, const void *at, size_t n);
+size_t http_call_waiting(const struct http_call *c);
+void http_call_finish(struct http_call *c);                         /* the request's body is complete */
+void http_call_pause(struct http_call *c, bool paused);             /* back-pressure on the reply */
+void http_call_timeout(struct http_call *c, int64_t ms);            /* without a byte from the server; 0: none (default 30 s) */
+void http_call_cancel(struct http_call *c);                         /* no on_end */

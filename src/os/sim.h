@@ -1,0 +1,25 @@
+/* sim.h - machines that do not exist: virtual time, a network and disks that fail on purpose, all from one seed.
+ *
+ * sim_step() runs the next thing that is due anywhere and moves the clock to it. A crash drops a machine's loop, timers,
+ * streams, processes and every byte that was not synced; its disk stays for the machine started in its place. */
+#pragma once
+#include "os/os.h"
+
+struct sim;
+struct sim *sim_new(uint64_t seed);
+void sim_free(struct sim *w);
+AUTO_FN(struct sim *, sim_free)
+struct os *sim_machine(struct sim *w, const char *host);        /* the same host after a crash finds its disk again */
+void sim_crash(struct sim *w, struct os *machine);              /* machine is dead from here on; peers see resets */
+void sim_partition(struct sim *w, const char *a, const char *b, bool cut);   /* bytes between them wait, new dials fail */
+void sim_network(struct sim *w, int64_t delay_min_ms, int64_t delay_max_ms);
+bool sim_step(struct sim *w);                                   /* false: nothing is left to happen */
+bool sim_until(struct sim *w, int64_t boot_ms, bool (*enough)(void *arg), void *arg);  /* true: enough() held in time */
+int64_t sim_now_ms(const struct sim *w);
+uint64_t sim_chance(struct sim *w, uint64_t below);
+/* A program that proc_spawn finds under argv[0] on every simulated machine. */
+struct sim_proc;                                                /* what a running one is */
+void sim_program(struct sim *w, const char *path, void (*start)(void *arg, struct os *os, struct sim_proc *self, const char *const *argv), void *arg);
+void sim_proc_exit(struct sim_proc *p, int wait_status);
+void sim_proc_on_signal(struct sim_proc *p, void (*fn)(void *arg, int signal), void *arg);
+int sim_proc_pid(const struct sim_proc *p);
