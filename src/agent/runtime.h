@@ -1,0 +1,48 @@
+/* runtime.h - containers as the agent sees them: start one, ask it to end, find them all again after a restart.
+ *
+ * Each attempt has a folder and a supervisor (`arcus task`), a small static program that is the parent of the container. The
+ * agent talks to it through files (its status is replaced with fsync and seen through dir_watch) and, for terminals, through
+ * its socket; so the agent may die at any time. Nothing here blocks: slow steps (pulling, unpacking) run on an actor. */
+#pragma once
+#include "model/node.h"
+#include "model/order.h"
+#include "os/os.h"
+
+struct runtime;
+struct runtime_config {
+    const char *data;           /* /var/lib/arcus or the data folder: attempts, logs, images, volumes, spool */
+    const char *run;            /* /run/arcus: root filesystems, secrets, sockets; in memory */
+    const char *self;           /* absolute path of the arcus program */
+    bool host_image;
+    struct http_client *server; /* where blobs (images, work folders) come from */
+};
+
+/* What a supervisor writes to DATA/status/ATTEMPT, the whole of it each time. */
+enum task_phase { PHASE_PREPARING, PHASE_RUNNING, PHASE_ENDED };
+struct task_status {
+    int64_t attempt;
+    int phase;                  /* enum task_phase */
+    int64_t pid, start_time;    /* of the supervisor */
+    int64_t started_ms, ended_ms;
+    int outcome;                /* enum outcome */
+    int64_t exit_code, signal;
+    const char *detail;
+};
+extern const struct fields task_status_fields;
+
+struct runtime_events {
+    void (*on_status)(void *arg, const struct task_status *s);  /* it changed; also once for each known attempt after runtime_open */
+};
+MUST_CHECK bool runtime_open(struct os *os, const struct runtime_config *config, const struct runtime_events *events, void *arg,
+                             struct runtime **out, struct err *err);   /* finds what runs; an attempt whose supervisor is gone without
+                                                                          an end is killed and told as OUTCOME_NODE_FAULT */
+void runtime_close(struct runtime *r);          /* lets go; containers stay */
+void runtime_start(struct runtime *r, const struct order *o);   /* idempotent; failures come as an ended status */
+void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outcome as);    /* idempotent */
+void runtime_contact(struct runtime *r);        /* the server was heard: every run-until time is renewed */
+void runtime_forget(struct runtime *r, int64_t attempt, bool keep_outputs);  /* settled: remove its folder; logs and outputs are kept for a while */
+bool runtime_has(struct runtime *r, int64_t attempt);           /* its folder is there */
+size_t runtime_list(struct runtime *r, struct arena *mem, int64_t **attempts);  /* not ended yet */
+const char *runtime_log_folder(struct runtime *r, int64_t attempt, char out[static 256]);
+const char *runtime_socket(struct runtime *r, int64_t attempt, char out[static 108]);    /* of its supervisor */
+void runtime_describe(struct runtime *r, struct node_info *info, struct arena *mem);    /* runtime, cgroups, cannot */

@@ -1,0 +1,60 @@
+/* job.h - what a tenant asks to run, as the fields of a workload file, and the rules it must keep before it is taken. */
+#pragma once
+#include "base/arena.h"
+#include "model/job_state.h"
+
+/* A GPU wish: "2", "0.5", "H200:8", "H200:0.5", "24GB..80GB:2", "24GB", plus mig and gpu_memory. */
+struct gpu_ask {
+    char model[32];             /* "" any; compared without case, and as a part ("H200" fits "NVIDIA H200") */
+    int64_t milli;              /* thousandths of a GPU for one task: 8000, 500; 0: none */
+    int64_t mem_min_mib, mem_max_mib;   /* of the device, 0: any */
+    int64_t share_mib;          /* memory of a share; 0: in proportion to milli */
+    char mig[24];               /* profile, "" none */
+};
+MUST_CHECK bool gpu_ask_parse(const char *text, struct gpu_ask *out, struct err *err);
+
+struct job_retry { int64_t limit; int64_t delay_s; struct texts on; };  /* on: outcomes; empty: any failure that is not the user's cancel */
+struct job_after { const char *job; int when; };                        /* when: enum after_when */
+enum after_when { AFTER_OK, AFTER_ANY, AFTER_FAIL };
+enum on_lost { ON_LOST_REQUEUE, ON_LOST_WAIT };
+struct job_mount { const char *volume, *path; bool read_only; };
+
+/* The body of job.submit: what came, in the types of its field table. Texts live in the request's arena. */
+struct job_spec {
+    const char *type;           /* "job" (also task, batch) */
+    const char *name;
+    const char *image;          /* default: the cloud's default image, "host" under `arcus up` */
+    struct texts command;       /* argv, after `--` on the command line */
+    struct texts run;           /* shell lines: run, commands; run by /bin/sh -c after setup */
+    struct texts setup;
+    const char *gpus, *gpu_memory, *mig;
+    int64_t cpu_milli, mem_mib, shm_mib, disk_mib;
+    const char *flavor;
+    int64_t count;              /* array size; 1 by default */
+    const char *array;          /* "0-9", "10": Slurm's spelling of count */
+    int64_t priority;           /* 0..100, 50 by default */
+    struct pairs env, labels;
+    struct texts secrets;       /* names; files in /run/secrets */
+    struct texts volumes;       /* NAME:/path[:ro] */
+    const char *workdir;        /* digest of an uploaded folder (the CLI uploads a path) */
+    int64_t max_duration_s;     /* 0: no limit */
+    int64_t grace_s;            /* between SIGTERM and SIGKILL; 30 by default */
+    struct job_retry retry;
+    struct objects after;       /* of struct job_after */
+    int on_lost;                /* enum on_lost */
+    const char *user;           /* uid[:gid] inside; default: the image's, or root */
+    int64_t log_mib;            /* per task; the oldest part is dropped beyond it; 100 by default */
+    const char *node;           /* only on this node (name or id) */
+};
+extern const struct fields job_spec_fields, job_retry_fields, job_after_fields;
+
+/* What a job asks of a node, for one task of it: integers, settled at submit and never parsed again. */
+struct shape {
+    struct gpu_ask gpu;
+    int64_t cpu_milli, mem_mib, disk_mib;
+};
+/* Checks what a table cannot say (a command is there, a share is of one GPU, array and count agree, mounts are well
+ * formed) and settles the shape and defaults in *spec. Changes nothing else. */
+MUST_CHECK bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct shape *shape, struct err *err);
+MUST_CHECK bool job_mount_parse(const char *text, struct arena *mem, struct job_mount *out, struct err *err);
+const char *flavor_of(const struct shape *shape, const char *gpu_model, char out[static 48]);   /* "h200.1x", "h200.share-250", "cpu.4x16" */

@@ -1,0 +1,23 @@
+/* node.h - a machine of the fleet as its agent tells it: inventory, and the GPUs it offers. */
+#pragma once
+#include "base/arena.h"
+#include "base/field.h"
+
+struct gpu_info {
+    int64_t index;
+    const char *uuid, *model;   /* "GPU-...", "NVIDIA H200" */
+    int64_t mem_mib;
+    bool simulated;
+    bool healthy;
+};
+struct node_info {              /* the `hello` of an agent; stored as JSON in the node's row, printed in listings */
+    const char *hostname, *version, *os_name, *kernel, *arch, *runtime, *cgroups;
+    int64_t cpu_milli, mem_mib, disk_mib;
+    bool host_image;            /* the operator allows `image: host` here */
+    struct objects gpus;        /* of struct gpu_info */
+    struct pairs labels;
+    struct texts cannot;        /* what this host cannot hold, in words: "cgroup v1: buffered writes are not limited" */
+};
+enum node_state { NODE_READY, NODE_CORDONED, NODE_DOWN, NODE_STATE_COUNT };
+extern const struct names node_state_names;
+extern const struct fields gpu_info_fields, node_info_fields;

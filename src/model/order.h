@@ -1,0 +1,75 @@
+/* order.h - what the server tells a node to run, and what the node tells back: the messages of the agent's one connection.
+ *
+ * Each message is one JSON object with a `kind`. Up: hello (struct node_info), report, beat. Down: desired, ack, open.
+ * All are bound by the tables here, so a bad one is refused by both sides in the same words. */
+#pragma once
+#include "base/field.h"
+#include "model/job.h"
+
+struct order_gpu { int64_t index; const char *uuid; int64_t milli, mem_mib; bool simulated; };
+struct order_mount { int64_t volume; const char *name, *path; bool read_only; };
+struct order_secret { const char *name, *value; };
+
+struct order {
+    int64_t attempt, job, project;
+    int64_t task;               /* index in the array */
+    int64_t count;              /* size of the array */
+    int64_t try_number;         /* 1, 2, ... */
+    bool stop;                  /* end it: SIGTERM, then SIGKILL after grace_s */
+    int stop_as;                /* enum outcome that its end is to be told as: cancelled, preempted */
+    const char *name, *image, *image_blob;  /* image: "host", a registry reference, or a name with image_blob's digest */
+    struct texts argv;          /* settled: what to execute; empty: the image's own entrypoint */
+    struct pairs env;
+    struct objects gpus;        /* of struct order_gpu */
+    int64_t cpu_milli, mem_mib, shm_mib, disk_mib, log_mib;
+    struct objects secrets;     /* of struct order_secret; never written to a disk */
+    struct objects mounts;      /* of struct order_mount */
+    const char *workdir;        /* digest of the uploaded folder, or NULL */
+    const char *user;
+    int64_t max_duration_s, grace_s;
+    int64_t run_for_s;          /* after a contact it may run this long without another; 0: for ever (on_lost: wait) */
+};
+
+struct desired {                /* down: the orders of this node. full: all there are; else only what changed */
+    const char *kind;
+    int64_t generation;
+    bool full;
+    struct objects orders;      /* of struct order */
+    struct texts gone;          /* attempts that the server has settled: forget and clean them */
+    int64_t kept;               /* report items up to this number are durable: drop them */
+    int64_t now_ms;             /* the server's clock, to tell a drift */
+};
+
+enum task_news { TASK_STARTED, TASK_ENDED, TASK_NEWS_COUNT };
+struct report_item {
+    int64_t n;                  /* numbered by the node without gaps, for ever; the server keeps the last it took */
+    int64_t attempt;
+    int news;                   /* enum task_news */
+    int64_t at_ms;              /* wall clock of the node when it happened */
+    int64_t started_ms;         /* with `ended`: when it was ready; 0: never */
+    int outcome;                /* enum outcome, with `ended` */
+    int64_t exit_code, signal;
+    const char *detail;         /* one sentence: "sh: not found in the image" */
+};
+struct report {                 /* up; a beat is one without items. It renews every run-until time of the node */
+    const char *kind;
+    int64_t generation;         /* of the last `desired` taken */
+    struct objects items;       /* of struct report_item */
+    struct texts running;       /* attempts alive on the node, with a hello: so that the server sees what is lost or unknown */
+};
+
+struct open_stream {            /* down: dial back on /v1/streams/{stream} and serve this */
+    const char *kind;
+    const char *stream;         /* a secret of this one use */
+    const char *what;           /* "logs", "exec", "get", "put" */
+    int64_t attempt;
+    int64_t volume;             /* get and put on a volume instead of a task */
+    struct texts argv;          /* of exec */
+    bool tty, follow;
+    int64_t rows, cols;
+    int64_t tail;               /* of logs: last lines; -1: all */
+    const char *source;         /* of logs: "stdout", "stderr" or "" for both */
+    const char *path;           /* of get and put */
+};
+
+extern const struct fields order_fields, desired_fields, report_fields, report_item_fields, open_stream_fields;
