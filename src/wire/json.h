@@ -20,6 +20,7 @@ struct json {
     size_t len;
     const char *name;           /* the member's name, inside an object */
     struct json *first, *next;  /* members and entries, in order */
+    struct json *last;          /* so that json_add is quick */
 };
 
 MUST_CHECK bool json_parse(struct slice text, struct arena *mem, struct json **out, struct err *err);
@@ -28,7 +29,7 @@ const char *json_text(const struct json *object, const char *name);     /* NULL 
 int64_t json_int(const struct json *object, const char *name, int64_t otherwise);
 struct json *json_new(struct arena *mem, enum json_type type);
 void json_add(struct json *parent, const char *name, struct json *child);   /* name NULL in a list; borrowed */
-void json_print(struct str *out, const struct json *value);             /* compact */
+void json_print(struct str *out, const struct json *value);             /* compact; a plain text that spells a number or a boolean is one */
 
 /* The writer puts the commas itself. json_key() is followed by exactly one value. */
 struct json_out { struct str *to; bool comma; };
