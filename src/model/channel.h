@@ -1,0 +1,16 @@
+/* channel.h - the framing of /v1/streams/...: each binary message begins with one byte that names its channel.
+ *
+ * The same on both WebSockets, the user's and the agent's, so the server passes messages on unread. Control is one JSON
+ * object: {"resize":[rows,cols]}, {"signal":15}, {"eof":true} (no more data follows from this side), {"exit":0} (of exec;
+ * 128 + n for signal n), {"error":"one sentence"}. After exit or error nothing follows; the sender closes. */
+#pragma once
+#include "base/base.h"
+
+enum channel {
+    CHANNEL_IN,         /* stdin of exec, the tar of put: towards the task */
+    CHANNEL_OUT,        /* stdout of exec and logs, the tar of get */
+    CHANNEL_ERR,        /* stderr */
+    CHANNEL_CONTROL,
+    CHANNEL_COUNT
+};
+enum { CHANNEL_MESSAGE = 256 << 10 };   /* no message on a stream is larger, its channel byte included */

@@ -1,0 +1,36 @@
+/* node.c - the field tables of a node's inventory. They bound what an agent may claim, since the server keeps it. */
+#include "model/node.h"
+
+static const char *const state_list[] = {
+    [NODE_READY] = "ready", [NODE_CORDONED] = "cordoned", [NODE_DOWN] = "down",
+};
+_Static_assert(COUNT(state_list) == NODE_STATE_COUNT, "every state of a node has a name");
+const struct names node_state_names = NAMES(state_list);
+
+static const struct field gpu_rows[] = {
+    FIELD(struct gpu_info, index, INT, .required = true, .min = 0, .max = 63),
+    FIELD(struct gpu_info, uuid, TEXT, .required = true, .max = 96),
+    FIELD(struct gpu_info, model, TEXT, .required = true, .max = 96),
+    FIELD(struct gpu_info, mem_mib, INT, .required = true, .min = 0, .max = 1 << 30),
+    FIELD(struct gpu_info, simulated, BOOL, .required = true, .help = "made up: no such device is in the machine"),
+    FIELD(struct gpu_info, healthy, BOOL, .required = true),
+};
+const struct fields gpu_info_fields = FIELDS(gpu_info, gpu_rows);
+
+static const struct field node_rows[] = {
+    FIELD(struct node_info, hostname, TEXT, .required = true, .max = 256),
+    FIELD(struct node_info, version, TEXT, .max = 64),
+    FIELD(struct node_info, os_name, TEXT, .max = 128),
+    FIELD(struct node_info, kernel, TEXT, .max = 128),
+    FIELD(struct node_info, arch, TEXT, .max = 32),
+    FIELD(struct node_info, runtime, TEXT, .max = 128),
+    FIELD(struct node_info, cgroups, TEXT, .max = 64),
+    FIELD(struct node_info, cpu_milli, INT, .required = true, .min = 0, .max = 1 << 30),
+    FIELD(struct node_info, mem_mib, INT, .required = true, .min = 0, .max = INT64_C(1) << 40),
+    FIELD(struct node_info, disk_mib, INT, .min = 0, .max = INT64_C(1) << 40),
+    FIELD(struct node_info, host_image, BOOL),
+    FIELD(struct node_info, gpus, OBJECTS, .sub = &gpu_info_fields, .max = 64),
+    FIELD(struct node_info, labels, PAIRS, .max = 64),
+    FIELD(struct node_info, cannot, TEXTS, .max = 64, .help = "what this host cannot hold, in words"),
+};
+const struct fields node_info_fields = FIELDS(node_info, node_rows);
