@@ -1,0 +1,61 @@
+/* schema.h - the schema as numbered steps, oldest first. A step is never changed once it has shipped; a new one only adds, so that
+ * the version before can still read the store. The texts are the common ground of SQLite and PostgreSQL.
+ *
+ * Times are milliseconds since 1970, GPUs and CPUs thousandths, memory MiB. Every tenant's row names its project. */
+#pragma once
+
+#define SCHEMA_STEPS(X)                                                                                                        \
+    X("CREATE TABLE org (id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms BIGINT NOT NULL)")                       \
+    X("CREATE TABLE project (id BIGINT PRIMARY KEY, org BIGINT NOT NULL, name TEXT NOT NULL UNIQUE, state BIGINT NOT NULL,"     \
+      " quota TEXT NOT NULL, created_ms BIGINT NOT NULL, version BIGINT NOT NULL)")                                            \
+    X("CREATE TABLE person (id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, password TEXT NOT NULL, roles BIGINT NOT NULL,"   \
+      " state BIGINT NOT NULL, created_ms BIGINT NOT NULL, version BIGINT NOT NULL)")                                          \
+    X("CREATE TABLE member (project BIGINT NOT NULL, person BIGINT NOT NULL, roles BIGINT NOT NULL, PRIMARY KEY (project, person))") \
+    X("CREATE TABLE account (id BIGINT PRIMARY KEY, project BIGINT NOT NULL, name TEXT NOT NULL, roles BIGINT NOT NULL,"        \
+      " state BIGINT NOT NULL, created_ms BIGINT NOT NULL, UNIQUE (project, name))")                                           \
+    X("CREATE TABLE apikey (id BIGINT PRIMARY KEY, owner_kind BIGINT NOT NULL, owner BIGINT NOT NULL, project BIGINT NOT NULL," \
+      " roles BIGINT NOT NULL, name TEXT NOT NULL, hint TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, state BIGINT NOT NULL,"      \
+      " created_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL)")                                                              \
+    X("CREATE INDEX apikey_project ON apikey (project, id)")                                                                   \
+    X("CREATE TABLE secret (id BIGINT PRIMARY KEY, project BIGINT NOT NULL, name TEXT NOT NULL, sealed TEXT NOT NULL,"          \
+      " created_ms BIGINT NOT NULL, updated_ms BIGINT NOT NULL, version BIGINT NOT NULL, UNIQUE (project, name))")             \
+    X("CREATE TABLE node (id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, state BIGINT NOT NULL, info TEXT NOT NULL,"         \
+      " kept BIGINT NOT NULL, joined_ms BIGINT NOT NULL, version BIGINT NOT NULL)")                                            \
+    X("CREATE TABLE jointoken (id BIGINT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, created_ms BIGINT NOT NULL,"                   \
+      " expires_ms BIGINT NOT NULL, used_ms BIGINT NOT NULL, node BIGINT NOT NULL)")                                           \
+    X("CREATE TABLE job (id BIGINT PRIMARY KEY, project BIGINT NOT NULL, owner_kind BIGINT NOT NULL, owner BIGINT NOT NULL,"    \
+      " name TEXT NOT NULL, state BIGINT NOT NULL, reason BIGINT NOT NULL, outcome BIGINT NOT NULL, priority BIGINT NOT NULL," \
+      " count BIGINT NOT NULL, next_task BIGINT NOT NULL, done BIGINT NOT NULL, failed BIGINT NOT NULL,"                       \
+      " cancelled BIGINT NOT NULL, exit_code BIGINT NOT NULL, spec TEXT NOT NULL, flavor TEXT NOT NULL, idem TEXT,"            \
+      " created_ms BIGINT NOT NULL, started_ms BIGINT NOT NULL, ended_ms BIGINT NOT NULL, version BIGINT NOT NULL)")           \
+    X("CREATE INDEX job_project ON job (project, id)")                                                                         \
+    X("CREATE INDEX job_live ON job (id) WHERE state < 4")                                                                     \
+    X("CREATE INDEX job_idem ON job (created_ms) WHERE idem IS NOT NULL")                                                      \
+    X("CREATE TABLE task (job BIGINT NOT NULL, task BIGINT NOT NULL, project BIGINT NOT NULL, state BIGINT NOT NULL,"           \
+      " outcome BIGINT NOT NULL, tries BIGINT NOT NULL, faults BIGINT NOT NULL, attempt BIGINT NOT NULL, exit_code BIGINT NOT NULL," \
+      " signal BIGINT NOT NULL, detail TEXT NOT NULL, not_before_ms BIGINT NOT NULL, started_ms BIGINT NOT NULL,"              \
+      " ended_ms BIGINT NOT NULL, PRIMARY KEY (job, task))")                                                                   \
+    X("CREATE INDEX task_live ON task (job) WHERE state < 4")                                                                  \
+    X("CREATE TABLE attempt (id BIGINT PRIMARY KEY, job BIGINT NOT NULL, task BIGINT NOT NULL, project BIGINT NOT NULL,"        \
+      " node BIGINT NOT NULL, state BIGINT NOT NULL, outcome BIGINT NOT NULL, lease TEXT NOT NULL, run_for_s BIGINT NOT NULL," \
+      " placed_ms BIGINT NOT NULL, started_ms BIGINT NOT NULL, ended_ms BIGINT NOT NULL, exit_code BIGINT NOT NULL,"           \
+      " signal BIGINT NOT NULL, detail TEXT NOT NULL)")                                                                        \
+    X("CREATE INDEX attempt_job ON attempt (job, task, id)")                                                                   \
+    X("CREATE INDEX attempt_live ON attempt (id) WHERE state < 4")                                                             \
+    X("CREATE TABLE usage (attempt BIGINT PRIMARY KEY, project BIGINT NOT NULL, owner_kind BIGINT NOT NULL, owner BIGINT NOT NULL," \
+      " job BIGINT NOT NULL, node BIGINT NOT NULL, flavor TEXT NOT NULL, gpu_milli BIGINT NOT NULL, gpu_mib BIGINT NOT NULL,"  \
+      " cpu_milli BIGINT NOT NULL, mem_mib BIGINT NOT NULL, started_ms BIGINT NOT NULL, ended_ms BIGINT NOT NULL,"             \
+      " billable BIGINT NOT NULL, simulated BIGINT NOT NULL)")                                                                 \
+    X("CREATE INDEX usage_project ON usage (project, ended_ms)")                                                               \
+    X("CREATE TABLE volume (id BIGINT PRIMARY KEY, project BIGINT NOT NULL, name TEXT NOT NULL, node BIGINT NOT NULL,"          \
+      " created_ms BIGINT NOT NULL, version BIGINT NOT NULL, UNIQUE (project, name))")                                         \
+    X("CREATE TABLE image (id BIGINT PRIMARY KEY, project BIGINT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL,"           \
+      " format TEXT NOT NULL, size BIGINT NOT NULL, created_ms BIGINT NOT NULL, UNIQUE (project, name))")                      \
+    X("CREATE TABLE blob (project BIGINT NOT NULL, digest TEXT NOT NULL, size BIGINT NOT NULL, created_ms BIGINT NOT NULL,"     \
+      " PRIMARY KEY (project, digest))")                                                                                       \
+    X("CREATE TABLE event (seq BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL, project BIGINT NOT NULL, kind TEXT NOT NULL,"         \
+      " subject TEXT NOT NULL, actor TEXT NOT NULL, actor_id BIGINT NOT NULL, apikey BIGINT NOT NULL, address TEXT NOT NULL,"  \
+      " request TEXT NOT NULL, idem TEXT, data TEXT NOT NULL)")                                                                \
+    X("CREATE INDEX event_project ON event (project, seq)")                                                                    \
+    X("CREATE INDEX event_idem ON event (at_ms) WHERE idem IS NOT NULL")                                                       \
+    X("CREATE TABLE follower (name TEXT PRIMARY KEY, seq BIGINT NOT NULL)")

@@ -1,0 +1,85 @@
+/* statements.h - every statement the server can ever send to its database.
+ *
+ * X(NAME, "types of its arguments", "text"): i integer, t text, b blob. All of them are prepared when a connection opens, so a misspelt
+ * column stops the server at start. The text is the common ground of SQLite and PostgreSQL; postgres.c turns ?1 into
+ * $1 and nothing else. Names: NOUN_WHAT. Writes come from the writer alone. */
+#pragma once
+
+#define STATEMENTS(X)                                                                                                          \
+    /* --- writes */                                                                                                           \
+    X(ORG_ADD, "iti", "INSERT INTO org (id, name, created_ms) VALUES (?1, ?2, ?3)")                                            \
+    X(PROJECT_ADD, "iititi", "INSERT INTO project (id, org, name, state, quota, created_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1)") \
+    X(PROJECT_SET, "iiti", "UPDATE project SET state = ?2, quota = ?3, version = ?4 WHERE id = ?1")                            \
+    X(PERSON_ADD, "ittii", "INSERT INTO person (id, name, password, roles, state, created_ms, version) VALUES (?1, ?2, ?3, ?4, 0, ?5, 1)") \
+    X(PERSON_SET, "itiii", "UPDATE person SET password = ?2, roles = ?3, state = ?4, version = ?5 WHERE id = ?1")              \
+    X(MEMBER_SET, "iii", "INSERT INTO member (project, person, roles) VALUES (?1, ?2, ?3) ON CONFLICT (project, person) DO UPDATE SET roles = ?3") \
+    X(MEMBER_DROP, "ii", "DELETE FROM member WHERE project = ?1 AND person = ?2")                                              \
+    X(ACCOUNT_ADD, "iitii", "INSERT INTO account (id, project, name, roles, state, created_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5)") \
+    X(ACCOUNT_STATE, "ii", "UPDATE account SET state = ?2 WHERE id = ?1")                                                      \
+    X(KEY_ADD, "iiiiitttii", "INSERT INTO apikey (id, owner_kind, owner, project, roles, name, hint, hash, state, created_ms, expires_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10)") \
+    X(KEY_STATE, "ii", "UPDATE apikey SET state = ?2 WHERE id = ?1")                                                           \
+    X(SECRET_ADD, "iitti", "INSERT INTO secret (id, project, name, sealed, created_ms, updated_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, ?5, 1)") \
+    X(SECRET_SET, "itii", "UPDATE secret SET sealed = ?2, updated_ms = ?3, version = ?4 WHERE id = ?1")                        \
+    X(SECRET_DROP, "i", "DELETE FROM secret WHERE id = ?1")                                                                    \
+    X(NODE_ADD, "itti", "INSERT INTO node (id, name, state, info, kept, joined_ms, version) VALUES (?1, ?2, 2, ?3, 0, ?4, 1)")  \
+    X(NODE_SET, "iitii", "UPDATE node SET state = ?2, info = ?3, kept = ?4, version = ?5 WHERE id = ?1")                       \
+    X(NODE_KEPT, "ii", "UPDATE node SET kept = ?2 WHERE id = ?1")                                                              \
+    X(NODE_DROP, "i", "DELETE FROM node WHERE id = ?1")                                                                        \
+    X(TOKEN_ADD, "itii", "INSERT INTO jointoken (id, hash, created_ms, expires_ms, used_ms, node) VALUES (?1, ?2, ?3, ?4, 0, 0)") \
+    X(TOKEN_USE, "iii", "UPDATE jointoken SET used_ms = ?2, node = ?3 WHERE id = ?1")                                          \
+    X(JOB_ADD, "iiiitiiiittti", "INSERT INTO job (id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, idem, created_ms, started_ms, ended_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, ?10, ?11, ?12, ?13, 0, 0, 1)") \
+    X(JOB_SET, "iiiiiiiiiiiiii", "UPDATE job SET state = ?2, reason = ?3, outcome = ?4, priority = ?5, next_task = ?6, done = ?7, failed = ?8, cancelled = ?9, exit_code = ?10, started_ms = ?11, ended_ms = ?12, version = ?13 WHERE id = ?1 AND project = ?14") \
+    X(TASK_ADD, "iiiiiii", "INSERT INTO task (job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, 0, 0, '', 0, 0, 0)") \
+    X(TASK_SET, "iiiiiiiiitiii", "UPDATE task SET state = ?3, outcome = ?4, tries = ?5, faults = ?6, attempt = ?7, exit_code = ?8, signal = ?9, detail = ?10, not_before_ms = ?11, started_ms = ?12, ended_ms = ?13 WHERE job = ?1 AND task = ?2") \
+    X(ATTEMPT_ADD, "iiiiitii", "INSERT INTO attempt (id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, ended_ms, exit_code, signal, detail) VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6, ?7, ?8, 0, 0, 0, 0, '')") \
+    X(ATTEMPT_SET, "iiiiiiit", "UPDATE attempt SET state = ?2, outcome = ?3, started_ms = ?4, ended_ms = ?5, exit_code = ?6, signal = ?7, detail = ?8 WHERE id = ?1") \
+    X(USAGE_ADD, "iiiiiitiiiiiiii", "INSERT INTO usage (attempt, project, owner_kind, owner, job, node, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)") \
+    X(VOLUME_ADD, "iitii", "INSERT INTO volume (id, project, name, node, created_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, 1)")  \
+    X(VOLUME_NODE, "ii", "UPDATE volume SET node = ?2 WHERE id = ?1")                                                          \
+    X(VOLUME_DROP, "i", "DELETE FROM volume WHERE id = ?1")                                                                    \
+    X(IMAGE_ADD, "iitttii", "INSERT INTO image (id, project, name, digest, format, size, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)") \
+    X(IMAGE_DROP, "i", "DELETE FROM image WHERE id = ?1")                                                                      \
+    X(BLOB_ADD, "itii", "INSERT INTO blob (project, digest, size, created_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (project, digest) DO NOTHING") \
+    X(EVENT_ADD, "iiitttiitttt", "INSERT INTO event (seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, idem, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)") \
+    X(FOLLOWER_SET, "ti", "INSERT INTO follower (name, seq) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET seq = ?2")        \
+    /* --- the writer's memory, read once at start */                                                                          \
+    X(LOAD_ORG, "", "SELECT id, name, created_ms FROM org ORDER BY id")                                                        \
+    X(LOAD_PROJECT, "", "SELECT id, org, name, state, quota, created_ms, version FROM project ORDER BY id")                    \
+    X(LOAD_PERSON, "", "SELECT id, name, password, roles, state, created_ms, version FROM person ORDER BY id")                 \
+    X(LOAD_MEMBER, "", "SELECT project, person, roles FROM member ORDER BY project, person")                                   \
+    X(LOAD_ACCOUNT, "", "SELECT id, project, name, roles, state, created_ms FROM account ORDER BY id")                         \
+    X(LOAD_KEY, "i", "SELECT id, owner_kind, owner, project, roles, name, hint, hash, state, created_ms, expires_ms FROM apikey WHERE state = 0 AND (expires_ms = 0 OR expires_ms > ?1) ORDER BY id") \
+    X(LOAD_SECRET, "", "SELECT id, project, name, sealed, created_ms, updated_ms, version FROM secret ORDER BY id")            \
+    X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version FROM node ORDER BY id")                           \
+    X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
+    X(LOAD_JOB, "", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 ORDER BY id") \
+    X(LOAD_TASK, "", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 ORDER BY job, task") \
+    X(LOAD_ATTEMPT, "", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms FROM attempt WHERE state < 4 ORDER BY id") \
+    X(LOAD_VOLUME, "", "SELECT id, project, name, node, created_ms, version FROM volume ORDER BY id")                          \
+    X(LOAD_IMAGE, "", "SELECT id, project, name, digest, format, size, created_ms FROM image ORDER BY id")                     \
+    X(LOAD_IDEM, "i", "SELECT project, owner, idem, 'job.submit', id, spec FROM job WHERE idem IS NOT NULL AND created_ms > ?1") \
+    X(LOAD_IDEM_EVENT, "i", "SELECT project, actor_id, idem, kind, subject, data FROM event WHERE idem IS NOT NULL AND at_ms > ?1") \
+    X(LAST_EVENT, "", "SELECT COALESCE(MAX(seq), 0) FROM event")                                                               \
+    X(LAST_ID, "", "SELECT MAX(id) FROM (SELECT COALESCE(MAX(id), 0) AS id FROM job UNION ALL SELECT COALESCE(MAX(id), 0) FROM attempt UNION ALL SELECT COALESCE(MAX(id), 0) FROM apikey) AS ids") \
+    /* --- reads; every one that a tenant can reach names the project */                                                       \
+    X(JOB_GET, "ii", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE project = ?1 AND id = ?2") \
+    X(JOB_BY_NAME, "it", "SELECT id FROM job WHERE project = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1")                       \
+    X(JOB_LIST, "iiiiti", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE project = ?1 AND id < ?2 AND state >= ?3 AND state <= ?4 AND (?5 = '' OR name = ?5) ORDER BY id DESC LIMIT ?6") \
+    X(TASK_LIST, "iiiii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE project = ?1 AND job = ?2 AND task > ?3 AND task <= ?4 ORDER BY task LIMIT ?5") \
+    X(ATTEMPT_LIST, "iiii", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, ended_ms, exit_code, signal, detail FROM attempt WHERE project = ?1 AND job = ?2 AND id > ?3 ORDER BY id LIMIT ?4") \
+    X(ATTEMPT_GET, "ii", "SELECT id, job, task, project, node, state, outcome FROM attempt WHERE project = ?1 AND id = ?2")     \
+    X(ATTEMPT_LAST, "iii", "SELECT id, node, state FROM attempt WHERE project = ?1 AND job = ?2 AND task = ?3 ORDER BY id DESC LIMIT 1") \
+    X(EVENT_LIST, "iiii", "SELECT seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, data FROM event WHERE seq > ?1 AND (?2 = 0 OR project = ?2) AND seq <= ?3 ORDER BY seq LIMIT ?4") \
+    X(EVENT_FIRST, "", "SELECT COALESCE(MIN(seq), 0) FROM event")                                                              \
+    X(KEY_LIST, "iii", "SELECT id, owner_kind, owner, project, roles, name, hint, state, created_ms, expires_ms FROM apikey WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3") \
+    X(KEY_LIST_OWN, "iiii", "SELECT id, owner_kind, owner, project, roles, name, hint, state, created_ms, expires_ms FROM apikey WHERE owner_kind = ?1 AND owner = ?2 AND id > ?3 ORDER BY id LIMIT ?4") \
+    X(USAGE_SUM, "iii", "SELECT attempt, project, owner_kind, owner, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated FROM usage WHERE (?1 = 0 OR project = ?1) AND ended_ms > ?2 AND started_ms < ?3 ORDER BY ended_ms") \
+    X(BLOB_GET, "it", "SELECT size FROM blob WHERE project = ?1 AND digest = ?2")                                              \
+    X(FOLLOWER_GET, "t", "SELECT seq FROM follower WHERE name = ?1")
+
+enum statement {
+#define X(name, types, sql) ST_##name,
+    STATEMENTS(X)
+#undef X
+    ST_COUNT
+};

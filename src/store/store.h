@@ -1,0 +1,53 @@
+/* store.h - what is true about the cloud, on disk, all or nothing. The only SQL of the program is behind it.
+ *
+ * A store is a place: "sqlite:/path" (or a plain path) or "postgres://...". Each thread has a connection of its own. Writes are a
+ * list of statements that lands as one transaction: when store_commit returns true, it is durable. Reads see what is
+ * committed and never wait for the writer. */
+#pragma once
+#include "base/arena.h"
+#include "base/err.h"
+#include "os/os.h"
+#include "store/statements.h"
+
+enum value_type { VALUE_NULL, VALUE_INT, VALUE_TEXT, VALUE_BLOB };
+struct value { enum value_type type; int64_t n; const char *text; size_t len; };
+#define V_INT(x)  ((struct value){ .type = VALUE_INT, .n = (x) })
+#define V_TEXT(x) value_text(x)
+static inline struct value value_text(const char *s)            /* NULL becomes NULL */
+{
+    return s ? (struct value){ .type = VALUE_TEXT, .text = s, .len = strlen(s) } : (struct value){ 0 };
+}
+static inline struct value value_blob(const void *at, size_t n)
+{
+    return (struct value){ .type = VALUE_BLOB, .text = at, .len = n };
+}
+
+struct write { enum statement st; int count; const struct value *args; };
+struct rows { size_t count; int columns; const struct value *at; };     /* row r, column c: at[r * columns + c] */
+
+static inline int64_t row_int(const struct rows *r, size_t row, int col) { return r->at[row * (size_t)r->columns + (size_t)col].n; }
+static inline const char *row_text(const struct rows *r, size_t row, int col)   /* NULL where the column is NULL */
+{
+    return r->at[row * (size_t)r->columns + (size_t)col].text;
+}
+
+struct store;
+struct conn;
+/* Opens the place, brings the schema up to date (additive numbered steps, each in a transaction; a store that is newer than this
+ * program, or damaged, is refused with what to do) and keeps nothing open but what it needs. */
+MUST_CHECK bool store_open(struct os *os, const char *where, struct store **out, struct err *err);
+void store_close(struct store *s);
+AUTO_FN(struct store *, store_close)
+const char *store_kind(const struct store *s);                  /* "sqlite", "postgres" */
+
+/* A connection prepares every statement when it opens, so a misspelt column stops the server and not a customer at night. */
+MUST_CHECK bool conn_open(struct store *s, bool writes, struct conn **out, struct err *err);
+void conn_close(struct conn *c);
+AUTO_FN(struct conn *, conn_close)
+/* All or nothing. On failure everything is rolled back and the connection is usable again (it reconnects if it must). RC_CONFLICT: a
+ * constraint refused it; RC_UNAVAILABLE: the store is away or full, and it did not happen, or, rarely, *unknown says that the
+ * answer was lost with the connection. */
+MUST_CHECK bool store_commit(struct conn *c, const struct write *writes, size_t count, bool *unknown, struct err *err);
+MUST_CHECK bool store_query(struct conn *c, enum statement st, const struct value *args, int count, struct arena *mem,
+                            struct rows *out, struct err *err);  /* at most 100,000 rows */
+int64_t store_count(struct conn *c, const char *table);         /* for tests: -1 when it cannot */
