@@ -7,6 +7,7 @@ static const struct field hello_rows[] = {
     FIELD(struct hello, info, OBJECT, .sub = &node_info_fields, .required = true),
     FIELD(struct hello, running, TEXTS, .max = 4096),
     FIELD(struct hello, generation, INT, .min = 0, .max = INT64_MAX),
+    FIELD(struct hello, beat, INT, .min = 0, .max = INT64_MAX, .when_set = true),
     FIELD(struct hello, next, INT, .required = true, .min = 1, .max = INT64_MAX),
 };
 const struct fields hello_fields = FIELDS(hello, hello_rows);

@@ -9,6 +9,7 @@ struct hello {
     struct node_info info;
     struct texts running;       /* ids of the attempts that have not ended */
     int64_t generation;         /* of the last `desired` taken; 0 after a restart of the agent */
+    int64_t beat;               /* see struct report */
     int64_t next;               /* the number of the next report item: 1 on a node that never reported */
 };
 extern const struct fields hello_fields;

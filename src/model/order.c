@@ -81,6 +81,7 @@ static const struct field desired_rows[] = {
     FIELD(struct desired, gone, TEXTS, .max = MAX_ORDERS),
     FIELD(struct desired, kept, INT, .min = 0, .max = INT64_MAX),
     FIELD(struct desired, now_ms, INT, .min = 0, .max = max_ms),
+    FIELD(struct desired, beat, INT, .min = 0, .max = INT64_MAX, .when_set = true),
 };
 const struct fields desired_fields = FIELDS(desired, desired_rows);
 
@@ -100,6 +101,7 @@ const struct fields report_item_fields = FIELDS(report_item, item_rows);
 static const struct field report_rows[] = {
     FIELD(struct report, kind, TEXT, .required = true, .max = 16),
     FIELD(struct report, generation, INT, .min = 0, .max = INT64_MAX),
+    FIELD(struct report, beat, INT, .min = 0, .max = INT64_MAX, .when_set = true),
     FIELD(struct report, items, OBJECTS, .sub = &report_item_fields, .max = MAX_ITEMS),
     FIELD(struct report, running, TEXTS, .max = MAX_ORDERS, .when_set = true),
 };

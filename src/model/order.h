@@ -38,6 +38,8 @@ struct desired {                /* down: the orders of this node. full: all ther
     struct texts gone;          /* attempts that the server has settled: forget and clean them */
     int64_t kept;               /* report items up to this number are durable: drop them */
     int64_t now_ms;             /* the server's clock, to tell a drift */
+    int64_t beat;               /* of the last report or hello that came on this connection: only what answers something sent a
+                                   moment ago renews the run-until times; 0: not told */
 };
 
 enum task_news { TASK_STARTED, TASK_ENDED, TASK_NEWS_COUNT };
@@ -54,6 +56,7 @@ struct report_item {
 struct report {                 /* up; a beat is one without items. It renews every run-until time of the node */
     const char *kind;
     int64_t generation;         /* of the last `desired` taken */
+    int64_t beat;               /* counts what the agent sent on this connection; the server gives it back in `desired` */
     struct objects items;       /* of struct report_item */
     struct texts running;       /* attempts alive on the node, with a hello: so that the server sees what is lost or unknown */
 };
