@@ -1,15 +1,19 @@
 /* bind.h - field tables at work: a document becomes a struct, a struct becomes a document.
  *
  * Whatever is wrong is told as one sentence that names the field by its path ("retry.limit") and, for an unknown
- * field, the nearest known one. On failure *out is untouched as far as a caller may look at it. */
+ * field, the nearest known one. On failure *out is untouched as far as a caller may look at it.
+ *
+ * A JSON number is MiB for an F_MIB, so that what bind_write prints comes back the same; a person's unquoted or quoted
+ * "16" is GB. null is the same as absent. An in_path member that is already set may be repeated, not changed. */
 #pragma once
 #include "wire/json.h"
 
 /* `given` (may be NULL) gets a bit for each row that the document held, for updates of a part. */
 MUST_CHECK bool bind_read(const struct json *doc, const struct fields *fields, struct arena *mem, void *out,
                           uint64_t *given, struct err *err);
-/* One value in a user's spelling (a flag, a query value, a default) into one member. Lists append, pairs take K=V. */
+/* One value in a user's spelling (a flag, a query value, a default) into one member of the struct at `out`. Lists append,
+ * pairs take K=V, objects take JSON. */
 MUST_CHECK bool bind_text(const struct field *f, const char *text, struct arena *mem, void *out, struct err *err);
 void bind_write(struct json_out *o, const struct fields *fields, const void *from);  /* an object */
-const struct field *bind_find(const struct fields *fields, const char *name);        /* by name or alias */
+const struct field *bind_find(const struct fields *fields, const char *name);        /* by name or alias, inline groups last */
 void bind_schema(struct json_out *o, const struct fields *fields);                   /* JSON Schema, for OpenAPI 3.1 */
