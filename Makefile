@@ -2,7 +2,7 @@
 # of a layer link nothing else, so a forbidden call does not link.
 #   make            the program, build/arcus           make test-bin     every test binary, with ASan, UBSan and fault points
 #   SAN=...         sanitizers of this build           BUILD=dir         where it goes         V=1  show commands
-LAYERS := base os wire net model meter sched store control feed auth api agent cli server
+LAYERS := base os wire net model meter sched store auth control api agent cli server
 USES_base    :=
 USES_os      := base
 USES_wire    := base
@@ -11,13 +11,12 @@ USES_model   := wire base
 USES_meter   := model wire base
 USES_sched   := model wire base
 USES_store   := model os wire base
-USES_control := store sched meter model os wire base
-USES_feed    := store model os wire base
 USES_auth    := store model os wire base
-USES_api     := auth feed control store sched meter model net os wire base
+USES_control := auth store sched meter model os wire base
+USES_api     := control auth store sched meter model net os wire base
 USES_agent   := model net os wire base
 USES_cli     := model net os wire base
-USES_server  := api auth feed control store sched meter model net os wire base
+USES_server  := api control auth store sched meter model net os wire base
 
 Q      := $(if $(V),,@)
 BUILD  ?= build

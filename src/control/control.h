@@ -1,0 +1,77 @@
+/* control.h - the one door through which the cloud changes, and is looked at.
+ *
+ * A request goes in with a credential and a bound body, and comes back on the loop with a reply. Writes are decided by the one writer
+ * on its memory and land together (group commit): a good reply means durable. Reads run beside it on connections of their
+ * own. Followers get every commit, in order, on the loop, before the replies of that commit. */
+#pragma once
+#include "model/order.h"
+#include "model/role.h"
+#include "model/verb.h"
+#include "os/os.h"
+#include "sched/sched.h"
+#include "store/store.h"
+#include "wire/digest.h"
+
+struct control;
+struct control_config {
+    const char *keys;           /* folder of the hashing and sealing keys: outside the store and its backups; made at first start */
+    int64_t run_for_s;          /* how long a task may run unseen (on_lost: requeue); 300 */
+    int64_t margin_s;           /* after that, before another node gets it; 15 */
+    const char *default_image;  /* "host" under `arcus up`; "" : a job must name one */
+    bool plan;                  /* run the planner (false in tests of verbs) */
+};
+MUST_CHECK bool control_open(struct os *os, struct store *store, const struct control_config *config, struct control **out, struct err *err);
+void control_close(struct control *c);          /* after what was asked is done */
+
+/* What a credential is, before anything is looked up. The loop hashes, so that a secret goes no further. */
+struct credential {
+    char hash[DIGEST_HEX];      /* keyed hash of the bearer; "" none */
+    char project[64];           /* the project asked for, by name or id; "" the key's own, or the only one */
+    char address[46], request[24];
+};
+void control_credential(const struct control *c, const char *bearer, const char *project, const char *address, struct credential *out);
+
+struct request {
+    struct post post;           /* the door's */
+    enum verb_id verb;
+    struct credential from;
+    struct caller who;          /* filled by the door; a caller inside (planner, link) sets it and leaves from.hash empty */
+    const void *body;           /* as verbs[verb].takes says; lives in mem */
+    uint64_t given;             /* the rows of the table that were given */
+    struct arena *mem;          /* the request's; the door allocates here too */
+    const char *idem;           /* Idempotency-Key, or NULL */
+    char body_hash[DIGEST_HEX]; /* of the body, to refuse the same key for another wish */
+    int64_t if_match;           /* version asked for; 0: none */
+    /* --- the answer */
+    bool ok, replayed;
+    struct err err;
+    struct str reply;           /* JSON; the owner of the request frees it */
+    int64_t version;            /* for ETag; 0: none */
+    void (*on_reply)(void *arg, struct request *r);     /* on the loop */
+    void *arg;
+};
+void control_ask(struct control *c, struct request *r);
+
+/* --- followers: what a commit brought, in order */
+struct event {
+    int64_t seq, at_ms, project;
+    const char *kind, *subject, *actor, *data;  /* data: JSON object */
+};
+struct commit {
+    struct post post;
+    const struct event *events;
+    size_t event_count;
+    const int64_t *nodes;       /* whose desired set changed */
+    size_t node_count;
+    struct arena *mem;
+};
+void control_follow(struct control *c, void (*on_commit)(void *arg, const struct commit *k), void *arg);   /* before os_run */
+int64_t control_last_event(struct control *c);  /* newest committed number, as of the last commit the loop has seen */
+
+/* The desired set of a node, as JSON messages, made by the writer: full, or what changed since the last call for that node. */
+void control_desired(struct control *c, int64_t node, bool full, void (*on_desired)(void *arg, int64_t node, struct slice json), void *arg);
+/* Where a stream must go: the node and attempt behind a job's task. Checked like any read; body is the verb's ask. Reply JSON:
+ * {"node":"nod-..","attempt":"att-..","state":"running"} */
+/* A node was heard (any message): renews its run-until times in memory. Cheap; posts to the writer at most once a second a node. */
+void control_heard(struct control *c, int64_t node);
+bool control_ready(const struct control *c, struct err *why);   /* for /readyz: the store answers */

@@ -1,0 +1,46 @@
+/* ask.h - what comes with each verb: one struct and one field table each. Path parameters, the query and the body of a request are
+ * bound together, so a verb cannot tell (and need not) where a member came from. job_spec is in job.h. */
+#pragma once
+#include "model/job.h"
+
+struct nothing { char unused; };
+struct page_ask { const char *page; int64_t limit; };           /* every list: `page` is the `next` of the page before */
+struct login_ask { const char *user, *password; int64_t expires_in_s; };
+struct password_ask { const char *password, *new_password; };
+struct org_ask { const char *name; };
+struct quota { int64_t gpu_milli, cpu_milli, mem_mib, jobs; };  /* held at once; jobs: queued and running; -1: no limit */
+struct project_ask { const char *project, *name, *org; struct quota quota; };
+struct project_ref { const char *project; };
+struct member_ask { const char *user; const char *roles; };
+struct user_ask { const char *user, *name, *password, *roles; bool disabled; };
+struct account_ask { const char *account, *name, *roles; };
+struct key_ask { const char *key, *name, *account, *roles; int64_t expires_in_s; };
+struct secret_ask { const char *name, *value; };
+struct volume_ask { const char *volume, *name; };
+struct image_ask { const char *image, *name, *digest; };
+struct blob_ask { const char *digest; };
+struct job_list_ask { const char *page; int64_t limit; const char *state, *name; bool all; };
+struct job_ref { const char *job; const char *page; int64_t limit; };
+struct job_update_ask { const char *job; int64_t priority; };
+struct job_cancel_ask { const char *job; int64_t task, grace_s; };      /* task -1: all of them */
+struct job_logs_ask { const char *job; int64_t task, tail; bool follow; const char *source; int64_t attempt_number; };
+struct job_exec_ask { const char *job; int64_t task; struct texts argv; bool tty; int64_t rows, cols; };
+struct files_ask { const char *job, *volume; int64_t task; const char *path; bool put; };
+struct node_token_ask { int64_t expires_in_s; };
+struct node_join_ask { const char *token, *name; };
+struct node_ask { const char *node; int state; };               /* state: enum node_state; ready or cordoned */
+struct stream_ask { const char *stream; };
+struct event_ask { int64_t since, limit; bool follow; };
+struct usage_ask { const char *by; int64_t from_ms, to_ms; };
+/* The planner's verbs; no route leads to them. */
+struct placement { int64_t job, task, node; struct objects gpus; };     /* gpus: of struct order_gpu */
+struct place_ask { struct objects placements, waits; };                 /* of struct placement, of struct wait */
+struct wait { int64_t job; int reason; };                               /* why a job that was looked at does not start */
+struct lost_ask { int64_t node; };
+
+extern const struct fields nothing_fields, page_ask_fields, login_ask_fields, password_ask_fields, org_ask_fields, project_ask_fields,
+    project_ref_fields, project_set_fields, member_ask_fields, member_ref_fields, user_ask_fields, user_set_fields, account_ask_fields,
+    account_ref_fields, key_ask_fields, key_ref_fields, secret_ask_fields, secret_ref_fields, volume_ask_fields, volume_ref_fields,
+    image_ask_fields, image_ref_fields, blob_ask_fields, job_list_ask_fields, job_ref_fields, job_update_ask_fields, job_cancel_ask_fields,
+    job_logs_ask_fields, job_exec_ask_fields, job_files_fields, volume_files_fields, node_token_ask_fields, node_join_ask_fields,
+    node_ref_fields, node_set_fields, stream_ask_fields, event_ask_fields, usage_ask_fields, quota_fields;

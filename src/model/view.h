@@ -1,0 +1,55 @@
+/* view.h - what goes out: one struct and one field table for each thing that people and programs see. Every one has id, name and state. */
+#pragma once
+#include "model/ask.h"
+#include "model/node.h"
+
+struct simple_view { int64_t id; const char *name, *state; int64_t created_ms; };       /* orgs, volumes without more */
+struct project_view { int64_t id; const char *name, *state, *org; struct quota quota; const char *roles; int64_t created_ms, version; };
+struct member_view { int64_t id; const char *name, *state, *roles; };
+struct user_view { int64_t id; const char *name, *state, *roles; int64_t created_ms, version; };
+struct key_view { int64_t id; const char *name, *state, *owner, *hint, *roles, *project; int64_t created_ms, expires_ms; const char *key; };   /* key: only in the reply that makes it */
+struct secret_view { int64_t id; const char *name, *state; int64_t created_ms, updated_ms, version; };
+struct volume_view { int64_t id; const char *name, *state, *node; int64_t created_ms; };
+struct image_view { int64_t id; const char *name, *state, *digest, *format; int64_t size, created_ms; };
+struct blob_view { const char *id, *name, *state; int64_t size; };
+struct job_view {
+    int64_t id;
+    const char *name, *state, *reason, *reason_text, *outcome, *project, *owner, *image, *flavor, *gpus, *node;
+    int64_t cpu_milli, mem_mib, priority, count, queued, running, done, failed, cancelled, exit_code;
+    bool simulated;
+    int64_t created_ms, started_ms, ended_ms, version;
+    const char *detail;
+    const char *spec;           /* JSON: what was asked; only in job.get */
+};
+struct task_view { int64_t id, task; const char *name, *state, *outcome, *detail; int64_t tries, exit_code, signal, started_ms, ended_ms; };
+struct attempt_view {
+    int64_t id, task;
+    const char *name, *state, *outcome, *node, *detail, *gpus;
+    int64_t exit_code, signal, run_until_ms, placed_ms, started_ms, ended_ms;
+};
+struct node_view {
+    int64_t id;
+    const char *name, *state;
+    int64_t gpus, gpus_free_milli, cpu_milli, cpu_free_milli, mem_mib, mem_free_mib, tasks;
+    const char *gpu_model;
+    bool simulated;
+    int64_t joined_ms, seen_ms, version;
+    const char *info;           /* JSON: struct node_info; only in node.get */
+};
+struct gpu_view { const char *id, *name, *state, *node, *model; int64_t index, mem_mib, free_milli, free_mib, tasks; bool simulated; };
+struct flavor_view { const char *id, *name, *state, *gpu; int64_t gpu_milli, gpu_mib, cpu_milli, mem_mib, nodes, free; bool simulated; };
+struct event_view { int64_t id, at_ms; const char *name, *state, *project, *subject, *actor, *data; };     /* name is its kind */
+struct usage_view {
+    const char *id, *name, *state, *project, *user, *flavor, *day;
+    int64_t tasks, seconds, gpu_milli_s, gpu_mib_s, cpu_milli_s, mem_mib_s;
+    bool simulated;
+};
+struct whoami_view { int64_t id; const char *name, *state, *kind, *project, *roles; int64_t key_id, key_expires_ms; };
+struct token_view { int64_t id; const char *name, *state, *token; int64_t expires_ms; };
+struct join_view { int64_t id; const char *name, *state, *key; };
+struct cancel_view { int64_t id; const char *name, *state; int64_t tasks; };
+
+extern const struct fields simple_view_fields, project_view_fields, member_view_fields, user_view_fields, key_view_fields, secret_view_fields,
+    volume_view_fields, image_view_fields, blob_view_fields, job_view_fields, job_brief_fields, task_view_fields, attempt_view_fields, node_view_fields,
+    node_brief_fields, gpu_view_fields, flavor_view_fields, event_view_fields, usage_view_fields, whoami_view_fields, token_view_fields,
+    join_view_fields, cancel_view_fields;

@@ -1,0 +1,64 @@
+/* sched.h - fleet and queue -> plan. A deterministic machine without I/O, clock or chance: the same events and times give the same
+ * placements, and a picture built event by event equals one built from scratch.
+ *
+ * sched_apply() keeps the picture, sched_plan() answers with placements for tasks that can start now. A placement counts as taken at
+ * once; the event that confirms it (or SCHED_TASK_REFUSED) settles it. Order: priority, then age. First fit over nodes in the
+ * order they joined; shares are packed onto the fullest GPU that fits, whole GPUs are taken from untouched ones. */
+#pragma once
+#include "base/arena.h"
+#include "base/str.h"
+#include "model/ask.h"
+#include "model/node.h"
+#include "model/order.h"
+
+enum sched_kind {
+    SCHED_NODE,             /* a node is there, or changed: capacity, gpus, usable */
+    SCHED_NODE_GONE,
+    SCHED_PROJECT,          /* quota of a project */
+    SCHED_JOB,              /* a job was queued, or its priority changed */
+    SCHED_JOB_GONE,         /* all its tasks have ended, or were cancelled while they waited */
+    SCHED_TASK_HELD,        /* a task holds slices on a node (placed; also when rebuilding from a snapshot) */
+    SCHED_TASK_FREED,       /* its attempt has ended: the slices are free */
+    SCHED_TASK_QUEUED,      /* one task of a job waits (again), not before a time */
+    SCHED_TASK_GONE,        /* one waiting task was cancelled */
+    SCHED_TASK_REFUSED,     /* job.place did not take a placement: it waits again */
+    SCHED_KIND_COUNT
+};
+enum { SCHED_GPUS = 16 };   /* of one node; more are refused at hello */
+
+struct sched_gpu { int64_t index, mem_mib; char model[48]; char uuid[48]; bool healthy, simulated; };
+struct sched_event {
+    enum sched_kind kind;
+    int64_t node, project, job, task;
+    /* SCHED_NODE */
+    bool usable;            /* ready, not cordoned, not silent */
+    bool host_image;
+    int64_t cpu_milli, mem_mib;
+    int gpu_count;
+    struct sched_gpu gpus[SCHED_GPUS];
+    /* SCHED_PROJECT */
+    struct quota quota;
+    /* SCHED_JOB */
+    int64_t priority, created_ms, first_task, last_task;    /* tasks first..last wait (an array is one row) */
+    struct shape shape;
+    bool wants_host_image;
+    int64_t only_node;      /* 0: any; else the node of its volume, or the one it named */
+    bool blocked;           /* its dependencies are not met: waits with REASON_DEPENDENCY, is not placed */
+    /* SCHED_TASK_HELD */
+    int64_t cpu_held, mem_held;
+    int held_count;
+    struct { int64_t index, milli, mem_mib; } held[SCHED_GPUS];
+    /* SCHED_TASK_QUEUED */
+    int64_t not_before_ms;
+};
+
+struct sched;
+struct sched *sched_new(void);
+void sched_free(struct sched *s);
+AUTO_FN(struct sched *, sched_free)
+void sched_apply(struct sched *s, const struct sched_event *e);
+/* Placements of tasks that can start at now_ms, at most `most`; waits: jobs whose named reason changed. Both in mem. *next_ms: when to
+ * call again although nothing happened (a retry's pause ends); INT64_MAX: never. */
+struct sched_plan { struct placement *placements; size_t count; struct wait *waits; size_t wait_count; int64_t next_ms; };
+struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struct arena *mem);
+void sched_print(const struct sched *s, struct str *out);       /* the whole picture as text in a fixed order, for tests */
