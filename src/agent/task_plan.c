@@ -1,0 +1,67 @@
+/* task_plan.c - the tables of plan.json, stop and status. Linked into the agent and into the supervisor. */
+#include "agent/task_plan.h"
+
+#define PATH_FIELD(member, ...) FIELD(struct plan, member, TEXT, .max = 4096, __VA_ARGS__)
+
+static const char *const root_words[] = { [ROOT_IMAGE] = "image", [ROOT_HOST] = "host" };
+static const struct names root_names = NAMES(root_words);
+static const char *const scratch_words[] = { [SCRATCH_LOOP] = "loop", [SCRATCH_TMPFS] = "tmpfs" };
+static const struct names scratch_names = NAMES(scratch_words);
+static const char *const phase_words[] = { [PHASE_PREPARING] = "preparing", [PHASE_RUNNING] = "running", [PHASE_ENDED] = "ended" };
+static const struct names phase_names = NAMES(phase_words);
+
+static const struct field mount_rows[] = {
+    FIELD(struct plan_mount, source, TEXT, .required = true, .max = 4096),
+    FIELD(struct plan_mount, name, TEXT, .required = true),
+    FIELD(struct plan_mount, read_only, BOOL),
+};
+static const struct fields mount_fields = FIELDS(plan_mount, mount_rows);
+
+static const struct field plan_rows[] = {
+    FIELD(struct plan, attempt, INT, .required = true),
+    FIELD(struct plan, id, TEXT, .required = true),
+    PATH_FIELD(runtime, .required = true),
+    PATH_FIELD(runtime_root, .required = true),
+    PATH_FIELD(folder, .required = true),
+    PATH_FIELD(run, .required = true),
+    PATH_FIELD(status, .required = true),
+    PATH_FIELD(logs, .required = true),
+    PATH_FIELD(lease, .required = true),
+    FIELD(struct plan, cgroup, TEXT, .required = true),
+    FIELD(struct plan, uid_base, INT, .required = true, .min = PLAN_UID_BASE, .max = UINT32_MAX - PLAN_UID_COUNT),
+    FIELD(struct plan, root, ENUM, .names = &root_names),
+    PATH_FIELD(lower, .when_set = true),
+    FIELD(struct plan, hide, TEXTS, .max = 64),
+    FIELD(struct plan, scratch, ENUM, .names = &scratch_names),
+    PATH_FIELD(scratch_template, .when_set = true),
+    FIELD(struct plan, scratch_mib, INT, .min = 1, .max = 1 << 30),
+    FIELD(struct plan, mounts, OBJECTS, .sub = &mount_fields),
+    PATH_FIELD(workdir, .when_set = true),
+    FIELD(struct plan, secrets, TEXTS, .max = 64),
+    FIELD(struct plan, mem_mib, INT),
+    FIELD(struct plan, log_mib, INT),
+    FIELD(struct plan, max_duration_s, INT),
+    FIELD(struct plan, grace_s, INT),
+    FIELD(struct plan, run_for_s, INT),
+};
+const struct fields plan_fields = FIELDS(plan, plan_rows);
+
+static const struct field stop_rows[] = {
+    FIELD(struct plan_stop, grace_s, INT),
+    FIELD(struct plan_stop, as, ENUM, .names = &outcome_names),
+};
+const struct fields plan_stop_fields = FIELDS(plan_stop, stop_rows);
+
+static const struct field status_rows[] = {
+    FIELD(struct task_status, attempt, INT, .required = true),
+    FIELD(struct task_status, phase, ENUM, .required = true, .names = &phase_names),
+    FIELD(struct task_status, pid, INT),
+    FIELD(struct task_status, start_time, INT),
+    FIELD(struct task_status, started_ms, INT),
+    FIELD(struct task_status, ended_ms, INT),
+    FIELD(struct task_status, outcome, ENUM, .names = &outcome_names),
+    FIELD(struct task_status, exit_code, INT),
+    FIELD(struct task_status, signal, INT),
+    FIELD(struct task_status, detail, TEXT, .max = 512, .when_set = true),
+};
+const struct fields task_status_fields = FIELDS(task_status, status_rows);

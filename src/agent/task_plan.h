@@ -1,0 +1,43 @@
+/* task_plan.h - what the agent tells a supervisor (plan.json) and what the supervisor tells back (struct task_status).
+ *
+ * plan.json holds everything a supervisor needs, so that it never asks the agent again. It lies on a disk, so no secret
+ * is in it: secrets come on the supervisor's standard input and live only in a tmpfs of its own mount namespace.
+ *
+ *   DATA/tasks/ATTEMPT/   plan.json, bundle/config.json, lock (held while the supervisor lives), stop, scratch.img
+ *   DATA/status/ATTEMPT   struct task_status, replaced as a whole
+ *   DATA/logs/ATTEMPT/    see log_format.h       DATA/outputs/ATTEMPT/   what the task left in /outputs
+ *   RUN/tasks/ATTEMPT/    rootfs, mounts and secrets of the supervisor's namespace; sock (task_proto.h)
+ *   RUN/lease             boot-clock milliseconds of the last contact with the server, as text */
+#pragma once
+#include "agent/runtime.h"
+
+/* A folder of the node that the supervisor mounts at RUN/tasks/ATTEMPT/NAME, where the bundle binds it from. */
+struct plan_mount { const char *source, *name; bool read_only; };
+
+enum plan_root { ROOT_IMAGE, ROOT_HOST };           /* an overlay over an unpacked image, or the node's own root */
+enum plan_scratch { SCRATCH_LOOP, SCRATCH_TMPFS };  /* where writes go: a sized ext4 in a file, or memory */
+
+struct plan {
+    int64_t attempt;
+    const char *id;             /* of the container */
+    const char *runtime, *runtime_root;     /* /usr/bin/crun, RUN/crun */
+    const char *folder, *run, *status, *logs, *lease;
+    const char *cgroup;         /* below the root of each hierarchy: arcus/ID */
+    int64_t uid_base;           /* first of the 65536 ids of this attempt */
+    int root;                   /* enum plan_root */
+    const char *lower;          /* the unpacked image */
+    struct texts hide;          /* of the node's root: empty folders stand in their place */
+    int scratch;                /* enum plan_scratch */
+    const char *scratch_template;
+    int64_t scratch_mib;
+    struct objects mounts;      /* of struct plan_mount */
+    const char *workdir;        /* tar of the work folder, or NULL */
+    struct texts secrets;       /* names, in the order in which their values come on standard input */
+    int64_t mem_mib, log_mib, max_duration_s, grace_s, run_for_s;
+};
+extern const struct fields plan_fields;
+
+struct plan_stop { int64_t grace_s; int as; };      /* DATA/tasks/ATTEMPT/stop */
+extern const struct fields plan_stop_fields;
+
+enum { PLAN_UID_BASE = 0x10000000, PLAN_UID_COUNT = 65536, PLAN_BYTES = 256 * 1024 };
