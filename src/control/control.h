@@ -57,21 +57,22 @@ struct event {
     int64_t seq, at_ms, project;
     const char *kind, *subject, *actor, *data;  /* data: JSON object */
 };
+struct node_push { int64_t node; struct slice json; };  /* a `desired` message: what changed for that node */
 struct commit {
     struct post post;
     const struct event *events;
     size_t event_count;
-    const int64_t *nodes;       /* whose desired set changed */
-    size_t node_count;
-    struct arena *mem;
+    const struct node_push *pushes; /* send it if the node's link is up and its hello was answered; else drop it: a hello gets all */
+    size_t push_count;
+    struct arena *mem;              /* all of it lives until on_commit returns */
 };
 void control_follow(struct control *c, void (*on_commit)(void *arg, const struct commit *k), void *arg);   /* before os_run */
 int64_t control_last_event(struct control *c);  /* newest committed number, as of the last commit the loop has seen */
 
-/* The desired set of a node, as JSON messages, made by the writer: full, or what changed since the last call for that node. */
-void control_desired(struct control *c, int64_t node, bool full, void (*on_desired)(void *arg, int64_t node, struct slice json), void *arg);
-/* Where a stream must go: the node and attempt behind a job's task. Checked like any read; body is the verb's ask. Reply JSON:
- * {"node":"nod-..","attempt":"att-..","state":"running"} */
+/* Verbs of the agents' connection answer with the message to send down: node.hello (body: struct hello of model/hello.h) with a full
+ * `desired`, node.report (body: struct report) with one that has `kept` and `beat`. STREAM verbs check the caller and answer with where
+ * the bytes are: {"node":"node-..","attempt":"att-..","volume":"vol-..","state":"running","project":"prj-.."}; attempt is
+ * null while nothing was placed. blob.get of a node is allowed only for a blob that a task on it names. */
 /* A node was heard (any message): renews its run-until times in memory. Cheap; posts to the writer at most once a second a node. */
 void control_heard(struct control *c, int64_t node);
 bool control_ready(const struct control *c, struct err *why);   /* for /readyz: the store answers */

@@ -61,6 +61,11 @@
     X(LOAD_IDEM_EVENT, "i", "SELECT project, actor_id, idem, kind, subject, data FROM event WHERE idem IS NOT NULL AND at_ms > ?1") \
     X(LAST_EVENT, "", "SELECT COALESCE(MAX(seq), 0) FROM event")                                                               \
     X(LAST_ID, "", "SELECT MAX(id) FROM (SELECT COALESCE(MAX(id), 0) AS id FROM job UNION ALL SELECT COALESCE(MAX(id), 0) FROM attempt UNION ALL SELECT COALESCE(MAX(id), 0) FROM apikey) AS ids") \
+    /* --- who asks */                                                                                                         \
+    X(AUTH_KEY, "t", "SELECT k.id, k.owner_kind, k.owner, k.project, k.roles, k.expires_ms, k.state, COALESCE(u.name, a.name, n.name), COALESCE(u.roles, a.roles, 0), COALESCE(u.state, a.state, CASE WHEN n.id IS NULL THEN 1 ELSE 0 END) FROM apikey k LEFT JOIN person u ON k.owner_kind = 1 AND u.id = k.owner LEFT JOIN account a ON k.owner_kind = 2 AND a.id = k.owner LEFT JOIN node n ON k.owner_kind = 3 AND n.id = k.owner WHERE k.hash = ?1") \
+    X(AUTH_PROJECT, "iti", "SELECT p.id, p.org, COALESCE(m.roles, 0) FROM project p LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE p.state = 0 AND (p.name = ?2 OR p.id = ?3)") \
+    X(AUTH_PROJECT_ANY, "i", "SELECT p.id, p.org, m.roles FROM project p JOIN member m ON m.project = p.id WHERE m.person = ?1 AND p.state = 0 ORDER BY p.id LIMIT 1") \
+    X(PERSON_BY_NAME, "t", "SELECT id, name, password, roles, state, created_ms, version FROM person WHERE name = ?1")         \
     /* --- reads; every one that a tenant can reach names the project */                                                       \
     X(JOB_GET, "ii", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE project = ?1 AND id = ?2") \
     X(JOB_BY_NAME, "it", "SELECT id FROM job WHERE project = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1")                       \
