@@ -266,7 +266,7 @@ static bool read_member(struct level *l, const struct at *at, const struct field
     if (was_seen(l, f, &as))
         return err_set(l->err, RC_BAD_INPUT, "is the same as '%.48s', which is given too; give one of them", as) || name_it(at, l->err);
     mark_given(l, f);
-    if (v->type == JSON_NULL && f->type != F_JSON) {    /* as if absent, but a part that is updated is reset */
+    if (v->type == JSON_NULL) {    /* as if absent, but a part that is updated is reset */
         memset(to, 0, value_size(f));
         return true;
     }

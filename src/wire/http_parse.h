@@ -25,14 +25,15 @@ const char *http_head_get(const struct http_head *h, const char *lower_name);   
 struct http_parse;
 enum http_parse_kind { HTTP_PARSE_REQUEST, HTTP_PARSE_RESPONSE };
 struct http_parse_events {
-    bool (*on_head)(void *arg, struct http_head *h);            /* false: stop here (refused by the caller) */
-    bool (*on_body)(void *arg, const char *at, size_t n);
+    bool (*on_head)(void *arg, struct http_head *h);            /* false: stop here (refused by the caller): feeding takes nothing more */
+    bool (*on_body)(void *arg, const char *at, size_t n);       /* false: the same */
     void (*on_message)(void *arg);                              /* the message is complete; feeding stops behind it */
 };
 struct http_parse *http_parse_new(enum http_parse_kind kind, size_t head_limit, const struct http_parse_events *events, void *arg);
 void http_parse_free(struct http_parse *p);
 AUTO_FN(struct http_parse *, http_parse_free)
-/* Takes up to n bytes; *taken says how many (bytes behind the end of a message, or of an upgrade's head, are not taken).
+/* An interim reply (1xx) is a message of its own. A target in absolute form is given as its path. HTTP/1.0 may lack a Host.
+ * Takes up to n bytes; *taken says how many (bytes behind the end of a message, or of an upgrade's head, are not taken).
  * False: the peer broke the rules, err has RC_BAD_INPUT (or RC_TOO_LARGE) and the connection must close after the reply. */
 MUST_CHECK bool http_parse_feed(struct http_parse *p, const char *at, size_t n, size_t *taken, struct err *err);
 void http_parse_next(struct http_parse *p, bool reply_has_no_body);   /* ready for the next message; a reply to HEAD has none */
