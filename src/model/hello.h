@@ -13,8 +13,3 @@ struct hello {
     int64_t next;               /* the number of the next report item: 1 on a node that never reported */
 };
 extern const struct fields hello_fields;
-
-/* POST /v1/nodes/join: a one-time token becomes the node's own key. */
-struct node_join { const char *token, *name, *hostname; };
-struct node_joined { int64_t id; const char *name, *key; };
-extern const struct fields node_join_fields, node_joined_fields;

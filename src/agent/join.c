@@ -1,0 +1,161 @@
+#include "agent/join.h"
+#include "base/log.h"
+#include "wire/bind.h"
+#include <ctype.h>
+#include <stdlib.h>
+
+enum { FILE_LIMIT = 64 << 10, PAUSE_MIN_MS = 200, PAUSE_MAX_MS = 5000, NAME_LIMIT = 63 };
+
+struct join {
+    struct os *os;
+    struct http_client *const *clients;
+    size_t client_count, client;
+    const char *data;
+    struct node_join_ask ask;
+    const struct join_events *events;
+    void *arg;
+    struct http_call *call;
+    struct timer *again;
+    int64_t pause_ms;
+    struct arena *mem;
+    struct join_view who;         /* given by the server, not stored yet */
+    bool given;
+};
+
+static const char *identity_path(const char *data, struct arena *mem) { return arena_printf(mem, "%s/node.json", data); }
+
+bool identity_load(struct os *os, const char *data, struct arena *mem, struct join_view *out, bool *found, struct err *err)
+{
+    const char *path = identity_path(data, mem);
+    struct slice text;
+    struct json *doc;
+    *found = disk_exists(os, path);
+    if (!*found)
+        return true;
+    return (file_read(os, path, FILE_LIMIT, mem, &text, err) && json_parse(text, mem, &doc, err)
+            && bind_read(doc, &join_view_fields, mem, out, NULL, err))
+        || err_wrap(err, "the node's key in %s", path);
+}
+
+static bool identity_store(struct join *j, struct err *err)
+{
+    AUTO(str_done) struct str text = { 0 };
+    bind_write(&(struct json_out){ .to = &text }, &join_view_fields, &j->who);
+    str_char(&text, '\n');
+    return file_replace(j->os, identity_path(j->data, j->mem), (struct slice){ text.at, text.len }, 0600, err);
+}
+
+const char *join_name(const char *hostname, struct arena *mem)
+{
+    char *name = arena_bytes(mem, hostname, strnlen(hostname, NAME_LIMIT));
+    for (char *c = name; *c; c++)
+        *c = isalnum((unsigned char)*c) ? (char)tolower((unsigned char)*c) : '-';
+    while (*name == '-')
+        name++;
+    for (size_t n = strlen(name); n && name[n - 1] == '-';)
+        name[--n] = 0;
+    return *name ? name : "node";
+}
+
+static void ask(struct join *j);
+static void finish(struct join *j);
+
+static void on_again(void *arg)
+{
+    struct join *j = arg;
+    j->again = NULL;
+    if (j->given)
+        finish(j);
+    else
+        ask(j);
+}
+
+static void later(struct join *j)
+{
+    j->again = timer_start(j->os, j->pause_ms, on_again, j);
+    j->pause_ms = MIN(j->pause_ms * 2, PAUSE_MAX_MS);
+    j->client = (j->client + 1) % j->client_count;
+}
+
+/* The token is spent by now, so a full disk must not lose the key: try until it is stored. */
+static void finish(struct join *j)
+{
+    struct err err = { 0 };
+    if (identity_store(j, &err)) {
+        j->events->on_joined(j->arg, &j->who);
+        join_free(j);
+        return;
+    }
+    log_line(LOG_ERROR, "agent", "the node's key cannot be stored: %s", err.text);
+    later(j);
+}
+
+static bool read_answer(struct join *j, int status, struct slice body, struct err *err)
+{
+    struct json *doc;
+    if (!json_parse(body, j->mem, &doc, err))
+        return false;
+    if (status / 100 == 2)
+        return bind_read(doc, &join_view_fields, j->mem, &j->who, NULL, err);
+    const char *detail = json_text(doc, "detail");
+    return err_set(err, rc_of_http(status), "%s", detail ? detail : "the server refused");
+}
+
+static void on_end(void *arg, int status, struct slice body, const struct err *why)
+{
+    struct join *j = arg;
+    struct err err = *why;
+    j->call = NULL;
+    if (status && read_answer(j, status, body, &err)) {
+        j->given = true;
+        finish(j);
+        return;
+    }
+    bool refused = err.rc == RC_UNAUTHENTICATED || err.rc == RC_DENIED || err.rc == RC_CONFLICT || err.rc == RC_GONE
+                || (err.rc == RC_BAD_INPUT && status / 100 == 4) || err.rc == RC_NOT_FOUND;
+    if (refused) {
+        err_wrap(&err, "the node cannot join; ask the operator for a new token");
+        j->events->on_refused(j->arg, &err);
+        join_free(j);
+        return;
+    }
+    log_line(LOG_WARN, "agent", "joining: %s", err.text);
+    later(j);
+}
+
+static void ask(struct join *j)
+{
+    static const struct http_header headers[] = { { "Content-Type", "application/json" } };
+    static const struct http_call_events events = { .on_end = on_end };
+    AUTO(str_done) struct str body = { 0 };
+    struct json_out o = { .to = &body };    /* by hand: a table does not print secrets, and the token is one */
+    json_open(&o, '{');
+    json_key(&o, "token"), json_put_text(&o, j->ask.token);
+    json_key(&o, "name"), json_put_text(&o, j->ask.name);
+    json_close(&o, '}');
+    j->call = http_call(j->clients[j->client], "POST", "/v1/nodes/join", headers, COUNT(headers),
+                        (struct slice){ body.at, body.len }, (int64_t)body.len, &events, j);
+}
+
+struct join *join_start(struct os *os, struct http_client *const *clients, size_t count, const char *data,
+                        const struct node_join_ask *asked, const struct join_events *events, void *arg)
+{
+    struct join *j = calloc(1, sizeof *j);
+    if (!j)
+        abort();
+    *j = (struct join){ .os = os, .clients = clients, .client_count = count, .data = data, .ask = *asked, .events = events,
+                        .arg = arg, .pause_ms = PAUSE_MIN_MS, .mem = arena_new() };
+    ask(j);
+    return j;
+}
+
+void join_free(struct join *j)
+{
+    if (!j)
+        return;
+    if (j->call)
+        http_call_cancel(j->call);
+    timer_cancel(j->again);
+    arena_free(j->mem);
+    free(j);
+}

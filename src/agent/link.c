@@ -1,0 +1,289 @@
+#include "agent/link.h"
+#include "base/log.h"
+#include "base/rand.h"
+#include "net/ws.h"
+#include "wire/bind.h"
+#include <stdlib.h>
+
+enum {
+    PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 5000,
+    ITEMS_AT_ONCE = 256,
+    SEND_WAITING = 256 << 10,       /* more is not pushed into a slow connection */
+    MESSAGE_LIMIT = 16 << 20,       /* a full desired set of a large node */
+    SILENT_BEATS = 4, SILENT_MIN_MS = 15000,
+    BEATS_KEPT = 64,
+};
+
+/* What a WebSocket's callbacks get: it outlives the link when that is freed first. */
+struct wire { struct link *link; struct ws *ws; };
+
+struct link {
+    struct os *os;
+    struct http_client *const *clients;
+    size_t client_count, client;
+    int64_t beat_ms;
+    const struct link_events *events;
+    void *arg;
+    struct wire *wire;              /* NULL: between two connections */
+    bool open, greeted;
+    struct timer *again, *tick;
+    int64_t pause_ms;
+    struct rng rng;
+    int64_t sent_n, kept;           /* items sent and confirmed on this connection */
+    int64_t generation;
+    int64_t beat, sent_at[BEATS_KEPT];
+    int64_t last_sent, last_heard, last_kept;
+};
+
+static void dial(struct link *l);
+
+static void tell_down(struct link *l, const struct err *why)
+{
+    if (l->events->on_down)
+        l->events->on_down(l->arg, why);
+}
+
+static void on_again(void *arg)
+{
+    struct link *l = arg;
+    l->again = NULL;
+    dial(l);
+}
+
+/* Half of the pause is chance, so that a thousand agents do not come back in step. */
+static void pause_and_dial(struct link *l)
+{
+    int64_t half = l->pause_ms / 2;
+    l->again = timer_start(l->os, half + (int64_t)rng_below(&l->rng, (uint64_t)half + 1), on_again, l);
+    l->pause_ms = MIN(l->pause_ms * 2, PAUSE_MAX_MS);
+    l->client = (l->client + 1) % l->client_count;
+}
+
+/* --- up */
+
+static void send_text(struct link *l, const struct str *text)
+{
+    ws_send(l->wire->ws, true, text->at, text->len);
+    l->last_sent = os_boot_ms(l->os);
+    l->sent_at[l->beat % BEATS_KEPT] = l->last_sent;
+}
+
+static void send_hello(struct link *l)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    AUTO(str_done) struct str text = { 0 };
+    struct hello hello = { 0 };
+    l->events->hello(l->arg, mem, &hello);
+    hello.kind = "hello";
+    hello.beat = ++l->beat;
+    hello.generation = l->generation;
+    bind_write(&(struct json_out){ .to = &text }, &hello_fields, &hello);
+    send_text(l, &text);
+}
+
+static void send_report(struct link *l, struct objects items)
+{
+    AUTO(str_done) struct str text = { 0 };
+    struct report report = { .kind = "report", .generation = l->generation, .beat = ++l->beat, .items = items };
+    bind_write(&(struct json_out){ .to = &text }, &report_fields, &report);
+    send_text(l, &text);
+}
+
+static void send_items(struct link *l)
+{
+    while (l->greeted && ws_waiting(l->wire->ws) < SEND_WAITING) {
+        struct objects items = l->events->items(l->arg, l->sent_n, ITEMS_AT_ONCE);
+        if (!items.count)
+            return;
+        if (l->sent_n <= l->kept)
+            l->last_kept = os_boot_ms(l->os);   /* the wait for a confirmation begins */
+        l->sent_n = ((const struct report_item *)items.at)[items.count - 1].n;
+        send_report(l, items);
+    }
+}
+
+void link_kick(struct link *l)
+{
+    if (l->wire && l->open)
+        send_items(l);
+}
+
+static void on_tick(void *arg)
+{
+    struct link *l = arg;
+    int64_t now = os_boot_ms(l->os), silent = MAX(SILENT_BEATS * l->beat_ms, SILENT_MIN_MS);
+    l->tick = NULL;
+    bool deaf = now - l->last_heard >= silent || (l->sent_n > l->kept && now - l->last_kept >= silent);
+    if (deaf) {
+        log_line(LOG_WARN, "link", "the server has not answered for %d s: dialling again", (int)(silent / 1000));
+        ws_drop(l->wire->ws);
+        return;
+    }
+    if (l->greeted && now - l->last_sent >= l->beat_ms)
+        send_report(l, (struct objects){ 0 });
+    int64_t next = l->greeted ? l->last_sent + l->beat_ms - now : l->beat_ms;
+    l->tick = timer_start(l->os, MAX(next, 1), on_tick, l);
+}
+
+/* --- down */
+
+static bool is_fresh(const struct link *l, const struct desired *d)
+{
+    if (d->beat == 0)
+        return true;
+    if (d->beat > l->beat || l->beat - d->beat >= BEATS_KEPT)
+        return false;
+    return os_boot_ms(l->os) - l->sent_at[d->beat % BEATS_KEPT] <= l->beat_ms;
+}
+
+static bool take_desired(struct link *l, const struct json *doc, struct arena *mem, struct err *err)
+{
+    struct desired d;
+    if (!bind_read(doc, &desired_fields, mem, &d, NULL, err))
+        return false;
+    if (!l->greeted && !d.full)
+        return err_set(err, RC_BAD_INPUT, "the first answer of a connection must be a full set");
+    if (d.kept > l->kept)
+        l->kept = d.kept, l->last_kept = os_boot_ms(l->os);
+    if (!l->greeted)
+        l->sent_n = d.kept;
+    l->sent_n = MAX(l->sent_n, d.kept);
+    l->greeted = true;
+    l->pause_ms = PAUSE_MIN_MS;
+    l->generation = d.generation;
+    struct wire *w = l->wire;
+    l->events->on_desired(l->arg, &d, is_fresh(l, &d));
+    if (w->link)                    /* the call may have freed us */
+        send_items(l);
+    return true;
+}
+
+static bool take_open(struct link *l, const struct json *doc, struct arena *mem, struct err *err)
+{
+    struct open_stream o;
+    if (!bind_read(doc, &open_stream_fields, mem, &o, NULL, err))
+        return false;
+    l->events->on_open(l->arg, &o);
+    return true;
+}
+
+static const struct {
+    const char *kind;
+    bool (*take)(struct link *l, const struct json *doc, struct arena *mem, struct err *err);
+} kinds[] = { { "desired", take_desired }, { "ack", take_desired }, { "open", take_open } };
+
+static bool take(struct link *l, struct slice text, struct err *err)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct json *doc;
+    if (!json_parse(text, mem, &doc, err))
+        return false;
+    const char *kind = json_text(doc, "kind");
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (text_is(kind, kinds[i].kind))
+            return kinds[i].take(l, doc, mem, err);
+    return err_set(err, RC_BAD_INPUT, "a message of the unknown kind '%.32s'", kind ? kind : "");
+}
+
+/* --- the WebSocket */
+
+static void on_open(void *arg, struct ws *ws)
+{
+    struct wire *w = arg;
+    struct link *l = w->link;
+    (void)ws;
+    if (!l)
+        return;
+    l->open = true;
+    l->last_heard = l->last_kept = os_boot_ms(l->os);
+    send_hello(l);
+    l->tick = timer_start(l->os, l->beat_ms, on_tick, l);
+}
+
+static void on_message(void *arg, struct ws *ws, bool text, const char *at, size_t n)
+{
+    struct wire *w = arg;
+    struct link *l = w->link;
+    struct err err = { 0 };
+    if (!l)
+        return;
+    l->last_heard = os_boot_ms(l->os);
+    if (!text)
+        err_set(&err, RC_BAD_INPUT, "a binary message");
+    if (text && take(l, (struct slice){ at, n }, &err))
+        return;
+    log_line(LOG_ERROR, "link", "the server sent what cannot be understood: %s", err.text);
+    ws_drop(ws);
+}
+
+static void on_drain(void *arg, struct ws *ws)
+{
+    struct wire *w = arg;
+    (void)ws;
+    if (w->link)
+        send_items(w->link);
+}
+
+static void on_close(void *arg, struct ws *ws, const struct err *why)
+{
+    struct wire *w = arg;
+    struct link *l = w->link;
+    (void)ws;
+    free(w);
+    if (!l)
+        return;
+    l->wire = NULL;
+    l->open = l->greeted = false;
+    timer_cancel(TAKE(l->tick));
+    pause_and_dial(l);
+    tell_down(l, why);
+}
+
+static const struct ws_events ws_events = {
+    .on_open = on_open, .on_message = on_message, .on_drain = on_drain, .on_close = on_close,
+};
+
+static void dial(struct link *l)
+{
+    struct wire *w = calloc(1, sizeof *w);
+    if (!w)
+        abort();
+    w->link = l;
+    l->wire = w;
+    l->beat = l->sent_n = l->kept = 0;
+    w->ws = ws_dial(l->clients[l->client], "/v1/nodes/link", NULL, 0,
+                    &(struct ws_limits){ .message_bytes = MESSAGE_LIMIT }, &ws_events, w);
+}
+
+struct link *link_new(struct os *os, struct http_client *const *clients, size_t count, int64_t beat_ms,
+                      const struct link_events *events, void *arg)
+{
+    struct link *l = calloc(1, sizeof *l);
+    if (!l)
+        abort();
+    *l = (struct link){ .os = os, .clients = clients, .client_count = count, .beat_ms = beat_ms, .events = events,
+                        .arg = arg, .pause_ms = PAUSE_MIN_MS };
+    os_random(os, &l->rng.s, sizeof l->rng.s);
+    dial(l);
+    return l;
+}
+
+void link_free(struct link *l)
+{
+    if (!l)
+        return;
+    timer_cancel(l->again);
+    timer_cancel(l->tick);
+    if (l->wire) {
+        l->wire->link = NULL;
+        ws_close(l->wire->ws, 1001, "the agent leaves");
+    }
+    free(l);
+}
+
+bool link_up(const struct link *l) { return l->greeted; }
+
+struct http_client *link_client(const struct link *l)
+{
+    return l->clients[l->client];
+}

@@ -1,0 +1,28 @@
+/* link.h - the agent's one connection: a WebSocket that it dials, keeps and dials again.
+ *
+ * After hello the server answers with the full desired set and what it kept of our reports; only then do reports go up, each item
+ * once on a connection, and again from `kept` + 1 on the next one. A beat goes up when nothing else did. A server that
+ * is silent, or that does not confirm reports, is dropped and dialled again after a jittered pause of up to 5 s.
+ *
+ * `fresh` tells whether the message answers something that we sent less than a beat ago: only then may it renew what must
+ * end without contact, since the server counts from what it received, not from what we did. */
+#pragma once
+#include "model/hello.h"
+#include "model/order.h"
+#include "net/http.h"
+
+struct link;
+struct link_events {
+    void (*hello)(void *arg, struct arena *mem, struct hello *out);     /* kind and beat are filled here */
+    struct objects (*items)(void *arg, int64_t after, size_t limit);    /* durable ones */
+    void (*on_desired)(void *arg, const struct desired *d, bool fresh); /* in the memory of this call */
+    void (*on_open)(void *arg, const struct open_stream *o);
+    void (*on_down)(void *arg, const struct err *why);                  /* a connection or a try to make one ended; may be NULL */
+};
+/* clients: where to dial, in turn; borrowed. */
+struct link *link_new(struct os *os, struct http_client *const *clients, size_t count, int64_t beat_ms,
+                      const struct link_events *events, void *arg);
+void link_free(struct link *l);             /* NULL is fine; no callback follows */
+void link_kick(struct link *l);             /* there are items to send */
+bool link_up(const struct link *l);         /* the server has answered on this connection */
+struct http_client *link_client(const struct link *l);      /* the server that is, or was last, dialled */

@@ -1,0 +1,332 @@
+/* spool.c - one file, appended to; rewritten whole when most of it is of no use any more, or when an append failed and the
+ * end of the file is in doubt.
+ *
+ * A line is "CHECKSUM LETTER REST": n NEXT KEPT | t ATTEMPT STARTED_N ENDED_N | f ATTEMPT | i {report item}. Losing an f
+ * or an old n does no harm, so only items wait for the disk. */
+#include "agent/spool.h"
+#include "base/map.h"
+#include "wire/bind.h"
+#include "wire/utf8.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FILE_LIMIT = 64 << 20, GARBAGE_LINES = 512, DETAIL_LIMIT = 1000 };
+
+struct spool {
+    struct os *os;
+    char *path;
+    struct report_item *items;      /* all above kept, in order; details are malloc'd */
+    size_t count, room;
+    int64_t next, kept, sent;
+    struct map *told;               /* attempt -> struct spool_told */
+    size_t lines;                   /* in the file */
+    size_t damaged;
+    bool doubt;                     /* an append failed: the file may end in half a line */
+};
+
+static void *must(void *p)
+{
+    if (!p)
+        abort();
+    return p;
+}
+
+static uint32_t checksum(const char *at, size_t n)      /* CRC-32 */
+{
+    uint32_t c = ~0u;
+    for (size_t i = 0; i < n; i++) {
+        c ^= (unsigned char)at[i];
+        for (int bit = 0; bit < 8; bit++)
+            c = c >> 1 ^ (c & 1 ? 0xedb88320u : 0);
+    }
+    return ~c;
+}
+
+/* --- memory */
+
+static struct spool_told *told_of(struct spool *s, int64_t attempt)
+{
+    struct spool_told *t = map_get(s->told, attempt);
+    if (!t) {
+        t = must(calloc(1, sizeof *t));
+        t->attempt = attempt;
+        map_put(s->told, attempt, t);
+    }
+    return t;
+}
+
+static void remember(struct spool *s, const struct report_item *item)
+{
+    struct spool_told *t = told_of(s, item->attempt);
+    *(item->news == TASK_STARTED ? &t->started_n : &t->ended_n) = item->n;
+}
+
+static void keep_item(struct spool *s, const struct report_item *item)
+{
+    if (s->count == s->room) {
+        s->room = s->room ? s->room * 2 : 16;
+        s->items = must(realloc(s->items, s->room * sizeof *s->items));
+    }
+    s->items[s->count] = *item;
+    s->items[s->count++].detail = item->detail ? must(strdup(item->detail)) : NULL;
+    remember(s, item);
+    s->next = MAX(s->next, item->n + 1);
+}
+
+static void drop_items(struct spool *s, int64_t upto)
+{
+    size_t n = 0;
+    while (n < s->count && s->items[n].n <= upto)
+        free((char *)s->items[n++].detail);
+    memmove(s->items, s->items + n, (s->count - n) * sizeof *s->items);
+    s->count -= n;
+}
+
+/* --- lines out */
+
+static void line_end(struct str *out, size_t start)
+{
+    char sum[10];
+    snprintf(sum, sizeof sum, "%08" PRIx32, checksum(out->at + start + 9, out->len - start - 9));
+    memcpy(out->at + start, sum, 8);
+    str_char(out, '\n');
+}
+
+static size_t line_start(struct str *out, char letter)
+{
+    size_t start = out->len;
+    str_printf(out, "00000000 %c ", letter);
+    return start;
+}
+
+static void line_item(struct str *out, const struct report_item *item)
+{
+    size_t start = line_start(out, 'i');
+    bind_write(&(struct json_out){ .to = out }, &report_item_fields, item);
+    line_end(out, start);
+}
+
+static void line_numbers(struct str *out, char letter, int64_t a, int64_t b, int64_t c)
+{
+    size_t start = line_start(out, letter);
+    str_printf(out, "%" PRId64 " %" PRId64 " %" PRId64, a, b, c);
+    line_end(out, start);
+}
+
+static bool rewrite(struct spool *s, struct err *err)
+{
+    AUTO(str_done) struct str out = { 0 };
+    const struct spool_told *t;
+    line_numbers(&out, 'n', s->next, s->kept, 0);
+    for (size_t at = 0; (t = map_next(s->told, &at));)
+        line_numbers(&out, 't', t->attempt, t->started_n, t->ended_n);
+    for (size_t i = 0; i < s->count; i++)
+        line_item(&out, &s->items[i]);
+    if (!file_replace(s->os, s->path, (struct slice){ out.at, out.len }, 0600, err))
+        return s->doubt = true, false;
+    s->doubt = false;
+    s->lines = 1 + map_count(s->told) + s->count;
+    return true;
+}
+
+static bool append(struct spool *s, const struct str *line, bool durable, struct err *err)
+{
+    if (!file_append(s->os, s->path, (struct slice){ line->at, line->len }, durable, err))
+        return s->doubt = true, false;
+    s->lines++;
+    return true;
+}
+
+/* --- lines in */
+
+static bool read_item(struct spool *s, struct slice rest)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct err err = { 0 };
+    struct json *doc;
+    struct report_item item;
+    if (!json_parse(rest, mem, &doc, &err) || !bind_read(doc, &report_item_fields, mem, &item, NULL, &err))
+        return false;
+    if (s->count && item.n <= s->items[s->count - 1].n)
+        return false;
+    return keep_item(s, &item), true;
+}
+
+static bool read_numbers(struct spool *s, char letter, const char *rest)
+{
+    int64_t a = 0, b = 0, c = 0;
+    if (sscanf(rest, "%" SCNd64 " %" SCNd64 " %" SCNd64, &a, &b, &c) != 3)
+        return false;
+    if (letter == 'n')
+        s->next = MAX(s->next, a), s->kept = MAX(s->kept, b);
+    else if (letter == 't')
+        *told_of(s, a) = (struct spool_told){ a, b, c };
+    else
+        free(map_take(s->told, a));
+    return true;
+}
+
+static bool read_line(struct spool *s, const char *at, size_t n)
+{
+    char sum[9] = "", copy[128];
+    if (n < 12 || at[8] != ' ' || at[10] != ' ')
+        return false;
+    snprintf(sum, sizeof sum, "%08" PRIx32, checksum(at + 9, n - 9));
+    if (memcmp(sum, at, 8) != 0)
+        return false;
+    if (at[9] == 'i')
+        return read_item(s, (struct slice){ at + 11, n - 11 });
+    if (!strchr("ntf", at[9]) || n - 11 >= sizeof copy)
+        return false;
+    memcpy(copy, at + 11, n - 11);
+    copy[n - 11] = 0;
+    return read_numbers(s, at[9], copy);
+}
+
+/* True: every line was good and the last one whole. */
+static bool read_all(struct spool *s, struct slice file)
+{
+    const char *at = file.at, *end = file.at + file.len, *nl;
+    size_t bad = 0;
+    for (; at < end && (nl = memchr(at, '\n', (size_t)(end - at))); at = nl + 1, s->lines++)
+        if (!read_line(s, at, (size_t)(nl - at)))
+            bad++;
+        else if (bad)
+            s->damaged += bad, bad = 0;     /* something good behind it: this was no torn end */
+    drop_items(s, s->kept);
+    return at == end && !bad && !s->damaged;
+}
+
+bool spool_open(struct os *os, const char *path, struct spool **out, struct err *err)
+{
+    AUTO(spool_free) struct spool *s = must(calloc(1, sizeof *s));
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct slice file = { 0 };
+    *s = (struct spool){ .os = os, .path = must(strdup(path)), .next = 1, .told = map_new() };
+    bool there = disk_exists(os, path);
+    if (there && !file_read(os, path, FILE_LIMIT, mem, &file, err))
+        return err_wrap(err, "the spool of reports");
+    bool whole = there && read_all(s, file);
+    s->sent = s->next - 1;          /* whoever wrote them may have sent them */
+    if ((!whole || s->lines > GARBAGE_LINES) && !rewrite(s, err))
+        return err_wrap(err, "the spool of reports");
+    *out = TAKE(s);
+    return true;
+}
+
+void spool_free(struct spool *s)
+{
+    if (!s)
+        return;
+    struct spool_told *t;
+    for (size_t at = 0; (t = map_next(s->told, &at));)
+        free(t);
+    drop_items(s, INT64_MAX);
+    map_free(s->told);
+    free(s->items);
+    free(s->path);
+    free(s);
+}
+
+/* --- what the agent does */
+
+/* A detail may quote what a container wrote. It must come back from the file as it went in. */
+static void clean_detail(char out[static DETAIL_LIMIT + 1], const char *text)
+{
+    size_t n = 0, left = strlen(text);
+    while (left) {
+        size_t m = utf8_len(text, left);
+        if (n + MAX(m, 1) > DETAIL_LIMIT)
+            break;
+        if (m > 1)
+            memcpy(out + n, text, m);
+        else
+            out[n] = m == 0 ? '?' : (unsigned char)*text < 32 || *text == 127 ? ' ' : *text;
+        m = MAX(m, 1);
+        n += m, text += m, left -= m;
+    }
+    out[n] = 0;
+}
+
+bool spool_add(struct spool *s, const struct report_item *item, struct err *err)
+{
+    const struct spool_told *t = map_get(s->told, item->attempt);
+    if (t && (t->ended_n || (item->news == TASK_STARTED && t->started_n)))
+        return true;
+    char detail[DETAIL_LIMIT + 1];
+    struct report_item one = *item;
+    if (item->detail) {
+        clean_detail(detail, item->detail);
+        one.detail = detail;
+    }
+    one.n = s->next;
+    one.exit_code = MIN(MAX(one.exit_code, 0), 255);
+    one.signal = MIN(MAX(one.signal, 0), 128);
+    one.at_ms = MAX(one.at_ms, 0);
+    one.started_ms = MAX(one.started_ms, 0);
+    if (s->doubt && !rewrite(s, err))
+        return err_wrap(err, "the spool of reports");
+    AUTO(str_done) struct str line = { 0 };
+    line_item(&line, &one);
+    if (!append(s, &line, true, err))
+        return err_wrap(err, "the spool of reports");
+    keep_item(s, &one);
+    return true;
+}
+
+struct objects spool_items(struct spool *s, int64_t after, size_t limit)
+{
+    size_t i = 0;
+    while (i < s->count && s->items[i].n <= after)
+        i++;
+    size_t n = MIN(s->count - i, limit);
+    if (n)
+        s->sent = MAX(s->sent, s->items[i + n - 1].n);
+    return (struct objects){ s->items + i, n };
+}
+
+static bool renumber(struct spool *s, int64_t first, struct err *err)
+{
+    drop_items(s, s->sent);
+    s->next = first;
+    for (size_t i = 0; i < s->count; i++) {
+        s->items[i].n = s->next++;
+        remember(s, &s->items[i]);
+    }
+    s->sent = first - 1;
+    return rewrite(s, err);
+}
+
+bool spool_kept(struct spool *s, int64_t n, struct err *err)
+{
+    if (n <= s->kept)
+        return true;
+    if (n > s->sent) {
+        s->kept = n;
+        return renumber(s, n + 1, err);
+    }
+    s->kept = n;
+    drop_items(s, n);
+    size_t useful = 1 + map_count(s->told) + s->count;
+    return s->lines < useful + GARBAGE_LINES || rewrite(s, err);
+}
+
+void spool_forget(struct spool *s, int64_t attempt)
+{
+    struct err err = { 0 };
+    AUTO(str_done) struct str line = { 0 };
+    if (!map_get(s->told, attempt))
+        return;
+    free(map_take(s->told, attempt));
+    line_numbers(&line, 'f', attempt, 0, 0);
+    if (!s->doubt && !append(s, &line, false, &err))
+        return;                     /* the line before the next item is a rewrite, which leaves it out too */
+}
+
+size_t spool_damaged(const struct spool *s) { return s->damaged; }
+int64_t spool_last_kept(const struct spool *s) { return s->kept; }
+int64_t spool_next(const struct spool *s) { return s->next; }
+size_t spool_waiting(const struct spool *s) { return s->count; }
+const struct spool_told *spool_told(const struct spool *s, int64_t attempt) { return map_get(s->told, attempt); }
+const struct spool_told *spool_each(const struct spool *s, size_t *at) { return map_next(s->told, at); }

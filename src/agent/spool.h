@@ -1,0 +1,31 @@
+/* spool.h - what the node has to tell, kept on its disk until the server has it.
+ *
+ * Report items are numbered without gaps and durable before anybody may send them; each start and each end of an attempt is
+ * told once, also across kill -9. The file is a list of checksummed lines: a torn last one was never sent and is cut off.
+ * What was told of an attempt is remembered until spool_forget, so that a folder found again is not told again. */
+#pragma once
+#include "model/order.h"
+#include "os/os.h"
+
+struct spool;
+struct spool_told { int64_t attempt; int64_t started_n, ended_n; };     /* numbers of the items; 0: not told */
+
+MUST_CHECK bool spool_open(struct os *os, const char *path, struct spool **out, struct err *err);
+void spool_free(struct spool *s);
+AUTO_FN(struct spool *, spool_free)
+size_t spool_damaged(const struct spool *s);        /* lines inside the file that could not be read when it was opened */
+
+/* The item gets the next number. True and nothing added: it was told before, or its end was. On false nothing is sent, and the same
+ * item may be added again later. */
+MUST_CHECK bool spool_add(struct spool *s, const struct report_item *item, struct err *err);
+/* Items behind `after`, at most `limit`, of struct report_item; borrowed until the spool changes. They count as sent. */
+struct objects spool_items(struct spool *s, int64_t after, size_t limit);
+/* The server holds everything up to n. If n was never sent from here (an older spool was lost), what waits is numbered anew. */
+MUST_CHECK bool spool_kept(struct spool *s, int64_t n, struct err *err);
+int64_t spool_last_kept(const struct spool *s);
+int64_t spool_next(const struct spool *s);
+size_t spool_waiting(const struct spool *s);
+
+const struct spool_told *spool_told(const struct spool *s, int64_t attempt);    /* NULL: nothing */
+const struct spool_told *spool_each(const struct spool *s, size_t *at);         /* as map_next */
+void spool_forget(struct spool *s, int64_t attempt);                            /* settled and its folder is gone */
