@@ -21,6 +21,7 @@ static const char *const outcome_list[] = {
     [OUTCOME_NODE_LOST] = "node_lost",
     [OUTCOME_NODE_FAULT] = "node_fault",
     [OUTCOME_PREEMPTED] = "preempted",
+    [OUTCOME_DEPENDENCY] = "dependency_failed",
 };
 static const char *const reason_list[] = {
     [REASON_NONE] = "",

@@ -32,6 +32,7 @@ enum outcome {
     OUTCOME_NODE_LOST,      /* the node went silent for longer than the run-until time */
     OUTCOME_NODE_FAULT,     /* the node failed the task: supervisor killed, disk full, reboot */
     OUTCOME_PREEMPTED,
+    OUTCOME_DEPENDENCY,     /* never ran: what it comes after ended the wrong way */
     OUTCOME_COUNT
 };
 

@@ -18,6 +18,13 @@ static void write_milli(struct json_out *o, int64_t n)
     json_put_raw(o, text);
 }
 
+static void put_mib(struct json_out *o, int64_t mib)    /* with its unit: a bare number would be read back as GB */
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lldMB", (long long)mib);
+    json_put_text(o, text);
+}
+
 static void write_lists(struct json_out *o, const struct field *f, const void *at)
 {
     const struct texts *texts = at;
@@ -41,7 +48,8 @@ void value_write(struct json_out *o, const struct field *f, const void *at)
     int64_t n = bind_kinds[f->type].size == sizeof n ? *(const int64_t *)at : 0;
     switch (f->type) {
     case F_BOOL: json_put_bool(o, *(const bool *)at); break;
-    case F_INT: case F_DURATION: case F_MIB: json_put_int(o, n); break;
+    case F_INT: case F_DURATION: json_put_int(o, n); break;
+    case F_MIB: put_mib(o, n); break;
     case F_MILLI: write_milli(o, n); break;
     case F_TEXT: json_put_text(o, *(const char *const *)at); break;
     case F_JSON: json_put_raw(o, *(const char *const *)at); break;
