@@ -1,6 +1,6 @@
 /* os.h - the machine: clock, timers, streams, processes, files, threads. Every system call of the program is behind it.
  *
- * Two implementations. real.c's is an epoll loop on this machine. sim/ makes any number of machines in one process, with
+ * Two implementations. real_*.c's is an epoll loop on this machine. sim*.c make any number of machines in one process, with
  * one seed, virtual time and a network and disks that can fail; a run is replayed by its seed. Code above os/ cannot
  * tell which it has. Callbacks run on the loop's thread, one at a time, never inside the call that caused them. */
 #pragma once
@@ -10,7 +10,7 @@
 
 struct os;
 struct os *os_real_new(struct err *err);
-void os_free(struct os *os);
+void os_free(struct os *os);                     /* what is still open is dropped without a callback; stop actors first */
 void os_run(struct os *os);                     /* until os_stop; the simulation steps its machines itself */
 void os_stop(struct os *os);                    /* from any thread or a signal callback */
 
@@ -31,7 +31,10 @@ struct stream_events {
     size_t (*on_data)(void *arg, const char *at, size_t n);     /* returns how much it took; the rest comes again with more */
     void (*on_drain)(void *arg);                                /* the out-buffer fell under 64 KiB again; may be NULL */
     void (*on_close)(void *arg, const struct err *why);         /* exactly once, also after stream_close; why->rc RC_OK at a clean end */
+    void (*on_eof)(void *arg);          /* the peer sends no more, writes go on. NULL: closes once what is buffered has gone out */
 };
+/* What on_data leaves is kept, up to 1 MiB in all (then nothing more is read), and comes again with more bytes or
+ * after stream_pause(s, false). Before on_close has returned every call below is safe; after it the stream is freed. */
 struct tls;                                     /* a certificate and its key, or the CA to trust */
 MUST_CHECK bool tls_server(struct tls **out, const char *cert_pem, const char *key_pem, struct err *err);   /* PEM texts */
 MUST_CHECK bool tls_client(struct tls **out, const char *ca_pem, const char *pin_sha256, struct err *err);  /* NULL, NULL: the system's CAs */
@@ -51,7 +54,7 @@ struct stream *stream_dial(struct os *os, const char *address, struct tls *tls, 
 struct stream *stream_of_fd(struct os *os, int fd, const struct stream_events *events, void *arg);   /* real only; takes the fd */
 void stream_write(struct stream *s, const void *at, size_t n);  /* buffers what the peer does not take yet */
 size_t stream_waiting(const struct stream *s);                  /* bytes buffered for the peer */
-void stream_pause(struct stream *s, bool paused);               /* no on_data while paused: back-pressure */
+void stream_pause(struct stream *s, bool paused);               /* no on_data while paused: back-pressure; false shows again what was kept */
 void stream_end(struct stream *s);                              /* closes after what is buffered has gone out */
 void stream_shut(struct stream *s);                             /* half-close: no more writes after what is buffered; reads go on */
 void stream_close(struct stream *s);                            /* at once; on_close follows */
@@ -72,18 +75,21 @@ struct proc_spec {
     const char *const *argv;                    /* argv[0] is an absolute path */
     const char *const *env;                     /* NULL: empty. Nothing is inherited. */
     const char *dir;
-    int in, out, err;                           /* descriptors for 0, 1, 2; -1: /dev/null. Everything else is closed. Real only. */
+    int in, out, err;                           /* descriptors for 0, 1, 2 (stay the caller's); -1: /dev/null. Everything else is closed. Real only. */
     bool own_session;                           /* setsid and a double fork: it outlives us and is not our child */
 };
 MUST_CHECK bool proc_spawn(struct os *os, const struct proc_spec *spec, void (*on_exit)(void *arg, int wait_status), void *arg,
-                           struct proc **out, struct err *err);  /* on_exit may be NULL; wait_status as waitpid(2) gives it */
+                           struct proc **out, struct err *err);  /* on_exit may be NULL; wait_status as waitpid(2) gives it, -1 with own_session */
+/* A proc is freed after its on_exit or on_gone has returned, or by proc_forget before; without a callback only by the latter. */
 /* Watches a process that is not our child (pidfd). start_time is the 22nd field of /proc/PID/stat, so that a pid used again
  * is not taken for it. False: it is gone. */
 MUST_CHECK bool proc_watch(struct os *os, int pid, uint64_t start_time, void (*on_gone)(void *arg), void *arg, struct proc **out);
 int proc_pid(const struct proc *p);
+uint64_t proc_start_time(const struct proc *p); /* what proc_watch asks for later; 0: it was gone already */
 void proc_kill(struct proc *p, int signal);
 void proc_forget(struct proc *p);               /* no more callbacks; NULL is fine */
-/* Runs a helper to its end and gives its standard output (bounded); blocks, so only from an actor or the CLI. */
+/* Runs a helper to its end and gives its standard output (bounded); blocks, so only from an actor or the CLI. Where it ended
+ * badly err->text is the last line of its standard error; with wait_status NULL that is a failure. */
 MUST_CHECK bool proc_run(struct os *os, const char *const *argv, size_t limit, struct arena *mem, char **output, int *wait_status, struct err *err);
 void os_on_signal(struct os *os, int signal, void (*fn)(void *arg), void *arg);     /* real only; the simulation has none */
 
@@ -95,7 +101,7 @@ MUST_CHECK bool file_remove(struct os *os, const char *path, struct err *err);  
 MUST_CHECK bool dir_make(struct os *os, const char *path, unsigned mode, struct err *err);  /* with its parents; there already is fine */
 MUST_CHECK bool dir_list(struct os *os, const char *path, struct arena *mem, struct texts *out, struct err *err);   /* sorted names */
 struct watch;
-struct watch *dir_watch(struct os *os, const char *path, void (*on_change)(void *arg, const char *name), void *arg);    /* a name was renamed into it */
+struct watch *dir_watch(struct os *os, const char *path, void (*on_change)(void *arg, const char *name), void *arg);    /* a name was renamed into it; NULL name: look at all of it. Returns NULL where there is no such folder */
 void watch_stop(struct watch *w);
 
 /* --- the store's disk: what SQLite's VFS needs. Unsynced bytes are lost when a simulated machine crashes. */
@@ -109,4 +115,5 @@ MUST_CHECK bool disk_truncate(struct disk_file *f, int64_t size);
 MUST_CHECK bool disk_sync(struct disk_file *f);
 bool disk_exists(struct os *os, const char *path);
 MUST_CHECK bool disk_remove(struct os *os, const char *path);
+MUST_CHECK bool disk_rename(struct os *os, const char *from, const char *to);  /* of a synced file, in one folder; replaces, and is durable */
 bool os_is_simulated(const struct os *os);

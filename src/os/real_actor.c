@@ -1,0 +1,82 @@
+/* real_actor.c - a thread with a mailbox. It takes everything that waits at once, so that a writer can commit a whole batch. */
+#include "os/real.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct ractor {
+    struct actor base;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    struct post *first, **last;
+    bool stopping;
+    void (*on_posts)(void *arg, struct post *first);
+    void *arg;
+    char name[16];
+};
+
+static void *actor_main(void *arg)
+{
+    struct ractor *a = arg;
+    pthread_setname_np(pthread_self(), a->name);
+    pthread_mutex_lock(&a->lock);
+    for (;;) {
+        while (!a->first && !a->stopping)
+            pthread_cond_wait(&a->more, &a->lock);
+        struct post *all = a->first;
+        if (!all)
+            break;
+        a->first = NULL;
+        a->last = &a->first;
+        pthread_mutex_unlock(&a->lock);
+        a->on_posts(a->arg, all);
+        pthread_mutex_lock(&a->lock);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return NULL;
+}
+
+struct actor *real_actor_new(struct os *os, const char *name,
+                             void (*on_posts)(void *arg, struct post *first), void *arg)
+{
+    struct ractor *a = os_alloc(sizeof *a);
+    *a = (struct ractor){ .base.os = os, .on_posts = on_posts, .arg = arg };
+    a->last = &a->first;
+    snprintf(a->name, sizeof a->name, "%s", name);
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->more, NULL);
+    sigset_t all, before;       /* signals belong to the loop's thread */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&a->thread, NULL, actor_main, a) != 0)
+        abort();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return &a->base;
+}
+
+void real_actor_post(struct actor *actor, struct post *p)
+{
+    struct ractor *a = (struct ractor *)actor;
+    p->next = NULL;
+    pthread_mutex_lock(&a->lock);
+    bool first = !a->first;
+    *a->last = p;
+    a->last = &p->next;
+    if (first)
+        pthread_cond_signal(&a->more);
+    pthread_mutex_unlock(&a->lock);
+}
+
+void real_actor_stop(struct actor *actor)
+{
+    struct ractor *a = (struct ractor *)actor;
+    pthread_mutex_lock(&a->lock);
+    a->stopping = true;
+    pthread_cond_signal(&a->more);
+    pthread_mutex_unlock(&a->lock);
+    pthread_join(a->thread, NULL);
+    pthread_mutex_destroy(&a->lock);
+    pthread_cond_destroy(&a->more);
+    free(a);
+}

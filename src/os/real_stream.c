@@ -1,0 +1,515 @@
+/* real_stream.c - one connection or pipe: reading, writing, ending. Dialling is in real_dial.c.
+ *
+ * Edge-triggered: a stream is entered into epoll once and remembers whether it is readable and writable, so a request
+ * costs one read and one write. Writes of one turn are gathered and go out at its end. Callbacks come only from the
+ * loop: what a call of the code above causes is put on the lists ready, dirty or closing and done in streams_turn(). */
+#include "os/real_stream.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { READ_A_TURN = 256 * 1024, LINGER_MS = 2000 };
+
+void rstream_ready(struct rstream *s) { link_add(&s->src.loop->ready, &s->ready); }
+static void make_dirty(struct rstream *s) { link_add(&s->src.loop->dirty, &s->dirty); }
+
+void rstream_finish(struct rstream *s)
+{
+    s->closing = true;
+    link_add(&s->src.loop->closing, &s->over);
+}
+
+/* --- the out-buffer */
+static void out_release(struct rstream *s)
+{
+    struct real *r = s->src.loop;
+    if (s->out.room == SPARE_BYTES && r->spares < (int)COUNT(r->spare))
+        r->spare[r->spares++] = s->out.at;
+    else
+        free(s->out.at);
+    s->out = (struct out){ 0 };
+}
+
+static void out_room(struct rstream *s, size_t n)
+{
+    struct out *o = &s->out;
+    struct real *r = s->src.loop;
+    if (o->room - o->head - o->len >= n)
+        return;
+    if (o->head && o->room - o->len >= n && o->head >= o->len) {
+        memcpy(o->at, o->at + o->head, o->len);
+        o->head = 0;
+        return;
+    }
+    if (!o->at && n <= SPARE_BYTES) {
+        o->at = r->spares ? r->spare[--r->spares] : os_alloc(SPARE_BYTES);
+        o->room = SPARE_BYTES;
+        return;
+    }
+    size_t room = MAX(o->room, (size_t)SPARE_BYTES);
+    while (room < o->len + n)
+        room *= 2;
+    char *at = malloc(room);
+    if (!at)
+        abort();
+    if (o->len)
+        memcpy(at, o->at + o->head, o->len);
+    size_t len = o->len;
+    out_release(s);
+    s->out = (struct out){ .at = at, .len = len, .room = room };
+}
+
+static void out_put(struct rstream *s, const void *at, size_t n)
+{
+    if (!n)
+        return;
+    out_room(s, n);
+    memcpy(s->out.at + s->out.head + s->out.len, at, n);
+    s->out.len += n;
+}
+
+static void out_drop(struct rstream *s, size_t n)
+{
+    s->out.head += n;
+    s->out.len -= n;
+    if (!s->out.len)
+        out_release(s);
+}
+
+/* --- the transport: IO_AGAIN, IO_FAILED with s->why, or a count */
+static ssize_t io_errno(struct rstream *s, const char *what)
+{
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return IO_AGAIN;
+    err_set(&s->why, RC_UNAVAILABLE, "%s: %s", what, strerror(errno));
+    return IO_FAILED;
+}
+
+static ssize_t io_read(struct rstream *s, void *to, size_t n)
+{
+    if (s->ssl)
+        return tls_read(s->ssl, to, n, &s->why);
+    ssize_t got;
+    do
+        got = s->is_socket ? recv(s->src.fd, to, n, 0) : read(s->src.fd, to, n);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && errno == EIO && !s->is_socket)   /* how a terminal says that its other side has left */
+        return 0;
+    return got >= 0 ? got : io_errno(s, "read from the peer");
+}
+
+static ssize_t io_write(struct rstream *s, const void *at, size_t n)
+{
+    if (s->ssl)
+        return tls_write(s->ssl, at, n, &s->why);
+    ssize_t done;
+    do
+        done = s->is_socket ? send(s->src.fd, at, n, MSG_NOSIGNAL) : write(s->src.fd, at, n);
+    while (done < 0 && errno == EINTR);
+    return done >= 0 ? done : io_errno(s, "write to the peer");
+}
+
+static size_t write_some(struct rstream *s, const char *at, size_t n)
+{
+    size_t sent = 0;
+    while (sent < n && s->writable && !s->closing) {
+        ssize_t done = io_write(s, at + sent, n - sent);
+        if (done == IO_AGAIN)
+            s->writable = !s->polled;
+        else if (done < 0)
+            rstream_finish(s);
+        if (done < 0)
+            break;
+        sent += (size_t)done;
+    }
+    return sent;
+}
+
+static void half_close(struct rstream *s)
+{
+    s->shut_done = true;
+    if (s->ssl)
+        tls_goodbye(s->ssl);
+    if (s->is_socket)
+        shutdown(s->src.fd, SHUT_WR);
+}
+
+static void flush(struct rstream *s)
+{
+    if (s->phase != PHASE_OPEN || s->closing)
+        return;
+    if (s->out.len)
+        out_drop(s, write_some(s, s->out.at + s->out.head, s->out.len));
+    if (s->out.len || s->closing)
+        return;
+    if (s->shut && !s->shut_done)
+        half_close(s);
+    if (s->ending || (s->shut_done && s->eof)) {
+        s->linger = s->is_socket && !s->eof;
+        rstream_finish(s);
+    }
+}
+
+/* --- reading */
+static void deliver(struct rstream *s, const char *at, size_t n, bool kept)
+{
+    size_t took = s->base.events.on_data ? s->base.events.on_data(s->base.arg, at, n) : n;
+    assert(took <= n);
+    if (kept)
+        str_drop(&s->in, took);
+    else if (took < n)
+        str_put(&s->in, at + took, n - took);
+    if (!s->in.len)
+        str_done(&s->in);
+}
+
+static void at_eof(struct rstream *s)
+{
+    s->eof = true;
+    if (s->base.events.on_eof)
+        s->base.events.on_eof(s->base.arg);
+    else
+        s->ending = true;
+    make_dirty(s);
+}
+
+static bool read_once(struct rstream *s, size_t *budget)
+{
+    bool kept = s->in.len > 0;
+    size_t room = kept ? MIN((size_t)SCRATCH, STREAM_KEPT_MOST - s->in.len) : SCRATCH;
+    char *to = kept ? str_grow(&s->in, room) : s->src.loop->scratch;
+    ssize_t n = io_read(s, to, room);
+    if (n == IO_AGAIN)
+        return s->readable = !s->polled, false;
+    if (n == IO_FAILED)
+        return rstream_finish(s), false;
+    if (n == 0)
+        return at_eof(s), false;
+    /* A socket that gave less than asked for is empty, and its next byte makes a new edge. */
+    if (s->is_socket && !s->ssl && (size_t)n < room && !s->hup)
+        s->readable = false;
+    *budget -= MIN(*budget, (size_t)n);
+    if (kept)
+        s->in.len += (size_t)n;
+    deliver(s, kept ? s->in.at : to, kept ? s->in.len : (size_t)n, kept);
+    return true;
+}
+
+static bool may_read(const struct rstream *s)
+{
+    return s->phase == PHASE_OPEN && s->can_read && !s->paused && !s->closing && !s->eof;
+}
+
+static void rstream_read(struct rstream *s)
+{
+    size_t budget = READ_A_TURN;
+    if (s->again && may_read(s) && s->in.len) {
+        s->again = false;
+        deliver(s, s->in.at, s->in.len, true);
+    }
+    while (may_read(s) && s->readable && s->in.len < STREAM_KEPT_MOST) {
+        if (!budget) {
+            rstream_ready(s);       /* others first */
+            return;
+        }
+        if (!read_once(s, &budget))
+            return;
+    }
+}
+
+static void rstream_opened(struct rstream *s)
+{
+    s->phase = PHASE_OPEN;
+    if (s->dialled && s->base.events.on_open && !s->closing)
+        s->base.events.on_open(s->base.arg);
+    if (s->out.len || s->shut || s->ending)
+        make_dirty(s);
+    rstream_ready(s);
+}
+
+static void handshake(struct rstream *s)
+{
+    int done = tls_handshake(s->ssl, &s->why);
+    if (done == IO_FAILED)
+        rstream_finish(s);
+    else if (done == 1)
+        rstream_opened(s);
+}
+
+/* --- ending */
+static void linger_over(void *arg)
+{
+    struct rstream *s = arg;
+    s->linger_timer = NULL;
+    source_end(&s->src);
+}
+
+/* Closing a socket with unread bytes makes the kernel send a reset, which can overtake the reply. So the last bytes
+ * of a peer that still sends are read and thrown away for a while. */
+static void linger_read(struct rstream *s)
+{
+    char *to = s->src.loop->scratch;
+    ssize_t n;
+    size_t seen = 0;
+    while ((n = recv(s->src.fd, to, SCRATCH, 0)) > 0 && (seen += (size_t)n) < READ_A_TURN)
+        ;
+    if (n > 0)
+        rstream_ready(s);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        timer_cancel(TAKE(s->linger_timer));
+        source_end(&s->src);
+    }
+}
+
+static void rstream_drop(struct source *src)
+{
+    struct rstream *s = CONTAINER(src, struct rstream, src);
+    link_cut(&s->ready);
+    link_cut(&s->dirty);
+    link_cut(&s->over);
+    dial_free(s);
+    tls_detach(s->ssl);
+    out_release(s);
+    str_done(&s->in);
+    if (s->src.fd >= 0)
+        close(s->src.fd);
+    free(s);
+}
+
+static void start_lingering(struct rstream *s)
+{
+    s->phase = PHASE_LINGERING;
+    if (!s->shut_done)
+        half_close(s);
+    out_release(s);
+    str_done(&s->in);
+    s->linger_timer = timer_start(s->base.os, LINGER_MS, linger_over, s);
+    linger_read(s);
+}
+
+static void close_one(struct rstream *s)
+{
+    if (s->ssl && s->phase == PHASE_OPEN && !s->shut_done && s->why.rc == RC_OK)
+        tls_goodbye(s->ssl);
+    if (s->linger)
+        start_lingering(s);
+    else
+        source_end(&s->src);
+    if (s->base.events.on_close)
+        s->base.events.on_close(s->base.arg, &s->why);
+}
+
+static void dirty_one(struct rstream *s)
+{
+    flush(s);
+    if (!s->was_full || s->out.len >= STREAM_FULL || s->closing)
+        return;
+    s->was_full = false;
+    if (s->base.events.on_drain)
+        s->base.events.on_drain(s->base.arg);
+}
+
+static void ready_one(struct rstream *s)
+{
+    if (s->phase == PHASE_LINGERING)
+        linger_read(s);
+    else if (s->phase == PHASE_CONNECTING)
+        dial_progress(s);
+    else
+        rstream_read(s);
+}
+
+void streams_turn(struct real *r)
+{
+    struct link now;
+    for (link_move(&r->ready, &now); !link_empty(&now);) {
+        struct rstream *s = CONTAINER(now.next, struct rstream, ready);
+        link_cut(&s->ready);
+        ready_one(s);
+    }
+    for (link_move(&r->dirty, &now); !link_empty(&now);) {
+        struct rstream *s = CONTAINER(now.next, struct rstream, dirty);
+        link_cut(&s->dirty);
+        dirty_one(s);
+    }
+    for (link_move(&r->closing, &now); !link_empty(&now);) {
+        struct rstream *s = CONTAINER(now.next, struct rstream, over);
+        link_cut(&s->over);
+        close_one(s);
+    }
+}
+
+static void on_event(struct source *src, uint32_t ev)
+{
+    struct rstream *s = CONTAINER(src, struct rstream, src);
+    bool tls = s->ssl;      /* its reads may wait for room to write, and the other way round */
+    s->readable |= tls || ev & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+    s->writable |= tls || ev & (EPOLLOUT | EPOLLHUP | EPOLLERR);
+    s->hup |= (ev & (EPOLLRDHUP | EPOLLHUP)) != 0;
+    if (s->phase == PHASE_LINGERING)
+        linger_read(s);
+    if (s->closing)
+        return;
+    if (s->phase == PHASE_CONNECTING)
+        dial_progress(s);
+    else if (s->phase == PHASE_HANDSHAKE)
+        handshake(s);
+    else if (s->phase == PHASE_OPEN)
+        rstream_read(s);
+    if (s->out.len && s->writable)
+        make_dirty(s);
+    if ((ev & EPOLLERR) && s->phase == PHASE_OPEN && !s->closing && (s->paused || !s->can_read)) {
+        err_set(&s->why, RC_UNAVAILABLE, "the peer has left");
+        rstream_finish(s);
+    }
+}
+
+struct rstream *rstream_new(struct real *r, const struct stream_events *events, void *arg)
+{
+    struct rstream *s = os_alloc(sizeof *s);
+    s->base.os = &r->os;
+    s->base.arg = arg;
+    if (events)
+        s->base.events = *events;
+    s->can_read = s->can_write = s->polled = true;
+    source_init(r, &s->src, on_event, rstream_drop);
+    return s;
+}
+
+bool rstream_take_socket(struct rstream *s, int fd)
+{
+    int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);   /* refused by a unix socket: fine */
+    s->is_socket = true;
+    return source_poll(&s->src, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+}
+
+void rstream_start(struct rstream *s, struct tls *tls, const char *server_name)
+{
+    if (!tls) {
+        rstream_opened(s);
+        return;
+    }
+    s->phase = PHASE_HANDSHAKE;
+    s->ssl = tls_attach(tls, s->src.fd, server_name, &s->why);
+    if (s->ssl)
+        handshake(s);
+    else
+        rstream_finish(s);
+}
+
+struct stream *rstream_accepted(struct real *r, int fd, struct tls *tls)
+{
+    struct rstream *s = rstream_new(r, NULL, NULL);
+    socket_peer(fd, s->base.peer);
+    if (!rstream_take_socket(s, fd)) {
+        close(fd);
+        source_end(&s->src);
+        return NULL;
+    }
+    rstream_start(s, tls, NULL);
+    return &s->base;
+}
+
+/* A terminal is opened anew, because O_NONBLOCK would also hold for the shell that shares it. */
+static int own_terminal(int fd)
+{
+    char name[64], path[64];
+    if (!isatty(fd) || ptsname_r(fd, name, sizeof name) == 0)
+        return fd;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int mine = open(path, (fcntl(fd, F_GETFL) & O_ACCMODE) | O_CLOEXEC | O_NOCTTY);
+    if (mine == -1)
+        return fd;
+    close(fd);
+    return mine;
+}
+
+struct stream *real_of_fd(struct os *os, int fd, const struct stream_events *events, void *arg)
+{
+    struct rstream *s = rstream_new(real_of(os), events, arg);
+    struct stat st;
+    fd = own_terminal(fd);
+    int flags = fcntl(fd, F_GETFL);
+    snprintf(s->base.peer, sizeof s->base.peer, "unix");
+    if (flags == -1 || fstat(fd, &st) == -1 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1) {
+        err_errno(&s->why, "use descriptor %d", fd);
+        rstream_finish(s);
+        return &s->base;
+    }
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    s->is_socket = S_ISSOCK(st.st_mode);
+    s->can_read = (flags & O_ACCMODE) != O_WRONLY;
+    s->can_write = (flags & O_ACCMODE) != O_RDONLY;
+    if (!source_poll(&s->src, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)) {
+        s->polled = false;      /* a regular file: always ready */
+        s->src.fd = fd;
+        s->readable = s->writable = true;
+    }
+    rstream_opened(s);
+    return &s->base;
+}
+
+void real_write(struct stream *stream, const void *from, size_t n)
+{
+    struct rstream *s = (struct rstream *)stream;
+    const char *at = from;
+    if (s->closing || s->ending || s->shut || !s->can_write || !n)
+        return;
+    if (s->phase == PHASE_OPEN && s->out.len + n > STREAM_FULL) {   /* too much to gather */
+        if (s->out.len)
+            out_drop(s, write_some(s, s->out.at + s->out.head, s->out.len));
+        size_t sent = s->out.len ? 0 : write_some(s, at, n);
+        at += sent;
+        n -= sent;
+    }
+    if (s->closing)
+        return;
+    out_put(s, at, n);
+    s->was_full |= s->out.len >= STREAM_FULL;
+    if (s->out.len && s->phase == PHASE_OPEN)
+        make_dirty(s);
+}
+
+size_t real_waiting(const struct stream *s) { return ((const struct rstream *)s)->out.len; }
+
+void real_pause(struct stream *stream, bool paused)
+{
+    struct rstream *s = (struct rstream *)stream;
+    s->paused = paused;
+    if (paused || s->closing)
+        return;
+    s->again = s->in.len > 0;
+    if (s->again || s->readable)
+        rstream_ready(s);
+}
+
+void real_end(struct stream *stream)
+{
+    struct rstream *s = (struct rstream *)stream;
+    s->ending = true;
+    if (!s->closing)
+        make_dirty(s);
+}
+
+void real_shut(struct stream *stream)
+{
+    struct rstream *s = (struct rstream *)stream;
+    s->shut = true;
+    if (!s->closing)
+        make_dirty(s);
+}
+
+void real_close(struct stream *s)
+{
+    if (!((struct rstream *)s)->closing)
+        rstream_finish((struct rstream *)s);
+}

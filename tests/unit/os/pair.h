@@ -1,0 +1,76 @@
+/* pair.h - an echo server and a client on one loop, for the tests of streams. */
+#pragma once
+#include "os/os.h"
+#include "tap.h"
+#include <stdlib.h>
+
+struct peer {                   /* either end */
+    struct os *os;
+    struct stream *s;
+    struct str got;
+    size_t leave;               /* takes only whole pieces of this many bytes, if given */
+    int opened, closed, drained, eofs;
+    struct err why;
+    bool echo, stop_at_close;
+    size_t stop_at;             /* bytes after which the loop is stopped */
+};
+
+static inline size_t peer_data(void *arg, const char *at, size_t n)
+{
+    struct peer *p = arg;
+    size_t took = p->leave ? n / p->leave * p->leave : n;
+    str_put(&p->got, at, took);
+    if (p->echo)
+        stream_write(p->s, at, took);
+    if (p->stop_at && p->got.len >= p->stop_at)
+        os_stop(p->os);
+    return took;
+}
+static inline void peer_open(void *arg) { ((struct peer *)arg)->opened++; }
+static inline void peer_drain(void *arg) { ((struct peer *)arg)->drained++; }
+static inline void peer_close(void *arg, const struct err *why)
+{
+    struct peer *p = arg;
+    p->closed++;
+    p->why = *why;
+    p->s = NULL;
+    if (p->stop_at_close)
+        os_stop(p->os);
+}
+static const struct stream_events peer_events = { peer_open, peer_data, peer_drain, peer_close, NULL };
+
+static inline void peer_accept(void *arg, struct stream *s)
+{
+    struct peer *p = arg;
+    p->s = s;
+    stream_bind(s, &peer_events, p);
+}
+
+static inline void out_of_time(void *arg)
+{
+    CHECK(!"took too long");
+    os_stop(arg);
+}
+
+/* Runs the loop until something stops it; a test that hangs fails. */
+static inline void run_for(struct os *os)
+{
+    struct timer *t = timer_start(os, 10000, out_of_time, os);
+    os_run(os);
+    timer_cancel(t);
+}
+static inline void stop_now(void *arg) { os_stop(arg); }
+static inline void run_ms(struct os *os, int64_t ms)
+{
+    timer_start(os, ms, stop_now, os);
+    os_run(os);
+}
+
+static inline char *pattern(size_t n)
+{
+    char *at = malloc(n);
+    uint32_t x = 12345;
+    for (size_t i = 0; i < n; i++)
+        at[i] = (char)((x = x * 1664525 + 1013904223) >> 24);
+    return at;
+}
