@@ -1,0 +1,419 @@
+/* postgres.c - the store in a PostgreSQL that others run, back up and replicate.
+ *
+ * A commit is one pipeline: BEGIN, every statement, COMMIT, one sync, so that its time is one way there and back. A connection that was
+ * lost is opened again by the next call; a read is then asked again, a commit never, because nobody knows what became of it. */
+#include "store/postgres_internal.h"
+#include "base/fault.h"
+#include <endian.h>
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BOOL_OID = 16, BYTEA_OID = 17, INT8_OID = 20, INT2_OID = 21, INT4_OID = 23, TEXT_OID = 25, VARCHAR_OID = 1043 };
+
+struct pg_conn { struct conn base; PGconn *db; bool prepared; };
+
+static struct pg_conn *inside(struct conn *c) { return CONTAINER(c, struct pg_conn, base); }
+AUTO_FN(PGresult *, PQclear)
+
+/* --- errors */
+static const struct { const char *state; enum rc rc; const char *text; } kinds[] = {    /* the first that fits */
+    { "23", RC_CONFLICT, "it is there already, or breaks a rule of the store" },
+    { "22", RC_BAD_INPUT, "PostgreSQL refuses a value" },
+    { "25006", RC_UNAVAILABLE, "this PostgreSQL can only be read" },
+    { "40", RC_UNAVAILABLE, "PostgreSQL gave way to another transaction" },
+    { "53100", RC_UNAVAILABLE, "the disk is full" },
+    { "53", RC_UNAVAILABLE, "PostgreSQL lacks memory or connections" },
+    { "54", RC_TOO_LARGE, "a value is too large for PostgreSQL" },
+    { "55P03", RC_UNAVAILABLE, "another process holds the store" },
+    { "57014", RC_UNAVAILABLE, "PostgreSQL took too long" },
+    { "57", RC_UNAVAILABLE, "PostgreSQL is away" },
+    { "58", RC_UNAVAILABLE, "the disk of PostgreSQL failed" },
+    { "XX001", RC_INTERNAL, "the store is damaged: restore it from a backup" },
+    { "XX002", RC_INTERNAL, "the store is damaged: restore it from a backup" },
+    { "08", RC_UNAVAILABLE, "PostgreSQL is away" },
+};
+
+static bool fails_with(const struct pg_conn *c, const char *state, const char *why, struct err *err)
+{
+    char text[200];
+    snprintf(text, sizeof text, "%s", why);
+    text[strcspn(text, "\n")] = 0;
+    url_hide(c->base.store->where, text);
+    for (size_t i = 0; state && i < COUNT(kinds); i++)
+        if (text_starts(state, kinds[i].state))
+            return err_set(err, kinds[i].rc, "%s (%s)", kinds[i].text, text);
+    return err_set(err, RC_INTERNAL, "PostgreSQL: %s", text);
+}
+
+static bool fails(const struct pg_conn *c, const PGresult *r, struct err *err)
+{
+    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *why = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+    if (!state && PQstatus(c->db) == CONNECTION_BAD)
+        state = "08006";
+    return fails_with(c, state, why ? why : PQerrorMessage(c->db), err);
+}
+
+static bool fault_at(const char *point, struct err *err)
+{
+    return fault(point) && !err_set(err, RC_UNAVAILABLE, "the store failed at %s because a test wanted it", point);
+}
+
+static bool succeeded(const PGresult *r)
+{
+    ExecStatusType s = PQresultStatus(r);
+    return s == PGRES_COMMAND_OK || s == PGRES_TUPLES_OK;
+}
+
+/* --- a connection */
+static void quiet(void *arg, const char *text) { (void)arg, (void)text; }
+
+static void drop(struct pg_conn *c)
+{
+    PQfinish(c->db);
+    c->db = NULL;
+}
+
+static bool plain(struct pg_conn *c, const char *text, struct err *err)
+{
+    AUTO(PQclear) PGresult *r = PQexec(c->db, text);
+    return succeeded(r) || fails(c, r, err);
+}
+
+/* What stands before dbname is ours unless the URL says otherwise; what stands behind it is ours whatever the URL says. */
+static bool dial(struct pg_conn *c, struct err *err)
+{
+    const char *const keys[] = { "application_name", "connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
+                                 "tcp_user_timeout", "gssencmode", "target_session_attrs", "dbname", "client_encoding", NULL };
+    const char *const values[] = { "arcus", "10", "10", "5", "3", "30000", "disable", c->base.writes ? "read-write" : "any",
+                                   c->base.store->where, "UTF8", NULL };
+    _Static_assert(COUNT(keys) == COUNT(values), "a value for each key");
+    c->db = PQconnectdbParams(keys, values, 1);
+    if (PQstatus(c->db) != CONNECTION_OK) {
+        fails_with(c, "08001", PQerrorMessage(c->db), err);
+        drop(c);
+        return false;
+    }
+    PQsetNoticeProcessor(c->db, quiet, NULL);
+    return true;
+}
+
+/* A server that was told to answer before its disk has it is told otherwise: acknowledged means durable. */
+static bool settle(struct pg_conn *c, struct err *err)
+{
+    char text[400];
+    snprintf(text, sizeof text, "SET statement_timeout = '30s'; SET lock_timeout = '10s';"
+             "SET idle_in_transaction_session_timeout = '60s'; SET default_transaction_read_only = %s;"
+             "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')",
+             c->base.writes ? "off" : "on");
+    return plain(c, text, err);
+}
+
+/* --- statements */
+static void name_of(char out[static 16], int st) { snprintf(out, 16, "s%d", st); }
+
+static int types_of(const struct sql *q, Oid out[static STORE_ARGS])
+{
+    int n = 0;
+    for (const char *t = q->types; *t; t++)
+        out[n++] = *t == 'i' ? INT8_OID : *t == 't' ? TEXT_OID : BYTEA_OID;
+    return n;
+}
+
+/* Without a limit of its own a statement gets ours, so that neither side gathers rows that would be refused anyway. */
+static void text_of(const struct sql *q, struct str *out)
+{
+    sql_for_postgres(q, out);
+    if (sql_reads(q) && !strstr(q->text, " LIMIT "))
+        str_printf(out, " LIMIT %d", STORE_ROWS + 1);
+}
+
+static bool columns_ok(const PGresult *r, struct err *err)
+{
+    for (int i = 0; i < PQnfields(r); i++)
+        switch (PQftype(r, i)) {
+        case BOOL_OID: case INT2_OID: case INT4_OID: case INT8_OID: case TEXT_OID: case VARCHAR_OID: case BYTEA_OID:
+            break;
+        default:
+            return err_set(err, RC_INTERNAL, "column %s is neither integer, text nor bytea: cast it", PQfname(r, i));
+        }
+    return true;
+}
+
+/* The next answer in a pipeline, without the NULLs between them; NULL: the connection is gone. */
+static PGresult *next_answer(struct pg_conn *c)
+{
+    PGresult *r = PQgetResult(c->db);
+    return r ? r : PQgetResult(c->db);
+}
+
+static bool prepared_ok(struct pg_conn *c, struct err *err)
+{
+    AUTO(PQclear) PGresult *made = next_answer(c);
+    AUTO(PQclear) PGresult *told = next_answer(c);
+    if (!succeeded(made))
+        return fails(c, made, err);
+    return succeeded(told) ? columns_ok(told, err) : fails(c, told, err);
+}
+
+static bool is_for(const struct pg_conn *c, int st) { return c->base.writes || sql_reads(&c->base.store->statements.at[st]); }
+
+static bool send_prepares(struct pg_conn *c)
+{
+    struct sql_list list = c->base.store->statements;
+    bool ok = PQenterPipelineMode(c->db);
+    for (int i = 0; ok && i < list.count; i++) {
+        AUTO(str_done) struct str text = { 0 };
+        Oid types[STORE_ARGS];
+        char name[16];
+        if (!is_for(c, i))
+            continue;
+        name_of(name, i);
+        text_of(&list.at[i], &text);
+        ok = PQsendPrepare(c->db, name, text.at, types_of(&list.at[i], types), types) && PQsendDescribePrepared(c->db, name);
+    }
+    return ok && PQpipelineSync(c->db);
+}
+
+static bool prepare_all(struct pg_conn *c, struct err *err)
+{
+    struct sql_list list = c->base.store->statements;
+    if (!send_prepares(c))
+        return fails(c, NULL, err);
+    for (int i = 0; i < list.count; i++)
+        if (is_for(c, i) && !prepared_ok(c, err))
+            return err_wrap(err, "statement %s", list.at[i].name);
+    AUTO(PQclear) PGresult *sync = next_answer(c);
+    if (PQresultStatus(sync) != PGRES_PIPELINE_SYNC || !PQexitPipelineMode(c->db))
+        return fails(c, sync, err);
+    return c->prepared = true;
+}
+
+/* A server that went away has said so long before we ask: looking first (twice: its last words, then the end) saves a commit whose fate
+ * would be unknown. */
+static bool alive(struct pg_conn *c, struct err *err)
+{
+    if (c->db && PQconsumeInput(c->db) && PQconsumeInput(c->db) && PQstatus(c->db) == CONNECTION_OK)
+        return true;
+    drop(c);
+    if (dial(c, err) && settle(c, err) && (!c->prepared || prepare_all(c, err)))
+        return true;
+    drop(c);
+    return false;
+}
+
+/* --- values there */
+struct packed { const char *at[STORE_ARGS]; int lens[STORE_ARGS], formats[STORE_ARGS]; int64_t numbers[STORE_ARGS]; };
+
+static void pack(struct packed *p, const char *types, const struct value *args)
+{
+    for (int i = 0; types[i]; i++) {
+        const struct value *v = &args[i];
+        p->formats[i] = 1;
+        p->numbers[i] = (int64_t)htobe64((uint64_t)v->n);
+        p->lens[i] = v->type == VALUE_INT ? (int)sizeof v->n : (int)v->len;
+        p->at[i] = v->type == VALUE_NULL ? NULL : v->type == VALUE_INT ? (const char *)&p->numbers[i] : v->len ? v->text : "";
+    }
+}
+
+/* --- writing */
+static bool send_plain(struct pg_conn *c, const char *text) { return PQsendQueryParams(c->db, text, 0, NULL, NULL, NULL, NULL, 1); }
+
+static bool send_write(struct pg_conn *c, const struct write *w)
+{
+    struct packed p;
+    char name[16];
+    pack(&p, c->base.store->statements.at[w->st].types, w->args);
+    name_of(name, (int)w->st);
+    return PQsendQueryPrepared(c->db, name, w->count, p.at, p.lens, p.formats, 1);
+}
+
+/* False with *lost unset: a test failed it on this side, and the pipeline is still good. */
+static bool send_all(struct pg_conn *c, const struct write *writes, size_t count, bool *lost, struct err *err)
+{
+    *lost = !PQenterPipelineMode(c->db) || !send_plain(c, "BEGIN");
+    for (size_t i = 0; !*lost && i < count; i++) {
+        if (fault_at("store.step", err))
+            return false;
+        *lost = !send_write(c, &writes[i]);
+    }
+    return !*lost && !fault_at("store.commit", err);
+}
+
+/* Reads the answers up to the sync. The last of them is that of COMMIT; *unknown when it did not come. */
+static bool read_all(struct pg_conn *c, const struct write *writes, size_t count, bool *unknown, struct err *err)
+{
+    bool ok = true;
+    for (size_t i = 0; i < count + 2; i++) {
+        AUTO(PQclear) PGresult *r = next_answer(c);
+        bool last = i == count + 1;
+        if (!ok || (succeeded(r) && (!last || text_is(PQcmdStatus(r), "COMMIT"))))
+            continue;                   /* once one has failed, PostgreSQL skips the others */
+        ok = fails(c, r, err);
+        const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+        *unknown = !state || (last && (text_starts(state, "57") || text_starts(state, "08")));
+        if (i && !last)
+            err_wrap(err, "%s", c->base.store->statements.at[writes[i - 1].st].name);
+    }
+    AUTO(PQclear) PGresult *sync = next_answer(c);
+    if (PQresultStatus(sync) != PGRES_PIPELINE_SYNC)
+        drop(c);                        /* what was answered counts; the connection is done with */
+    return ok;
+}
+
+/* Leaves no transaction behind: on a connection that does not come back to rest, nothing more is sent. */
+static void come_to_rest(struct pg_conn *c)
+{
+    struct err ignored = { 0 };
+    if (c->db && (!PQexitPipelineMode(c->db) || (PQtransactionStatus(c->db) != PQTRANS_IDLE && !plain(c, "ROLLBACK", &ignored))))
+        drop(c);
+}
+
+static bool pg_commit(struct conn *base, const struct write *writes, size_t count, bool *unknown, struct err *err)
+{
+    struct pg_conn *c = inside(base);
+    bool lost = false;
+    if (fault_at("store.begin", err) || !alive(c, err))
+        return false;
+    if (!send_all(c, writes, count, &lost, err)) {
+        if (lost)
+            fails(c, NULL, err);
+        drop(c);                        /* COMMIT was not sent, so the server rolls back */
+        return false;
+    }
+    *unknown = true;                    /* from here on, until an answer says otherwise */
+    bool ok = send_plain(c, "COMMIT") && PQpipelineSync(c->db);
+    if (!ok) {
+        fails(c, NULL, err);
+        drop(c);
+        return false;
+    }
+    *unknown = false;
+    ok = read_all(c, writes, count, unknown, err);
+    come_to_rest(c);
+    return ok;
+}
+
+/* --- reading */
+static int64_t number_at(const char *at, int len)
+{
+    uint64_t n = len && at[0] & 0x80 && len > 1 ? ~0ULL : 0;        /* carries the sign up */
+    for (int i = 0; i < len; i++)
+        n = n << 8 | (unsigned char)at[i];
+    return (int64_t)n;
+}
+
+static bool gather_answer(struct gather *g, const PGresult *r, struct err *err)
+{
+    g->columns = PQnfields(r);
+    for (int row = 0; row < PQntuples(r); row++) {
+        if (!gather_row(g, err))
+            return false;
+        for (int i = 0; i < g->columns; i++) {
+            Oid type = PQftype(r, i);
+            const char *at = PQgetvalue(r, row, i);
+            size_t len = (size_t)PQgetlength(r, row, i);
+            struct value v = { 0 };
+            if (PQgetisnull(r, row, i))
+                ;
+            else if (type == BYTEA_OID)
+                v = value_blob(at, len);
+            else if (type == TEXT_OID || type == VARCHAR_OID)
+                v = (struct value){ .type = VALUE_TEXT, .text = at, .len = len };
+            else
+                v = V_INT(number_at(at, (int)len));
+            if (!gather_value(g, v, err))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool pg_query(struct conn *base, int st, const struct value *args, struct arena *mem, struct rows *out, struct err *err)
+{
+    struct pg_conn *c = inside(base);
+    const struct sql *q = &base->store->statements.at[st];
+    struct packed p;
+    char name[16];
+    name_of(name, st);
+    pack(&p, q->types, args);
+    for (bool again = true;; again = false) {
+        if (fault_at("store.query", err) || !alive(c, err))
+            return err_wrap(err, "%s", q->name);
+        AUTO(PQclear) PGresult *r = PQexecPrepared(c->db, name, (int)strlen(q->types), p.at, p.lens, p.formats, 1);
+        if (!succeeded(r) && again && PQstatus(c->db) == CONNECTION_BAD)
+            continue;
+        AUTO(gather_done) struct gather g = { .mem = mem };
+        if (succeeded(r) ? !gather_answer(&g, r, err) : !fails(c, r, err))
+            return err_wrap(err, "%s", q->name);
+        *out = gather_rows(&g);
+        return true;
+    }
+}
+
+/* --- the rest of the table */
+static bool pg_open(struct store *s, struct err *err)
+{
+    if (os_is_simulated(s->os))
+        return err_set(err, RC_BAD_INPUT, "a simulated machine reaches no PostgreSQL");
+    return url_check(s->where, err);
+}
+
+static void pg_close(struct store *s) { (void)s; }
+
+static void pg_conn_close(struct conn *c)
+{
+    drop(inside(c));
+    free(inside(c));
+}
+
+static bool pg_conn_open(struct store *s, bool writes, struct conn **out, struct err *err)
+{
+    struct pg_conn *c = calloc(1, sizeof *c);
+    if (!c)
+        abort();
+    c->base = (struct conn){ s, writes };
+    if (!alive(c, err)) {
+        free(c);
+        return false;
+    }
+    *out = &c->base;
+    return true;
+}
+
+static bool pg_prepare(struct conn *c, struct err *err) { return prepare_all(inside(c), err); }
+
+static bool pg_run(struct conn *c, const char *text, struct err *err)
+{
+    return !fault_at("store.step", err) && plain(inside(c), text, err);
+}
+
+static bool pg_number(struct conn *base, const char *text, int64_t *out, struct err *err)
+{
+    struct pg_conn *c = inside(base);
+    if (c->prepared && !alive(c, err))  /* not amid a migration: its transaction would be gone */
+        return false;
+    AUTO(PQclear) PGresult *r = PQexec(c->db, text);
+    if (!succeeded(r))
+        return fails(c, r, err);
+    if (PQntuples(r) != 1 || PQgetisnull(r, 0, 0))
+        return err_set(err, RC_INTERNAL, "the store did not answer with a number");
+    *out = strtoll(PQgetvalue(r, 0, 0), NULL, 10);
+    return true;
+}
+
+const struct backend postgres_backend = {
+    .kind = "postgres",
+    .open = pg_open,
+    .close = pg_close,
+    .conn_open = pg_conn_open,
+    .conn_close = pg_conn_close,
+    .prepare = pg_prepare,
+    .commit = pg_commit,
+    .query = pg_query,
+    .run = pg_run,
+    .number = pg_number,
+    /* The number spells arcus. A step may take long on a large table; waiting for another server that migrates may not. */
+    .begin_alone = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s';"
+                   "SELECT pg_advisory_xact_lock(418530948467)",
+};

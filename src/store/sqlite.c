@@ -1,0 +1,418 @@
+/* sqlite.c - the store in one file. WAL, so that readers never wait for the writer, and synchronous=FULL, so that a commit that
+ * returned survives a power cut.
+ *
+ * Every connection has its own handle. On a simulated machine everything is one thread, so all connections share one
+ * handle that holds its file alone (sqlite_vfs.c): no shared memory is needed there. */
+#include "store/store_internal.h"
+#include "base/fault.h"
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    CHECK_BYTES = 128 * 1024 * 1024,    /* larger files are not read whole at start: that would take seconds */
+    CACHE_KIB_WRITER = 16 * 1024,
+    CACHE_KIB_READER = 4 * 1024,
+    WAL_PAGES = 2000,                   /* from here on its pages are copied back after a commit */
+    WAL_PAGES_MOST = 16000,             /* from here on we wait a little for readers, so that it can start over */
+    WAL_WAIT_MS = 200,
+    ONE_TEXT = 128,
+};
+
+struct handle { sqlite3 *db; int wal_pages, wal_patience; };
+struct sqlite { char *uri; sqlite3_vfs *vfs; struct handle shared; };
+struct sqlite_conn {
+    struct conn base;
+    struct handle own, *h;              /* h: own, or the shared one */
+    sqlite3_stmt **st, *begin, *commit, *rollback;
+};
+
+static struct sqlite_conn *inside(struct conn *c) { return CONTAINER(c, struct sqlite_conn, base); }
+
+/* --- errors */
+static const struct { int code; enum rc rc; const char *text; } kinds[] = {
+    { SQLITE_CONSTRAINT, RC_CONFLICT, "it is there already, or breaks a rule of the store" },
+    { SQLITE_FULL, RC_UNAVAILABLE, "the disk is full" },
+    { SQLITE_BUSY, RC_UNAVAILABLE, "another process holds the store" },
+    { SQLITE_LOCKED, RC_UNAVAILABLE, "another process holds the store" },
+    { SQLITE_IOERR, RC_UNAVAILABLE, "the disk of the store failed" },
+    { SQLITE_NOMEM, RC_UNAVAILABLE, "out of memory" },
+    { SQLITE_PROTOCOL, RC_UNAVAILABLE, "another process holds the store" },
+    { SQLITE_TOOBIG, RC_TOO_LARGE, "a value is too large for the store" },
+    { SQLITE_READONLY, RC_UNAVAILABLE, "the store's file or folder cannot be written" },
+    { SQLITE_CANTOPEN, RC_NOT_FOUND, "the store's file cannot be opened" },
+    { SQLITE_CORRUPT, RC_INTERNAL, "the store is damaged: keep a copy of the file, then restore it from a backup" },
+    { SQLITE_NOTADB, RC_INTERNAL, "the store is damaged, or not a store: keep a copy of the file, then restore it from a backup" },
+};
+
+static bool fails(sqlite3 *db, int rc, struct err *err)
+{
+    const char *why = db && sqlite3_errcode(db) ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
+    int code = rc & 0xff;
+    if (code == SQLITE_IOERR && db && sqlite3_system_errno(db) == ENOSPC)
+        code = SQLITE_FULL;
+    if (code == SQLITE_CANTOPEN && db && sqlite3_system_errno(db))
+        why = strerror(sqlite3_system_errno(db));
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (kinds[i].code == code)
+            return err_set(err, kinds[i].rc, "%s (%s)", kinds[i].text, why);
+    return err_set(err, RC_INTERNAL, "the store failed: %s", why);
+}
+
+static bool fault_at(const char *point, struct err *err)
+{
+    return fault(point) && !err_set(err, RC_UNAVAILABLE, "the store failed at %s because a test wanted it", point);
+}
+
+/* --- a handle */
+static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
+{
+    (void)db, (void)name;
+    ((struct handle *)arg)->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+static bool run_on(sqlite3 *db, const char *text, struct err *err)
+{
+    if (fault_at("store.step", err))
+        return false;
+    int rc = sqlite3_exec(db, text, NULL, NULL, NULL);
+    return rc == SQLITE_OK || fails(db, rc, err);
+}
+
+static int one_text(void *arg, int columns, char **texts, char **names)
+{
+    (void)columns, (void)names;
+    snprintf(arg, ONE_TEXT, "%s", texts[0] ? texts[0] : "");
+    return 0;
+}
+
+/* Another process that starts at the same moment may hold the file while it turns on the WAL, and SQLite does not wait for that. */
+static bool wal_on(sqlite3 *db, struct err *err)
+{
+    int rc = SQLITE_BUSY;
+    char mode[ONE_TEXT] = "";
+    for (int waited = 0; rc == SQLITE_BUSY && waited < STORE_WAIT_MS; waited += 20) {
+        if (waited)
+            sqlite3_sleep(20);
+        rc = sqlite3_exec(db, "PRAGMA journal_mode=WAL", one_text, mode, NULL) & 0xff;
+    }
+    if (rc != SQLITE_OK)
+        return fails(db, rc, err);
+    return strcmp(mode, "wal") == 0 || err_set(err, RC_UNAVAILABLE, "this file system cannot hold the store (no write-ahead log)");
+}
+
+static bool handle_setup(sqlite3 *db, bool simulated, bool writes, struct err *err)
+{
+    char text[320];
+    snprintf(text, sizeof text, "PRAGMA locking_mode=%s; PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF;"
+             "PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA cache_size=-%d;"
+             "PRAGMA journal_size_limit=%d; PRAGMA query_only=%s", simulated ? "EXCLUSIVE" : "NORMAL",
+             writes ? CACHE_KIB_WRITER : CACHE_KIB_READER, WAL_PAGES_MOST * 4096, writes ? "OFF" : "ON");
+    sqlite3_extended_result_codes(db, 1);
+    sqlite3_busy_timeout(db, STORE_WAIT_MS);
+    /* A simulated machine that crashed is closed too, and that must not touch its disk any more. */
+    if (simulated)
+        sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    return run_on(db, text, err) && wal_on(db, err);
+}
+
+static bool handle_open(struct store *s, bool writes, struct handle *h, struct err *err)
+{
+    struct sqlite *in = s->inside;
+    int rc = sqlite3_open_v2(in->uri, &h->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
+                             in->vfs ? in->vfs->zName : NULL);
+    bool ok = (rc == SQLITE_OK || fails(h->db, rc, err)) && handle_setup(h->db, in->vfs, writes, err);
+    if (!ok) {
+        sqlite3_close(h->db);
+        h->db = NULL;
+        return err_wrap(err, "%s", s->where);
+    }
+    h->wal_patience = WAL_PAGES_MOST;
+    sqlite3_wal_hook(h->db, on_wal, h);
+    return true;
+}
+
+static bool number_of(sqlite3 *db, const char *text, int64_t *out, struct err *err)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(db, text, -1, &st, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(st);
+    bool ok = rc == SQLITE_ROW && sqlite3_column_type(st, 0) == SQLITE_INTEGER;
+    if (ok)
+        *out = sqlite3_column_int64(st, 0);
+    else if (rc == SQLITE_ROW || rc == SQLITE_DONE)
+        err_set(err, RC_INTERNAL, "the store did not answer with a number");
+    else
+        fails(db, rc, err);
+    sqlite3_finalize(st);
+    return ok;
+}
+
+static bool undamaged(sqlite3 *db, struct err *err)
+{
+    int64_t pages, size;
+    char verdict[ONE_TEXT] = "";
+    if (!number_of(db, "PRAGMA page_count", &pages, err) || !number_of(db, "PRAGMA page_size", &size, err))
+        return false;
+    if (pages * size > CHECK_BYTES)
+        return true;
+    int rc = sqlite3_exec(db, "PRAGMA quick_check(1)", one_text, verdict, NULL);
+    if (rc != SQLITE_OK)
+        return fails(db, rc, err);
+    verdict[strcspn(verdict, "\n")] = 0;
+    return strcmp(verdict, "ok") == 0 || err_set(err, RC_INTERNAL, "%s (%s)", "the store is damaged: keep a copy of the file, "
+                                                 "then restore it from a backup", verdict);
+}
+
+/* --- the store */
+static char *uri_of(const char *path)
+{
+    struct str uri = { 0 };
+    str_text(&uri, "file:");
+    for (const char *p = path; *p; p++)
+        if (strchr("?#%", *p))
+            str_printf(&uri, "%%%02x", (unsigned char)*p);
+        else
+            str_char(&uri, *p);
+    /* SQLite would make the file readable by all, less the umask, which belongs to every thread. It can take the mode of
+     * another file instead, and this one is always 0600. */
+    str_text(&uri, "?modeof=/proc/self/mem");
+    return uri.at;
+}
+
+static void sqlite_close(struct store *s)
+{
+    struct sqlite *in = s->inside;
+    if (!in)
+        return;
+    sqlite3_close(in->shared.db);
+    sqlite_vfs_free(in->vfs);
+    free(in->uri);
+    free(in);
+}
+
+static bool sqlite_open(struct store *s, struct err *err)
+{
+    struct sqlite *in = calloc(1, sizeof *in);
+    if (!in)
+        abort();
+    s->inside = in;
+    in->uri = uri_of(s->where);
+    struct handle own = { 0 }, *h = &own;
+    if (os_is_simulated(s->os)) {
+        in->vfs = sqlite_vfs_new(s->os);
+        h = &in->shared;
+    }
+    bool ok = handle_open(s, true, h, err) && (undamaged(h->db, err) || err_wrap(err, "%s", s->where));
+    sqlite3_close(own.db);
+    return ok;
+}
+
+/* --- connections */
+static void sqlite_conn_close(struct conn *base)
+{
+    struct sqlite_conn *c = inside(base);
+    for (int i = 0; c->st && i < base->store->statements.count; i++)
+        sqlite3_finalize(c->st[i]);
+    free(c->st);
+    sqlite3_finalize(c->begin);
+    sqlite3_finalize(c->commit);
+    sqlite3_finalize(c->rollback);
+    sqlite3_close(c->own.db);
+    free(c);
+}
+
+static bool sqlite_conn_open(struct store *s, bool writes, struct conn **out, struct err *err)
+{
+    struct sqlite *in = s->inside;
+    struct sqlite_conn *c = calloc(1, sizeof *c);
+    if (!c)
+        abort();
+    c->base = (struct conn){ s, writes };
+    c->h = in->vfs ? &in->shared : &c->own;
+    if (!in->vfs && !handle_open(s, writes, &c->own, err)) {
+        free(c);
+        return false;
+    }
+    *out = &c->base;
+    return true;
+}
+
+static bool prepare_one(struct sqlite_conn *c, const char *text, sqlite3_stmt **out, struct err *err)
+{
+    int rc = sqlite3_prepare_v3(c->h->db, text, -1, SQLITE_PREPARE_PERSISTENT, out, NULL);
+    return rc == SQLITE_OK || fails(c->h->db, rc, err);
+}
+
+static bool sqlite_prepare(struct conn *base, struct err *err)
+{
+    struct sqlite_conn *c = inside(base);
+    struct sql_list list = base->store->statements;
+    c->st = calloc((size_t)list.count + 1, sizeof *c->st);
+    if (!c->st)
+        abort();
+    for (int i = 0; i < list.count; i++)
+        if ((base->writes || sql_reads(&list.at[i])) && !prepare_one(c, list.at[i].text, &c->st[i], err))
+            return err_wrap(err, "statement %s", list.at[i].name);
+    return !base->writes || (prepare_one(c, "BEGIN IMMEDIATE", &c->begin, err) && prepare_one(c, "COMMIT", &c->commit, err)
+                             && prepare_one(c, "ROLLBACK", &c->rollback, err));
+}
+
+static int bind_one(sqlite3_stmt *st, int at, const struct value *v)
+{
+    switch (v->type) {
+    case VALUE_INT:
+        return sqlite3_bind_int64(st, at, v->n);
+    case VALUE_TEXT:
+        return sqlite3_bind_text64(st, at, v->text, v->len, SQLITE_STATIC, SQLITE_UTF8);
+    case VALUE_BLOB:
+        return v->len ? sqlite3_bind_blob64(st, at, v->text, v->len, SQLITE_STATIC) : sqlite3_bind_zeroblob(st, at, 0);
+    default:
+        return sqlite3_bind_null(st, at);
+    }
+}
+
+static int bind_all(sqlite3_stmt *st, const char *types, const struct value *args)
+{
+    int rc = SQLITE_OK;
+    for (int i = 0; types[i] && rc == SQLITE_OK; i++)
+        rc = bind_one(st, i + 1, &args[i]);
+    return rc;
+}
+
+/* --- writing */
+static bool step_done(struct sqlite_conn *c, sqlite3_stmt *st, int rc, struct err *err)
+{
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(st);
+    bool ok = rc == SQLITE_DONE || fails(c->h->db, rc, err);
+    sqlite3_reset(st);
+    return ok;
+}
+
+static bool write_all(struct sqlite_conn *c, const struct write *writes, size_t count, struct err *err)
+{
+    const struct sql *list = c->base.store->statements.at;
+    for (size_t i = 0; i < count; i++) {
+        const struct write *w = &writes[i];
+        sqlite3_stmt *st = c->st[w->st];
+        if (fault_at("store.step", err) || !step_done(c, st, bind_all(st, list[w->st].types, w->args), err))
+            return err_wrap(err, "%s", list[w->st].name);
+    }
+    return true;
+}
+
+static bool commit_now(struct sqlite_conn *c, bool *unknown, struct err *err)
+{
+    if (fault_at("store.commit", err))
+        return false;
+    int rc = sqlite3_step(c->commit);
+    bool ok = rc == SQLITE_DONE || fails(c->h->db, rc, err);
+    sqlite3_reset(c->commit);
+    /* The frames may be on the disk although the sync failed, and a crash before they are overwritten would bring them back. */
+    *unknown = !ok && (rc & 0xff) == SQLITE_IOERR;
+    return ok;
+}
+
+/* The WAL stays bounded: its pages go back into the file after every few megabytes; when readers keep it from starting over for long, we
+ * wait for them a moment. A failure here is no failure of the commit, which is durable already; it is tried again after the next. */
+static void checkpoint(struct handle *h)
+{
+    if (h->wal_pages < WAL_PAGES)
+        return;
+    bool wait = h->wal_pages >= h->wal_patience;
+    sqlite3_busy_timeout(h->db, WAL_WAIT_MS);
+    sqlite3_wal_checkpoint_v2(h->db, NULL, wait ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    sqlite3_busy_timeout(h->db, STORE_WAIT_MS);
+    h->wal_patience = wait ? h->wal_pages + WAL_PAGES : WAL_PAGES_MOST;
+    h->wal_pages = 0;
+}
+
+static bool sqlite_commit(struct conn *base, const struct write *writes, size_t count, bool *unknown, struct err *err)
+{
+    struct sqlite_conn *c = inside(base);
+    if (fault_at("store.begin", err) || !step_done(c, c->begin, SQLITE_OK, err))
+        return false;
+    if (write_all(c, writes, count, err) && commit_now(c, unknown, err)) {
+        checkpoint(c->h);
+        return true;
+    }
+    struct err ignored = { 0 };         /* the first reason is the one to tell; some failures have rolled back already */
+    if (!sqlite3_get_autocommit(c->h->db) && !step_done(c, c->rollback, SQLITE_OK, &ignored))
+        return err_wrap(err, "not rolled back");
+    return false;
+}
+
+/* --- reading */
+static bool column(struct gather *g, sqlite3_stmt *st, int i, struct err *err)
+{
+    struct value v = { 0 };
+    switch (sqlite3_column_type(st, i)) {
+    case SQLITE_NULL:
+        break;
+    case SQLITE_INTEGER:
+        v = V_INT(sqlite3_column_int64(st, i));
+        break;
+    case SQLITE_FLOAT:
+        return err_set(err, RC_INTERNAL, "column %s is not a whole number", sqlite3_column_name(st, i));
+    default:
+        v.type = sqlite3_column_type(st, i) == SQLITE_TEXT ? VALUE_TEXT : VALUE_BLOB;
+        v.text = sqlite3_column_blob(st, i);
+        v.len = (size_t)sqlite3_column_bytes(st, i);
+    }
+    return gather_value(g, v, err);
+}
+
+static bool row(struct gather *g, sqlite3_stmt *st, struct err *err)
+{
+    bool ok = gather_row(g, err);
+    for (int i = 0; i < g->columns && ok; i++)
+        ok = column(g, st, i, err);
+    return ok;
+}
+
+static bool sqlite_query(struct conn *base, int n, const struct value *args, struct arena *mem, struct rows *out, struct err *err)
+{
+    struct sqlite_conn *c = inside(base);
+    const struct sql *q = &base->store->statements.at[n];
+    sqlite3_stmt *st = c->st[n];
+    if (fault_at("store.query", err))
+        return false;
+    AUTO(gather_done) struct gather g = { .mem = mem, .columns = sqlite3_column_count(st) };
+    int rc = bind_all(st, q->types, args);
+    bool ok = true;
+    if (rc == SQLITE_OK)
+        while (ok && (rc = sqlite3_step(st)) == SQLITE_ROW)
+            ok = row(&g, st, err);
+    if (ok)
+        ok = rc == SQLITE_DONE || fails(c->h->db, rc, err);
+    sqlite3_reset(st);
+    if (!ok)
+        return err_wrap(err, "%s", q->name);
+    *out = gather_rows(&g);
+    return true;
+}
+
+static bool sqlite_run(struct conn *c, const char *text, struct err *err) { return run_on(inside(c)->h->db, text, err); }
+
+static bool sqlite_number(struct conn *c, const char *text, int64_t *out, struct err *err)
+{
+    return number_of(inside(c)->h->db, text, out, err);
+}
+
+const struct backend sqlite_backend = {
+    .kind = "sqlite",
+    .open = sqlite_open,
+    .close = sqlite_close,
+    .conn_open = sqlite_conn_open,
+    .conn_close = sqlite_conn_close,
+    .prepare = sqlite_prepare,
+    .commit = sqlite_commit,
+    .query = sqlite_query,
+    .run = sqlite_run,
+    .number = sqlite_number,
+    .begin_alone = "BEGIN IMMEDIATE",
+};
