@@ -24,9 +24,16 @@ struct http_handler {
     void (*on_request)(void *arg, struct http_request *rq); /* the body is complete; a reply is owed, now or later */
     void (*on_gone)(void *arg, struct http_request *rq);    /* the client left before the reply had ended; rq is freed after it */
     void (*on_drain)(void *arg, struct http_request *rq);   /* a streamed reply may go on; may be NULL */
-    /* A request that could not be understood: write the reply's body for it (problem+json). */
+    /* A request that could not be understood: write the reply's body for it (problem+json). http_bad_status tells the status. */
     void (*on_bad)(void *arg, const struct err *why, struct str *content_type, struct str *body);
+    void (*on_closed)(void *arg);       /* after http_server_close: the last connection has gone, nothing follows; may be NULL */
 };
+/* Whose a request is: from on_head (or, without one, on_request) on it is the handler's, until exactly one of these has happened:
+ *   - the handler ends it: http_reply, http_end, http_abort or ws_accept;
+ *   - the server ends it: on_gone, because the client left, its body broke the rules or came too slowly, or the server closes.
+ * After either the pointer is dead. A handler that answers later therefore hangs its work on http_set_data and lets go of
+ * rq in on_gone; nothing may be called on rq inside on_gone but what reads it. */
+int http_bad_status(const struct err *why);     /* 400, 408, 413, 414, 431 or 503, for the `why` of on_bad */
 MUST_CHECK bool http_listen(struct os *os, const char *address, struct tls *tls, const struct http_limits *limits,
                             const struct http_handler *handler, void *arg, struct http_server **out, struct err *err);
 const char *http_address(const struct http_server *s);
@@ -44,13 +51,14 @@ struct arena *http_mem(struct http_request *rq);
 void *http_data(const struct http_request *rq);                     /* what the handler hung on it */
 void http_set_data(struct http_request *rq, void *data);
 
-/* In on_head only. */
+/* In on_head. A reply given before the body is complete closes the connection behind it. */
 void http_limit_body(struct http_request *rq, size_t bytes);
 /* The body goes to on_chunk as it comes (false refuses the rest; a reply must have been given), then on_request is called. */
 void http_stream_body(struct http_request *rq, bool (*on_chunk)(void *arg, struct http_request *rq, const char *at, size_t n));
-void http_pause_body(struct http_request *rq, bool paused);
+void http_pause_body(struct http_request *rq, bool paused);         /* at any time; what was read already (one buffer) still comes */
 
-/* The reply: all at once, or in pieces. After http_reply or http_end rq is gone. */
+/* The reply: all at once, or in pieces. After http_reply or http_end rq is gone, and so is all that came with it. Date,
+ * Content-Length, Transfer-Encoding and Connection are written here; control bytes in a header become blanks. HEAD and 204 get no body. */
 void http_reply(struct http_request *rq, int status, const char *content_type, const struct http_header *headers, size_t count, struct slice body);
 void http_begin(struct http_request *rq, int status, const char *content_type, const struct http_header *headers, size_t count, int64_t length); /* length -1: chunked */
 void http_piece(struct http_request *rq, const void *at, size_t n);
