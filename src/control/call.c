@@ -1,0 +1,114 @@
+/* call.c - the words of a verb: rows, events, news for the planner, replies. Texts are copied, so that a verb may drop what it tells of. */
+#include "control/call.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A growing array in an arena: doubled, the old half is left to the arena. */
+static void *grow(struct arena *mem, void *at, size_t count, size_t *room, size_t size)
+{
+    if (count < *room)
+        return at;
+    *room = *room ? *room * 2 : 64;
+    char *bigger = arena_take(mem, *room, size);
+    if (count)
+        memcpy(bigger, at, count * size);
+    return bigger;
+}
+
+void emit(struct call *c, enum statement st, const struct value *args, int count)
+{
+    struct batch *b = c->batch;
+    struct value *copy = ARENA_ARRAY(b->mem, struct value, (size_t)count);
+    for (int i = 0; i < count; i++) {
+        copy[i] = args[i];
+        if (args[i].type == VALUE_TEXT || args[i].type == VALUE_BLOB)
+            copy[i].text = arena_bytes(b->mem, args[i].text, args[i].len);
+    }
+    b->writes = grow(b->mem, b->writes, b->write_count, &b->write_room, sizeof *b->writes);
+    b->writes[b->write_count++] = (struct write){ st, count, copy };
+}
+
+void emit_event(struct call *c, int64_t project, const char *kind, const char *subject, const char *data)
+{
+    struct batch *b = c->batch;
+    char *idem = NULL;
+    if (text_given(c->r->idem) && c->r->verb != VERB_JOB_SUBMIT && !c->idem_write) { /* the first event of a request carries it */
+        idem = arena_printf(b->mem, "%s\n%.16s %s", c->r->idem, c->r->body_hash, verbs[c->r->verb].name);
+        c->idem_write = b->write_count + 1;
+    }
+    struct event e = { .seq = ++c->s->last_event, .at_ms = c->now_ms, .project = project, .kind = arena_text(b->mem, kind),
+                       .subject = arena_text(b->mem, subject), .actor = arena_text(b->mem, c->who->name),
+                       .data = data ? arena_text(b->mem, data) : "{}" };
+    b->events = grow(b->mem, b->events, b->event_count, &b->event_room, sizeof *b->events);
+    b->events[b->event_count++] = e;
+    EMIT(c, EVENT_ADD, V_INT(e.seq), V_INT(e.at_ms), V_INT(project), V_TEXT(e.kind), V_TEXT(e.subject), V_TEXT(c->who->name), V_INT(c->who->id),
+         V_INT(c->who->key), V_TEXT(c->who->address), V_TEXT(c->who->request), V_TEXT(idem), V_TEXT(e.data));
+}
+
+struct sched_event *emit_news(struct call *c, enum sched_kind kind)
+{
+    struct batch *b = c->batch;
+    b->news = grow(b->mem, b->news, b->news_count, &b->news_room, sizeof *b->news);
+    struct sched_event *e = &b->news[b->news_count++];
+    memset(e, 0, sizeof *e);
+    e->kind = kind;
+    return e;
+}
+
+void node_changed(struct call *c, struct node *n, struct attempt *a)
+{
+    (void)c;
+    n->dirty = true;
+    map_put(n->changed, a->id, a);
+}
+
+void node_gone(struct call *c, struct node *n, int64_t attempt)
+{
+    (void)c;
+    int64_t *more = realloc(n->gone, (n->gone_count + 1) * sizeof *more);
+    if (!more)
+        abort();
+    n->gone = more;
+    n->gone[n->gone_count++] = attempt;
+    n->dirty = true;
+}
+
+const char *id_of(struct call *c, const char *prefix, int64_t id)
+{
+    char *text = arena_take(c->mem, ID_TEXT, 1);
+    return id_text(text, prefix, id);
+}
+
+int64_t new_id(struct call *c) { return id_make(&c->s->ids, c->now_ms); }
+
+void reply_view(struct call *c, const struct fields *fields, const void *view)
+{
+    struct json_out out = { .to = &c->r->reply };
+    str_clear(&c->r->reply);
+    bind_write(&out, fields, view);
+}
+
+struct list list_open(struct call *c)
+{
+    struct list l = { .out = { .to = &c->r->reply } };
+    str_clear(&c->r->reply);
+    json_open(&l.out, '{');
+    json_key(&l.out, "items");
+    json_open(&l.out, '[');
+    return l;
+}
+
+void list_add(struct list *l, const struct fields *fields, const void *view) { bind_write(&l->out, fields, view); }
+
+void list_close(struct list *l, const char *next)
+{
+    json_close(&l->out, ']');
+    json_key(&l->out, "next");
+    json_put_text(&l->out, next);
+    json_close(&l->out, '}');
+}
+
+bool rows_of(struct call *c, enum statement st, const struct value *args, int count, struct rows *out, struct err *err)
+{
+    return store_query(c->conn, st, args, count, c->mem, out, err);
+}

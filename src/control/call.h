@@ -1,0 +1,84 @@
+/* call.h - what a verb has in its hands while it runs, and the words it says its changes with.
+ *
+ * A write verb checks everything first, then changes the memory and emits the same change as rows and one event or more; after its
+ * first change it cannot fail. A read verb has a connection and no memory. Nothing here locks or waits. */
+#pragma once
+#include "control/state.h"
+#include "model/view.h"
+#include "wire/bind.h"
+
+struct batch {                  /* what all verbs of one commit want written; lives in its own arena */
+    struct arena *mem;
+    struct write *writes;
+    size_t write_count, write_room;
+    struct event *events;
+    size_t event_count, event_room;
+    struct sched_event *news;   /* for the planner */
+    size_t news_count, news_room;
+};
+
+struct call {
+    struct control *control;
+    struct state *s;            /* NULL in a read */
+    struct conn *conn;          /* a reader's; in a write the writer's own, for what memory does not hold */
+    struct batch *batch;        /* NULL in a read */
+    struct request *r;
+    const struct caller *who;
+    struct arena *mem;          /* the request's */
+    int64_t now_ms, boot_ms;
+    size_t idem_write;          /* 1 + the number of the write that carries this request's Idempotency-Key; 0: none */
+};
+
+void emit(struct call *c, enum statement st, const struct value *args, int count);
+#define EMIT(c, st, ...) emit((c), ST_##st, (struct value[]){ __VA_ARGS__ }, (int)COUNT(((struct value[]){ __VA_ARGS__ })))
+/* An event of this commit. `data` is JSON, or NULL for {}. The number and the audit fields are put here. */
+void emit_event(struct call *c, int64_t project, const char *kind, const char *subject, const char *data);
+struct sched_event *emit_news(struct call *c, enum sched_kind kind);
+void node_changed(struct call *c, struct node *n, struct attempt *a);           /* the node gets this order again */
+void node_gone(struct call *c, struct node *n, int64_t attempt);                /* the node may forget it */
+const char *id_of(struct call *c, const char *prefix, int64_t id);              /* text in the request's arena */
+int64_t new_id(struct call *c);
+
+void reply_view(struct call *c, const struct fields *fields, const void *view);
+/* A list is opened, filled and closed; next NULL: there is no further page. */
+struct list { struct json_out out; };
+struct list list_open(struct call *c);
+void list_add(struct list *l, const struct fields *fields, const void *view);
+void list_close(struct list *l, const char *next);
+bool rows_of(struct call *c, enum statement st, const struct value *args, int count, struct rows *out, struct err *err);
+#define ROWS(c, st, out, err, ...) rows_of((c), ST_##st, (struct value[]){ __VA_ARGS__ }, (int)COUNT(((struct value[]){ __VA_ARGS__ })), (out), (err))
+
+/* Verbs, one function each; handlers.c has the table. */
+struct handler {
+    bool (*run)(struct call *c, const void *body, struct err *err);
+    bool (*prepare)(struct call *c, const void *body, struct err *err);     /* slow work before the writer (passwords); a reader's hands */
+    bool once;                  /* its reply shows a secret: it is not given again for the same Idempotency-Key */
+};
+extern const struct handler handlers[VERB_COUNT];
+const struct keyring *control_keys(const struct control *c);
+const struct control_config *control_settings(const struct control *c);
+#define VERB(name) bool name(struct call *c, const void *body, struct err *err)
+VERB(login); VERB(login_prepare); VERB(whoami); VERB(password_change); VERB(password_prepare); VERB(org_create); VERB(org_list);
+VERB(project_create); VERB(project_list); VERB(project_get); VERB(project_update); VERB(member_list); VERB(member_set); VERB(member_remove);
+VERB(user_create); VERB(user_prepare); VERB(user_list); VERB(user_update); VERB(account_create); VERB(account_list); VERB(account_disable);
+VERB(key_create); VERB(key_list); VERB(key_disable); VERB(secret_set); VERB(secret_list); VERB(secret_remove);
+VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files); VERB(image_add); VERB(image_list); VERB(image_remove);
+VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_list); VERB(job_get); VERB(job_update);
+VERB(job_cancel); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_files); VERB(job_place); VERB(job_tick);
+VERB(node_token); VERB(node_join); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_remove); VERB(node_link); VERB(node_stream);
+VERB(node_hello); VERB(node_report); VERB(node_lost); VERB(gpu_list); VERB(flavor_list); VERB(event_list); VERB(usage_sum);
+
+/* Shared by several verbs. */
+void job_write(struct call *c, struct job *j);                                  /* its row as memory has it; version + 1 */
+void task_write(struct call *c, struct task *t, const char *detail);
+void job_settle(struct call *c, struct job *j);                                 /* are all its tasks over? then so is it */
+void task_over(struct call *c, struct task *t, enum job_news news, enum outcome outcome, const char *detail);
+struct ending { enum outcome outcome; int64_t started_ms, ended_ms, exit_code, signal; const char *detail; };
+void attempt_over(struct call *c, struct attempt *a, const struct ending *how); /* closes it, its usage, and moves its task on */
+void jobs_unblock(struct call *c, struct job *ended);                           /* looks again at the jobs that come after it */
+bool job_deps_check(struct call *c, struct job *j, bool *blocked, bool *never, struct err *err);
+const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat);      /* and nothing is pending for n any more */
+bool key_make(struct call *c, enum principal kind, int64_t owner, int64_t project, unsigned roles, const char *name, const char *prefix,
+              int64_t expires_ms, struct key_view *view);
+bool job_locate(struct call *c, const char *ref, int64_t *id, struct err *err); /* in a read: a job of the caller's project, by id or name */
+void job_reply(struct call *c, const struct job *j);

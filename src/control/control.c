@@ -1,0 +1,204 @@
+/* control.c - the door: requests come from the loop, go to the writer, a reader or (passwords) the slow one, and come back.
+ *
+ * Actors own what they use: the writer its memory and connection, each reader a connection. The loop owns the followers. */
+#include "control/control_internal.h"
+#include "base/log.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+const struct keyring *control_keys(const struct control *c) { return &c->keys; }
+const struct control_config *control_settings(const struct control *c) { return &c->config; }
+
+void control_credential(const struct control *c, const char *bearer, const char *project, const char *address, struct credential *out)
+{
+    *out = (struct credential){ 0 };
+    if (text_given(bearer))
+        digest_keyed(c->keys.hash, bearer, out->hash);
+    if (project)
+        snprintf(out->project, sizeof out->project, "%s", project);
+    snprintf(out->address, sizeof out->address, "%s", address ? address : "");
+}
+
+/* The same check before every verb, whoever runs it: is this somebody, and is the verb for one of their roles? */
+bool door_check(struct call *call, struct err *err)
+{
+    const struct verb *v = &verbs[call->r->verb];
+    struct request *r = call->r;
+    if (r->who.kind == PRINCIPAL_NONE && v->roles) {
+        struct auth_facts facts;
+        if (!r->from.hash[0])
+            return err_set(err, RC_UNAUTHENTICATED, "send an API key: Authorization: Bearer KEY (the CLI: arcus login)");
+        if (call->s)
+            state_facts(call->s, &r->from, &facts);
+        else if (!auth_facts_read(call->conn, r->from.hash, r->from.project, call->mem, &facts, err))
+            return false;
+        if (!auth_decide(&facts, r->from.project, call->now_ms, &r->who, err))
+            return false;
+    }
+    snprintf(r->who.address, sizeof r->who.address, "%s", r->from.address);
+    snprintf(r->who.request, sizeof r->who.request, "%s", r->from.request);
+    if (v->roles && !(v->roles & r->who.roles)) {
+        bool project_verb = (v->roles & PROJECT_ROLES) && !r->who.project;
+        char roles[96];
+        return project_verb ? err_set(err, RC_DENIED, "%s needs a project that you are a member of", v->name)
+                            : err_set(err, RC_DENIED, "%s is for %s", v->name, text_given(role_text(roles, v->roles)) ? roles : "the server itself");
+    }
+    return true;
+}
+
+static void deliver(void *arg, struct post *p)
+{
+    (void)arg;
+    struct request *r = CONTAINER(p, struct request, post);
+    r->on_reply(r->arg, r);
+}
+
+void door_answer(struct control *c, struct request *r, bool ok)
+{
+    r->ok = ok;
+    r->post.fn = deliver;
+    os_post(c->os, &r->post);
+}
+
+static void reader_on_posts(void *arg, struct post *first)
+{
+    struct reader *rd = arg;
+    struct control *c = rd->control;
+    for (struct post *p = first, *next; p; p = next) {
+        next = p->next;
+        struct request *r = CONTAINER(p, struct request, post);
+        struct call call = { .control = c, .conn = rd->conn, .r = r, .who = &r->who, .mem = r->mem,
+                             .now_ms = os_wall_ms(c->os), .boot_ms = os_boot_ms(c->os) };
+        bool ok = door_check(&call, &r->err);
+        const struct handler *h = &handlers[r->verb];
+        if (rd->slow) {
+            if (ok && h->prepare(&call, r->body, &r->err))
+                actor_post(c->writer.actor, &r->post);
+            else
+                door_answer(c, r, false);
+            continue;
+        }
+        door_answer(c, r, ok && h->run(&call, r->body, &r->err));
+    }
+}
+
+void control_ask(struct control *c, struct request *r)
+{
+    enum verb_kind kind = verbs[r->verb].kind;
+    if (kind == VERB_READ || kind == VERB_STREAM)
+        actor_post(c->readers[c->next_reader++ % READERS].actor, &r->post);
+    else if (handlers[r->verb].prepare)
+        actor_post(c->slow.actor, &r->post);
+    else
+        actor_post(c->writer.actor, &r->post);
+}
+
+void control_follow(struct control *c, void (*on_commit)(void *arg, const struct commit *k), void *arg)
+{
+    assert(c->follower_count < COUNT(c->followers));
+    c->followers[c->follower_count].fn = on_commit;
+    c->followers[c->follower_count++].arg = arg;
+}
+
+void control_committed(void *arg, struct post *p)       /* on the loop */
+{
+    struct control *c = arg;
+    struct commit *k = CONTAINER(p, struct commit, post);
+    if (k->event_count)
+        c->last_event = k->events[k->event_count - 1].seq;
+    for (size_t i = 0; i < c->follower_count; i++)
+        c->followers[i].fn(c->followers[i].arg, k);
+    arena_free(k->mem);
+}
+
+int64_t control_last_event(struct control *c) { return c->last_event; }
+
+bool control_ready(const struct control *c, struct err *why)
+{
+    return c->open || err_set(why, RC_UNAVAILABLE, "the server is starting or stopping");
+}
+
+/* Once a second: nodes that went silent, and pauses that are over. */
+struct tick { struct request r; struct control *control; };
+static void tick_done(void *arg, struct request *r)
+{
+    (void)r;
+    struct tick *t = arg;
+    t->control->ticking = NULL;
+    arena_free(t->r.mem);
+    str_done(&t->r.reply);
+    free(t);
+}
+
+static void on_tick(void *arg)
+{
+    struct control *c = arg;
+    c->timer = timer_start(c->os, 1000, on_tick, c);
+    planner_poke(c);
+    if (c->ticking) /* the writer is behind: one is enough */
+        return;
+    struct tick *t = calloc(1, sizeof *t);
+    if (!t)
+        abort();
+    t->control = c;
+    t->r = (struct request){ .verb = VERB_JOB_TICK, .who = system_caller, .mem = arena_new(), .on_reply = tick_done, .arg = t };
+    c->ticking = t;
+    control_ask(c, &t->r);
+}
+
+const struct caller system_caller = { .kind = PRINCIPAL_SYSTEM, .roles = ROLE_PLANNER, .name = "arcus" };
+
+static bool reader_open(struct control *c, struct reader *rd, const char *name, bool slow, struct err *err)
+{
+    rd->control = c;
+    rd->slow = slow;
+    if (!conn_open(c->store, false, &rd->conn, err))
+        return false;
+    rd->actor = actor_new(c->os, name, reader_on_posts, rd);
+    return true;
+}
+
+bool control_open(struct os *os, struct store *store, const struct control_config *config, struct control **out, struct err *err)
+{
+    struct control *c = calloc(1, sizeof *c);
+    if (!c)
+        abort();
+    c->os = os;
+    c->store = store;
+    c->config = *config;
+    bool ok = digest_start() && keyring_open(os, config->keys, &c->keys, err) && writer_open(c, err);
+    for (int i = 0; ok && i < READERS; i++)
+        ok = reader_open(c, &c->readers[i], "reader", false, err);
+    ok = ok && reader_open(c, &c->slow, "slow", true, err);
+    if (!ok) {
+        control_close(c);
+        return false;
+    }
+    c->open = true;
+    if (config->plan)
+        planner_open(c);
+    writer_start(c);
+    c->timer = timer_start(os, 1000, on_tick, c);
+    *out = c;
+    return true;
+}
+
+void control_close(struct control *c)
+{
+    if (!c)
+        return;
+    c->open = false;
+    timer_cancel(c->timer);
+    planner_close(c);
+    struct reader *all[READERS + 1];
+    for (int i = 0; i < READERS; i++)
+        all[i] = &c->readers[i];
+    all[READERS] = &c->slow;
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i]->actor)
+            actor_stop(all[i]->actor);
+    writer_close(c);
+    for (size_t i = 0; i < COUNT(all); i++)
+        conn_close(all[i]->conn);
+    free(c);
+}

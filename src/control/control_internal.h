@@ -1,0 +1,37 @@
+/* control_internal.h - the parts of the door, for its own files and their tests. */
+#pragma once
+#include "control/call.h"
+
+enum { READERS = 2 };
+struct reader { struct control *control; struct actor *actor; struct conn *conn; bool slow; };
+struct writer { struct actor *actor; struct conn *conn; struct state *state; };
+struct planner;
+struct control {
+    struct os *os;
+    struct store *store;
+    struct control_config config;
+    struct keyring keys;
+    struct writer writer;
+    struct reader readers[READERS], slow;
+    unsigned next_reader;
+    struct planner *planner;
+    struct { void (*fn)(void *arg, const struct commit *k); void *arg; } followers[8];
+    size_t follower_count;
+    int64_t last_event;         /* as the loop has seen it */
+    struct timer *timer;
+    void *ticking;
+    bool open;
+};
+extern const struct caller system_caller;
+
+bool door_check(struct call *call, struct err *err);
+void door_answer(struct control *c, struct request *r, bool ok);
+void control_committed(void *arg, struct post *p);
+MUST_CHECK bool writer_open(struct control *c, struct err *err);
+void writer_start(struct control *c);           /* tells the planner what is there */
+void writer_close(struct control *c);
+void planner_open(struct control *c);
+void planner_close(struct control *c);
+/* News of a commit, in order; takes the arena that holds them. reset: forget everything first. */
+void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, struct arena *mem);
+void planner_poke(struct control *c);           /* time has passed */

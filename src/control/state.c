@@ -1,0 +1,346 @@
+/* state.c - the writer's memory: adding, finding and dropping things. Loading it is in state_load.c. */
+#include "control/state.h"
+#include "wire/bind.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static void *must(void *p)
+{
+    if (!p)
+        abort();
+    return p;
+}
+static void *zeroed(size_t n) { return must(calloc(1, n)); }
+
+struct project *state_project(struct state *s, const char *ref)
+{
+    int64_t id;
+    return id_parse(ref, PREFIX_PROJECT, &id) ? map_get(s->projects, id) : map_get_text(s->project_names, ref);
+}
+
+struct person *state_person(struct state *s, const char *ref)
+{
+    int64_t id;
+    return id_parse(ref, PREFIX_USER, &id) ? map_get(s->persons, id) : map_get_text(s->person_names, ref);
+}
+
+struct node *state_node(struct state *s, const char *ref)
+{
+    int64_t id;
+    return id_parse(ref, PREFIX_NODE, &id) ? map_get(s->nodes, id) : map_get_text(s->node_names, ref);
+}
+
+/* The small things of a project are few: a walk is shorter than an index to keep. */
+#define FIND_IN(s, map, T, project_, prefix, ref)                                       \
+    int64_t id_ = 0;                                                                    \
+    bool by_id = id_parse(ref, prefix, &id_);                                           \
+    T *x;                                                                               \
+    for (size_t i = 0; (x = map_next((s)->map, &i));)                                   \
+        if (x->project == (project_) && (by_id ? x->id == id_ : text_is(x->name, ref))) \
+            return x;                                                                   \
+    return NULL
+
+struct account *state_account(struct state *s, int64_t project, const char *ref)
+{
+    FIND_IN(s, accounts, struct account, project, PREFIX_ACCOUNT, ref);
+}
+struct secret *state_secret(struct state *s, int64_t project, const char *ref)
+{
+    FIND_IN(s, secrets, struct secret, project, PREFIX_SECRET, ref);
+}
+struct volume *state_volume(struct state *s, int64_t project, const char *ref)
+{
+    FIND_IN(s, volumes, struct volume, project, PREFIX_VOLUME, ref);
+}
+struct image *state_image(struct state *s, int64_t project, const char *ref)
+{
+    FIND_IN(s, images, struct image, project, PREFIX_IMAGE, ref);
+}
+
+struct job *state_job(struct state *s, int64_t project, const char *ref)
+{
+    int64_t id;
+    struct job *j, *newest = NULL;
+    if (id_parse(ref, PREFIX_JOB, &id)) {
+        j = map_get(s->jobs, id);
+        return j && j->project->id == project ? j : NULL;
+    }
+    for (size_t i = 0; (j = map_next(s->jobs, &i));)
+        if (j->project->id == project && text_is(j->name, ref) && (!newest || j->id > newest->id))
+            newest = j;
+    return newest;
+}
+
+static void facts_of_project(struct state *s, const struct credential *from, struct auth_facts *f)
+{
+    struct project *p = NULL, *any;
+    if (from->project[0])
+        p = state_project(s, from->project);
+    else if (f->key_project)
+        p = map_get(s->projects, f->key_project);
+    else
+        for (size_t i = 0; !p && (any = map_next(s->projects, &i));)
+            if (any->state == 0 && map_get(any->members, f->owner))
+                p = any;
+    if (!p || p->state != 0)
+        return;
+    struct member *m = f->owner_kind == PRINCIPAL_USER ? map_get(p->members, f->owner) : NULL;
+    f->project_found = true;
+    f->project = p->id;
+    f->org = p->org;
+    f->member_roles = m ? m->roles : 0;
+}
+
+void state_facts(struct state *s, const struct credential *from, struct auth_facts *f)
+{
+    *f = (struct auth_facts){ 0 };
+    struct apikey *k = map_get_text(s->key_hashes, from->hash);
+    if (!k)
+        return;
+    *f = (struct auth_facts){ .found = true, .key = k->id, .owner = k->owner, .key_project = k->project, .expires_ms = k->expires_ms,
+                              .owner_kind = k->owner_kind, .key_roles = k->roles, .key_state = k->state, .owner_state = 1 };
+    struct person *u = k->owner_kind == PRINCIPAL_USER ? map_get(s->persons, k->owner) : NULL;
+    struct account *a = k->owner_kind == PRINCIPAL_ACCOUNT ? map_get(s->accounts, k->owner) : NULL;
+    struct node *n = k->owner_kind == PRINCIPAL_NODE ? map_get(s->nodes, k->owner) : NULL;
+    if (u)
+        f->owner_name = u->name, f->owner_roles = u->roles, f->owner_state = u->state;
+    if (a)
+        f->owner_name = a->name, f->owner_roles = a->roles, f->owner_state = a->state;
+    if (n)
+        f->owner_name = n->name, f->owner_state = 0;
+    if (u || a)
+        facts_of_project(s, from, f);
+}
+
+struct project *state_add_project(struct state *s, int64_t id, int64_t org, const char *name, const char *quota, int64_t created_ms)
+{
+    struct project *p = ARENA_NEW(s->mem, struct project);
+    struct json *doc;
+    struct err err;
+    p->id = id;
+    p->org = org;
+    p->created_ms = created_ms;
+    p->version = 1;
+    p->members = map_new();
+    snprintf(p->name, sizeof p->name, "%s", name);
+    if (!json_parse(SLICE(quota), s->mem, &doc, &err) || !bind_read(doc, &quota_fields, s->mem, &p->quota, NULL, &err))
+        p->quota = (struct quota){ -1, -1, -1, -1 };
+    map_put(s->projects, id, p);
+    map_put_text(s->project_names, p->name, p);
+    return p;
+}
+
+struct apikey *state_add_key(struct state *s, const struct apikey *k)
+{
+    struct apikey *copy = zeroed(sizeof *copy);
+    *copy = *k;
+    map_put(s->keys, copy->id, copy);
+    map_put_text(s->key_hashes, copy->hash, copy);
+    return copy;
+}
+
+void state_drop_key(struct state *s, struct apikey *k)
+{
+    map_take(s->keys, k->id);
+    map_take_text(s->key_hashes, k->hash);
+    free(k);
+}
+
+bool state_node_info(struct node *n, const char *json, struct err *err)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct json *doc;
+    struct node_info info = { 0 };
+    if (!json_parse(SLICE(json), mem, &doc, err))
+        return false;
+    if (doc->first && !bind_read(doc, &node_info_fields, mem, &info, NULL, err))
+        return false;
+    char *text = must(strdup(json));
+    free(n->info_text);
+    arena_free(n->info_mem);
+    n->info_text = text;
+    n->info_mem = TAKE(mem);
+    n->info = info;
+    return true;
+}
+
+struct node *state_add_node(struct state *s, int64_t id, const char *name, int64_t joined_ms)
+{
+    struct node *n = zeroed(sizeof *n);
+    n->id = id;
+    n->joined_ms = joined_ms;
+    n->version = 1;
+    n->state = NODE_DOWN;
+    n->attempts = map_new();
+    n->changed = map_new();
+    snprintf(n->name, sizeof n->name, "%s", name);
+    map_put(s->nodes, id, n);
+    map_put_text(s->node_names, n->name, n);
+    return n;
+}
+
+static void node_free(struct node *n)
+{
+    map_free(n->attempts);
+    map_free(n->changed);
+    arena_free(n->info_mem);
+    free(n->info_text);
+    free(n->gone);
+    free(n);
+}
+
+void state_drop_node(struct state *s, struct node *n)
+{
+    map_take(s->nodes, n->id);
+    map_take_text(s->node_names, n->name);
+    node_free(n);
+}
+
+struct job *state_add_job(struct state *s, int64_t id, struct project *p, const char *spec_text, struct err *err)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct job *j = ARENA_NEW(mem, struct job);
+    struct json *doc;
+    j->spec_text = arena_text(mem, spec_text);
+    if (!json_parse(SLICE(j->spec_text), mem, &doc, err) || !bind_read(doc, &job_spec_fields, mem, &j->spec, NULL, err)
+        || !job_spec_settle(&j->spec, mem, &j->shape, err))
+        return NULL;
+    j->id = id;
+    j->project = p;
+    j->priority = j->spec.priority;
+    j->count = j->spec.count;
+    j->version = 1;
+    j->name = text_given(j->spec.name) ? j->spec.name : "job";
+    j->tasks = map_new();
+    j->mem = TAKE(mem);
+    map_put(s->jobs, id, j);
+    return j;
+}
+
+static void job_free(struct job *j)
+{
+    map_free(j->tasks);
+    arena_free(j->mem);
+}
+
+void state_drop_job(struct state *s, struct job *j)
+{
+    map_take(s->jobs, j->id);
+    job_free(j);
+}
+
+struct task *job_task(struct job *j, int64_t index) { return map_get(j->tasks, index); }
+
+struct task *job_add_task(struct job *j, int64_t index)
+{
+    struct task *t = ARENA_NEW(j->mem, struct task);
+    t->job = j;
+    t->index = index;
+    map_put(j->tasks, index, t);
+    return t;
+}
+
+/* A lease is {"cpu":milli,"mem":mib,"gpus":[{"index","uuid","milli","mem_mib","simulated"}]}: written by job.place, read here. */
+static void lease_read(struct attempt *a, const char *lease_json)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct json *doc;
+    struct err err;
+    if (!json_parse(SLICE(lease_json), mem, &doc, &err))
+        return;
+    a->cpu_milli = json_int(doc, "cpu", 0);
+    a->mem_mib = json_int(doc, "mem", 0);
+    struct json *list = json_get(doc, "gpus");
+    for (struct json *g = list ? list->first : NULL; g && a->gpu_count < SCHED_GPUS; g = g->next) {
+        struct order_gpu *to = &a->gpus[a->gpu_count];
+        struct json *simulated = json_get(g, "simulated");
+        const char *uuid = json_text(g, "uuid");
+        snprintf(a->uuids[a->gpu_count], sizeof a->uuids[0], "%s", uuid ? uuid : "");
+        *to = (struct order_gpu){ .index = json_int(g, "index", 0), .uuid = a->uuids[a->gpu_count], .milli = json_int(g, "milli", 0),
+                                  .mem_mib = json_int(g, "mem_mib", 0), .simulated = simulated && simulated->flag };
+        a->gpu_milli += to->milli;
+        a->gpu_mib += to->mem_mib;
+        a->simulated |= to->simulated;
+        a->gpu_count++;
+    }
+}
+
+struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n, const char *lease_json)
+{
+    struct attempt *a = zeroed(sizeof *a);
+    a->id = id;
+    a->task = t;
+    a->node = n;
+    a->state = JOB_PLACED;
+    lease_read(a, lease_json);
+    t->attempt = a;
+    map_put(s->attempts, id, a);
+    map_put(n->attempts, id, a);
+    attempt_hold(a, 1);
+    return a;
+}
+
+void attempt_hold(struct attempt *a, int sign)
+{
+    struct project *p = a->task->job->project;
+    p->gpu_held += sign * a->gpu_milli;
+    p->cpu_held += sign * a->cpu_milli;
+    p->mem_held += sign * a->mem_mib;
+}
+
+void state_drop_attempt(struct state *s, struct attempt *a)
+{
+    attempt_hold(a, -1);
+    if (a->task->attempt == a)
+        a->task->attempt = NULL;
+    map_take(s->attempts, a->id);
+    map_take(a->node->attempts, a->id);
+    map_take(a->node->changed, a->id);
+    free(a);
+}
+
+void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16, int64_t job, const char *reply)
+{
+    struct idem *i = zeroed(sizeof *i);
+    i->key = must(strdup(key));
+    i->verb = verb;
+    i->job = job;
+    snprintf(i->body, sizeof i->body, "%.16s", body16);
+    i->reply = reply ? must(strdup(reply)) : NULL;
+    map_put_text(s->idems, i->key, i);
+}
+
+void state_free(struct state *s)
+{
+    if (!s)
+        return;
+    void *x;
+    for (size_t i = 0; (x = map_next(s->attempts, &i));)
+        free(x);
+    for (size_t i = 0; (x = map_next(s->jobs, &i));)
+        job_free(x);
+    for (size_t i = 0; (x = map_next(s->nodes, &i));)
+        node_free(x);
+    for (size_t i = 0; (x = map_next(s->keys, &i));)
+        free(x);
+    struct secret *secret;
+    for (size_t i = 0; (secret = map_next(s->secrets, &i));) {
+        free(secret->sealed);
+        free(secret);
+    }
+    struct project *p;
+    for (size_t i = 0; (p = map_next(s->projects, &i));)
+        map_free(p->members);
+    struct idem *idem;
+    for (size_t i = 0; (idem = map_next(s->idems, &i));) {
+        free(idem->key);
+        free(idem->reply);
+        free(idem);
+    }
+    struct map *maps[] = { s->orgs,    s->projects, s->project_names, s->persons, s->person_names, s->accounts, s->keys, s->key_hashes, s->secrets,
+                           s->tokens,  s->volumes,  s->images,        s->nodes,   s->node_names,   s->jobs,     s->attempts, s->idems };
+    for (size_t i = 0; i < COUNT(maps); i++)
+        map_free(maps[i]);
+    arena_free(s->mem);
+    free(s);
+}

@@ -1,0 +1,125 @@
+/* state.h - what the writer remembers: enough to decide every verb without asking the store. Built from the store at start, changed
+ * only by verbs, thrown away and built again whenever the store refused a commit.
+ *
+ * Finished jobs are not here. Belongs to the writer's thread. */
+#pragma once
+#include "auth/auth.h"
+#include "base/id.h"
+#include "base/map.h"
+#include "control/control.h"
+#include "model/ask.h"
+#include "model/node.h"
+#include "model/order.h"
+#include "model/prefix.h"
+#include "sched/sched.h"
+
+struct org { int64_t id, created_ms; char name[64]; };
+struct project {
+    int64_t id, org, created_ms, version;
+    int state;
+    char name[64];
+    struct quota quota;
+    struct map *members;        /* person -> struct member */
+    int64_t gpu_held, cpu_held, mem_held, jobs_live;
+};
+struct member { int64_t person; unsigned roles; };
+struct person { int64_t id, created_ms, version; char name[64], password[128]; unsigned roles; int state; };
+struct account { int64_t id, project, created_ms; char name[64]; unsigned roles; int state; };
+struct apikey { int64_t id, owner, project, created_ms, expires_ms; enum principal owner_kind; unsigned roles; int state; char hash[DIGEST_HEX], name[64], hint[16]; };
+struct secret { int64_t id, project, created_ms, updated_ms, version; char name[64]; char *sealed; };
+struct token { int64_t id, expires_ms; char hash[DIGEST_HEX]; };
+struct volume { int64_t id, project, node, created_ms; char name[64]; int64_t users; };     /* users: live jobs that mount it */
+struct image { int64_t id, project, size, created_ms; char name[256], digest[80], format[16]; };
+struct idem { char *key; enum verb_id verb; char body[17]; int64_t job; char *reply; };
+
+struct node {
+    int64_t id, kept, joined_ms, version;
+    char name[64];
+    enum node_state state;
+    char *info_text;            /* JSON as it came */
+    struct arena *info_mem;
+    struct node_info info;
+    struct map *attempts;       /* live ones here */
+    int64_t heard_boot_ms;      /* last contact; the start of this process counts as one */
+    int64_t generation;
+    bool linked;                /* said hello to this process */
+    bool dirty;                 /* has something for the next push */
+    struct map *changed;        /* attempts to push */
+    int64_t *gone;              /* attempts to forget, to push */
+    size_t gone_count;
+};
+struct attempt {
+    int64_t id, placed_ms, started_ms, run_for_s, grace_s;
+    struct task *task;
+    struct node *node;
+    enum job_state state;
+    bool stop;
+    enum outcome stop_as;
+    int64_t cpu_milli, mem_mib, gpu_milli, gpu_mib;
+    struct order_gpu gpus[SCHED_GPUS];
+    char uuids[SCHED_GPUS][48];
+    int gpu_count;
+    bool simulated;
+};
+struct task {
+    struct job *job;
+    int64_t index, tries, faults, not_before_ms, started_ms, ended_ms, exit_code, signal;
+    enum job_state state;
+    enum outcome outcome;
+    struct attempt *attempt;    /* the live one, or NULL */
+};
+struct job {
+    struct arena *mem;          /* of the job: its texts and its spec; freed when the job is over */
+    int64_t id, owner, priority, count, next_task, done, failed, cancelled, exit_code, created_ms, started_ms, ended_ms, version;
+    struct project *project;
+    enum principal owner_kind;
+    const char *name, *spec_text, *flavor;
+    enum job_state state;
+    enum reason reason;
+    enum outcome outcome;
+    struct job_spec spec;
+    struct shape shape;
+    bool blocked;               /* what it comes after has not ended as it should yet */
+    bool counted;               /* in its project's jobs_live */
+    struct map *tasks;          /* those that were placed and have not ended, by index */
+};
+
+struct state {
+    struct arena *mem;          /* of what changes slowly */
+    struct id_maker ids;
+    int64_t last_event;
+    struct map *orgs, *projects, *project_names, *persons, *person_names, *accounts, *keys, *key_hashes, *secrets, *tokens, *volumes,
+        *images, *nodes, *node_names, *jobs, *attempts, *idems;
+};
+MUST_CHECK bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed, struct state **out, struct err *err);
+void state_free(struct state *s);
+
+struct project *state_project(struct state *s, const char *name_or_id);
+struct person *state_person(struct state *s, const char *name_or_id);
+struct account *state_account(struct state *s, int64_t project, const char *name_or_id);
+struct secret *state_secret(struct state *s, int64_t project, const char *name);
+struct volume *state_volume(struct state *s, int64_t project, const char *name_or_id);
+struct image *state_image(struct state *s, int64_t project, const char *name_or_id);
+struct node *state_node(struct state *s, const char *name_or_id);
+struct job *state_job(struct state *s, int64_t project, const char *name_or_id);      /* live; the newest of a name */
+void state_facts(struct state *s, const struct credential *from, struct auth_facts *out);
+
+/* Used while loading and by verbs alike, so that memory is built in one way. */
+struct project *state_add_project(struct state *s, int64_t id, int64_t org, const char *name, const char *quota, int64_t created_ms);
+struct apikey *state_add_key(struct state *s, const struct apikey *k);
+void state_drop_key(struct state *s, struct apikey *k);
+MUST_CHECK bool state_node_info(struct node *n, const char *json, struct err *err);
+struct node *state_add_node(struct state *s, int64_t id, const char *name, int64_t joined_ms);
+void state_drop_node(struct state *s, struct node *n);
+struct job *state_add_job(struct state *s, int64_t id, struct project *p, const char *spec_text, struct err *err);   /* parses and settles the spec; NULL: it does not hold */
+void state_drop_job(struct state *s, struct job *j);       /* it is over */
+struct task *job_task(struct job *j, int64_t index);
+struct task *job_add_task(struct job *j, int64_t index);
+struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n, const char *lease_json);
+void attempt_hold(struct attempt *a, int sign);             /* adds (1) or takes away (-1) what it holds from the project's books */
+void state_drop_attempt(struct state *s, struct attempt *a);
+void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16, int64_t job, const char *reply);
+/* The planner's picture of one thing. */
+void sched_of_node(const struct node *n, struct sched_event *e);
+void sched_of_job(struct state *s, const struct job *j, struct sched_event *e);
+void sched_of_held(const struct attempt *a, struct sched_event *e);

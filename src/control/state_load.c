@@ -1,0 +1,205 @@
+/* state_load.c - the writer's memory built from the store: once at start, and again after every refused commit. */
+#include "control/state.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct load { struct state *s; struct conn *conn; struct arena *mem; int64_t wall_ms, boot_ms; struct rows r; struct err *err; };
+
+static bool ask(struct load *l, enum statement st, const struct value *args, int n)
+{
+    return store_query(l->conn, st, args, n, l->mem, &l->r, l->err);
+}
+#define INT(col)  row_int(&l->r, i, col)
+#define TEXT(col) row_text(&l->r, i, col)
+#define EACH(st, ...) if (!ask(l, st, __VA_ARGS__)) return false; for (size_t i = 0; i < l->r.count; i++)
+
+static bool load_tenants(struct load *l)
+{
+    struct state *s = l->s;
+    EACH(ST_LOAD_ORG, NULL, 0)
+    {
+        struct org *o = ARENA_NEW(s->mem, struct org);
+        o->id = INT(0), o->created_ms = INT(2);
+        snprintf(o->name, sizeof o->name, "%s", TEXT(1));
+        map_put(s->orgs, o->id, o);
+    }
+    EACH(ST_LOAD_PROJECT, NULL, 0)
+    {
+        struct project *p = state_add_project(s, INT(0), INT(1), TEXT(2), TEXT(4), INT(5));
+        p->state = (int)INT(3), p->version = INT(6);
+    }
+    EACH(ST_LOAD_PERSON, NULL, 0)
+    {
+        struct person *u = ARENA_NEW(s->mem, struct person);
+        u->id = INT(0), u->roles = (unsigned)INT(3), u->state = (int)INT(4), u->created_ms = INT(5), u->version = INT(6);
+        snprintf(u->name, sizeof u->name, "%s", TEXT(1));
+        snprintf(u->password, sizeof u->password, "%s", TEXT(2));
+        map_put(s->persons, u->id, u);
+        map_put_text(s->person_names, u->name, u);
+    }
+    EACH(ST_LOAD_MEMBER, NULL, 0)
+    {
+        struct project *p = map_get(s->projects, INT(0));
+        struct member *m = ARENA_NEW(s->mem, struct member);
+        m->person = INT(1), m->roles = (unsigned)INT(2);
+        if (p)
+            map_put(p->members, m->person, m);
+    }
+    EACH(ST_LOAD_ACCOUNT, NULL, 0)
+    {
+        struct account *a = ARENA_NEW(s->mem, struct account);
+        a->id = INT(0), a->project = INT(1), a->roles = (unsigned)INT(3), a->state = (int)INT(4), a->created_ms = INT(5);
+        snprintf(a->name, sizeof a->name, "%s", TEXT(2));
+        map_put(s->accounts, a->id, a);
+    }
+    EACH(ST_LOAD_KEY, (struct value[]){ V_INT(l->wall_ms) }, 1)
+    {
+        struct apikey k = { .id = INT(0), .owner_kind = (enum principal)INT(1), .owner = INT(2), .project = INT(3),
+                            .roles = (unsigned)INT(4), .state = (int)INT(8), .created_ms = INT(9), .expires_ms = INT(10) };
+        snprintf(k.name, sizeof k.name, "%s", TEXT(5));
+        snprintf(k.hint, sizeof k.hint, "%s", TEXT(6));
+        snprintf(k.hash, sizeof k.hash, "%s", TEXT(7));
+        state_add_key(s, &k);
+    }
+    return true;
+}
+
+static bool load_things(struct load *l)
+{
+    struct state *s = l->s;
+    EACH(ST_LOAD_SECRET, NULL, 0)
+    {
+        struct secret *x = calloc(1, sizeof *x);
+        x->id = INT(0), x->project = INT(1), x->created_ms = INT(4), x->updated_ms = INT(5), x->version = INT(6);
+        snprintf(x->name, sizeof x->name, "%s", TEXT(2));
+        x->sealed = strdup(TEXT(3));
+        map_put(s->secrets, x->id, x);
+    }
+    EACH(ST_LOAD_TOKEN, (struct value[]){ V_INT(l->wall_ms) }, 1)
+    {
+        struct token *t = ARENA_NEW(s->mem, struct token);
+        t->id = INT(0), t->expires_ms = INT(3);
+        snprintf(t->hash, sizeof t->hash, "%s", TEXT(1));
+        map_put_text(s->tokens, t->hash, t);
+    }
+    EACH(ST_LOAD_VOLUME, NULL, 0)
+    {
+        struct volume *v = ARENA_NEW(s->mem, struct volume);
+        v->id = INT(0), v->project = INT(1), v->node = INT(3), v->created_ms = INT(4);
+        snprintf(v->name, sizeof v->name, "%s", TEXT(2));
+        map_put(s->volumes, v->id, v);
+    }
+    EACH(ST_LOAD_IMAGE, NULL, 0)
+    {
+        struct image *m = ARENA_NEW(s->mem, struct image);
+        m->id = INT(0), m->project = INT(1), m->size = INT(5), m->created_ms = INT(6);
+        snprintf(m->name, sizeof m->name, "%s", TEXT(2));
+        snprintf(m->digest, sizeof m->digest, "%s", TEXT(3));
+        snprintf(m->format, sizeof m->format, "%s", TEXT(4));
+        map_put(s->images, m->id, m);
+    }
+    EACH(ST_LOAD_NODE, NULL, 0)
+    {
+        struct node *n = state_add_node(s, INT(0), TEXT(1), INT(5));
+        n->state = (enum node_state)INT(2), n->kept = INT(4), n->version = INT(6);
+        n->heard_boot_ms = l->boot_ms;
+        if (!state_node_info(n, TEXT(3), l->err))
+            return err_wrap(l->err, "node %s", n->name);
+    }
+    return true;
+}
+
+static bool load_work(struct load *l)
+{
+    struct state *s = l->s;
+    EACH(ST_LOAD_JOB, NULL, 0)
+    {
+        struct project *p = map_get(s->projects, INT(1));
+        struct job *j = p ? state_add_job(s, INT(0), p, TEXT(15), l->err) : NULL;
+        if (!j)
+            return err_wrap(l->err, "job %lld", (long long)INT(0));
+        j->owner_kind = (enum principal)INT(2), j->owner = INT(3), j->state = (enum job_state)INT(5);
+        j->reason = (enum reason)INT(6), j->outcome = (enum outcome)INT(7), j->priority = INT(8), j->count = INT(9);
+        j->next_task = INT(10), j->done = INT(11), j->failed = INT(12), j->cancelled = INT(13), j->exit_code = INT(14);
+        j->flavor = arena_text(j->mem, TEXT(16));
+        j->created_ms = INT(17), j->started_ms = INT(18), j->ended_ms = INT(19), j->version = INT(20);
+        p->jobs_live++;
+        for (size_t v = 0; v < j->spec.volumes.count; v++) {
+            struct job_mount m;
+            struct err ignored;
+            struct volume *vol = job_mount_parse(j->spec.volumes.at[v], j->mem, &m, &ignored) ? state_volume(s, p->id, m.volume) : NULL;
+            if (vol)
+                vol->users++;
+        }
+    }
+    EACH(ST_LOAD_TASK, NULL, 0)
+    {
+        struct job *j = map_get(s->jobs, INT(0));
+        if (!j)
+            return err_set(l->err, RC_INTERNAL, "task %lld of job %lld lives, but its job has ended", (long long)INT(1), (long long)INT(0));
+        struct task *t = job_add_task(j, INT(1));
+        t->state = (enum job_state)INT(3), t->outcome = (enum outcome)INT(4), t->tries = INT(5), t->faults = INT(6);
+        t->not_before_ms = INT(11), t->started_ms = INT(12);
+    }
+    EACH(ST_LOAD_ATTEMPT, NULL, 0)
+    {
+        struct job *j = map_get(s->jobs, INT(1));
+        struct task *t = j ? job_task(j, INT(2)) : NULL;
+        struct node *n = map_get(s->nodes, INT(4));
+        if (!t || !n)
+            return err_set(l->err, RC_INTERNAL, "attempt %lld lives, but its task or node does not", (long long)INT(0));
+        struct attempt *a = state_add_attempt(s, INT(0), t, n, TEXT(7));
+        a->state = (enum job_state)INT(5), a->run_for_s = INT(8), a->placed_ms = INT(9), a->started_ms = INT(10);
+        a->grace_s = j->spec.grace_s;
+        a->stop = a->state == JOB_STOPPING;
+        a->stop_as = OUTCOME_CANCELLED;
+    }
+    return true;
+}
+
+static bool load_numbers(struct load *l)
+{
+    struct state *s = l->s;
+    struct value since[] = { V_INT(l->wall_ms - 24LL * 3600 * 1000) };
+    EACH(ST_LOAD_IDEM, since, 1)
+    {
+        const char *cut = strrchr(TEXT(2), '\n');
+        state_idem_add(s, arena_printf(l->mem, "%lld/%lld/%.*s", (long long)INT(0), (long long)INT(1), cut ? (int)(cut - TEXT(2)) : 128, TEXT(2)),
+                       VERB_JOB_SUBMIT, cut ? cut + 1 : "", INT(4), NULL);
+    }
+    EACH(ST_LOAD_IDEM_EVENT, since, 1)
+    {
+        const char *cut = strrchr(TEXT(2), '\n'), *at = cut ? strchr(cut + 1, ' ') : NULL;
+        const struct verb *v = at ? verb_find(at + 1) : NULL;
+        if (v)
+            state_idem_add(s, arena_printf(l->mem, "%lld/%lld/%.*s", (long long)INT(0), (long long)INT(1), (int)(cut - TEXT(2)), TEXT(2)),
+                           (enum verb_id)(v - verbs), cut + 1, 0, TEXT(5));
+    }
+    if (!ask(l, ST_LAST_EVENT, NULL, 0))
+        return false;
+    s->last_event = row_int(&l->r, 0, 0);
+    if (!ask(l, ST_LAST_ID, NULL, 0))
+        return false;
+    s->ids.last = row_int(&l->r, 0, 0);
+    return true;
+}
+
+bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed, struct state **out, struct err *err)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct state *s = calloc(1, sizeof *s);
+    if (!s)
+        abort();
+    s->mem = arena_new();
+    s->ids.rng.s = seed;
+    struct map **maps[] = { &s->orgs,   &s->projects, &s->project_names, &s->persons, &s->person_names, &s->accounts, &s->keys, &s->key_hashes, &s->secrets,
+                            &s->tokens, &s->volumes,  &s->images,        &s->nodes,   &s->node_names,   &s->jobs,     &s->attempts, &s->idems };
+    for (size_t i = 0; i < COUNT(maps); i++)
+        *maps[i] = map_new();
+    struct load load = { .s = s, .conn = conn, .mem = mem, .wall_ms = wall_ms, .boot_ms = boot_ms, .err = err };
+    if (!load_tenants(&load) || !load_things(&load) || !load_work(&load) || !load_numbers(&load)) {
+        state_free(s);
+        return err_wrap(err, "the store does not hold together");
+    }
+    return *out = s, true;
+}

@@ -1,0 +1,248 @@
+/* writer.c - the one writer: takes every verb that waits, lets them decide on its memory, sends all their writes as one
+ * transaction and only then lets the replies go. If the store refuses anything, the memory is built again from the store and the
+ * verbs run again one by one, so that the bad one fails alone. */
+#include "base/log.h"
+#include "control/control_internal.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BATCH_MOST = 512 };
+
+static const char *idem_key(struct call *call, const char *idem)
+{
+    return arena_printf(call->mem, "%lld/%lld/%s", (long long)call->who->project, (long long)call->who->id, idem);
+}
+
+/* The same Idempotency-Key again: the same answer, and nothing is done. */
+static bool replay(struct call *call, const struct idem *i, struct err *err)
+{
+    struct request *r = call->r;
+    if (i->verb != r->verb || (i->body[0] && strncmp(i->body, r->body_hash, 16) != 0))
+        return err_field(err, "Idempotency-Key", "this key was used for another request; choose a new one for a new wish");
+    r->replayed = true;
+    if (handlers[r->verb].once)
+        return err_set(err, RC_CONFLICT, "this was done already with the same Idempotency-Key, and its secret is shown only once; make a new one");
+    if (i->verb != VERB_JOB_SUBMIT) {
+        str_text(&r->reply, i->reply ? i->reply : "{}");
+        return true;
+    }
+    struct job *live = map_get(call->s->jobs, i->job);
+    if (live)
+        return job_reply(call, live), true;
+    struct job_ref ref = { .job = id_of(call, PREFIX_JOB, i->job) };
+    return handlers[VERB_JOB_GET].run(call, &ref, err); /* it has ended: the writer's connection reads it like a reader */
+}
+
+static bool run_verb(struct control *c, struct batch *b, struct request *r)
+{
+    struct call call = { .control = c, .s = c->writer.state, .conn = c->writer.conn, .batch = b, .r = r, .who = &r->who, .mem = r->mem,
+                         .now_ms = os_wall_ms(c->os), .boot_ms = os_boot_ms(c->os) };
+    str_clear(&r->reply);
+    r->replayed = false;
+    if (!door_check(&call, &r->err))
+        return false;
+    const char *key = text_given(r->idem) ? idem_key(&call, r->idem) : NULL;
+    struct idem *before = key ? map_get_text(call.s->idems, key) : NULL;
+    if (before)
+        return replay(&call, before, &r->err);
+    size_t writes = b->write_count;
+    if (!handlers[r->verb].run(&call, r->body, &r->err)) {
+        assert(b->write_count == writes); /* a verb that fails has changed nothing */
+        return false;
+    }
+    if (key && r->verb != VERB_JOB_SUBMIT && call.idem_write) {
+        struct value *args = (struct value *)b->writes[call.idem_write - 1].args;
+        const char *reply = handlers[r->verb].once || !r->reply.at ? NULL : r->reply.at;
+        if (reply)
+            args[11] = value_text(arena_text(b->mem, reply));
+        state_idem_add(call.s, key, r->verb, r->body_hash, 0, reply);
+    }
+    return true;
+}
+
+static bool rebuild(struct control *c, struct err *err)
+{
+    struct state *fresh;
+    uint64_t seed;
+    os_random(c->os, &seed, sizeof seed);
+    if (!state_load(c->writer.conn, os_wall_ms(c->os), os_boot_ms(c->os), seed, &fresh, err))
+        return false;
+    struct node *old, *n;
+    for (size_t i = 0; c->writer.state && (old = map_next(c->writer.state->nodes, &i));)
+        if ((n = map_get(fresh->nodes, old->id))) { /* what only memory knows */
+            n->heard_boot_ms = old->heard_boot_ms;
+            n->linked = old->linked;
+            n->generation = old->generation;
+        }
+    state_free(c->writer.state);
+    c->writer.state = fresh;
+    return true;
+}
+
+/* Every fact the planner needs, as if it had just happened, oldest first. */
+static void snapshot(struct control *c, struct batch *b)
+{
+    struct state *s = c->writer.state;
+    struct call call = { .control = c, .s = s, .batch = b };
+    struct node *n;
+    for (size_t i = 0; (n = map_next(s->nodes, &i));)
+        sched_of_node(n, emit_news(&call, SCHED_NODE));
+    struct project *p;
+    for (size_t i = 0; (p = map_next(s->projects, &i));) {
+        struct sched_event *e = emit_news(&call, SCHED_PROJECT);
+        e->project = p->id;
+        e->quota = p->quota;
+    }
+    struct job *j;
+    for (size_t i = 0; (j = map_next(s->jobs, &i));) {
+        sched_of_job(s, j, emit_news(&call, SCHED_JOB));
+        struct task *t;
+        for (size_t k = 0; (t = map_next(j->tasks, &k));) {
+            if (t->attempt) {
+                sched_of_held(t->attempt, emit_news(&call, SCHED_TASK_HELD));
+            } else if (t->state == JOB_QUEUED) {
+                struct sched_event *e = emit_news(&call, SCHED_TASK_QUEUED);
+                e->job = j->id, e->task = t->index, e->not_before_ms = t->not_before_ms;
+            }
+        }
+    }
+}
+
+static void tell_planner(struct control *c, struct batch *b, bool reset)
+{
+    if (!c->planner || (!reset && b->news_count == 0))
+        return;
+    struct arena *mem = arena_new();
+    struct sched_event *copy = ARENA_ARRAY(mem, struct sched_event, b->news_count);
+    if (b->news_count)
+        memcpy(copy, b->news, b->news_count * sizeof *copy);
+    planner_tell(c, copy, b->news_count, reset, mem);
+}
+
+static void publish(struct control *c, struct batch *b)
+{
+    struct state *s = c->writer.state;
+    struct commit *k = ARENA_NEW(b->mem, struct commit);
+    struct call call = { .control = c, .s = s, .batch = b, .mem = b->mem, .now_ms = os_wall_ms(c->os) };
+    k->post = (struct post){ .fn = control_committed, .arg = c };
+    k->events = b->events;
+    k->event_count = b->event_count;
+    struct node_push *pushes = ARENA_ARRAY(b->mem, struct node_push, map_count(s->nodes));
+    struct node *n;
+    for (size_t i = 0; (n = map_next(s->nodes, &i));)
+        if (n->dirty && n->linked) {
+            const char *json = desired_json(&call, n, false, 0);
+            pushes[k->push_count++] = (struct node_push){ n->id, SLICE(json) };
+        }
+    k->pushes = pushes;
+    k->mem = b->mem;
+    tell_planner(c, b, false);
+    os_post(c->os, &k->post); /* followers first, then the replies: os_post keeps the order */
+}
+
+static bool commit(struct control *c, struct batch *b, struct err *err)
+{
+    if (b->write_count == 0)
+        return true;
+    bool unknown = false;
+    if (store_commit(c->writer.conn, b->writes, b->write_count, &unknown, err))
+        return true;
+    if (!unknown || !b->event_count)
+        return false;
+    struct arena *mem = arena_new();    /* the answer was lost: our own numbers tell whether it landed */
+    struct rows r;
+    struct err why;
+    bool landed = store_query(c->writer.conn, ST_LAST_EVENT, NULL, 0, mem, &r, &why) && row_int(&r, 0, 0) == b->events[b->event_count - 1].seq;
+    arena_free(mem);
+    return landed;
+}
+
+static void one_by_one(struct control *c, struct request **list, size_t count)
+{
+    struct err err = { 0 };
+    bool fresh = rebuild(c, &err);
+    for (size_t i = 0; i < count; i++) {
+        struct request *r = list[i];
+        if (!fresh && !(fresh = rebuild(c, &err))) {
+            r->err = err;
+            err_wrap(&r->err, "the store does not answer");
+            r->err.rc = RC_UNAVAILABLE;
+            door_answer(c, r, false);
+            continue;
+        }
+        struct batch b = { .mem = arena_new() };
+        bool ok = run_verb(c, &b, r);
+        if (commit(c, &b, &err)) {
+            publish(c, &b);
+            door_answer(c, r, ok);
+            continue;
+        }
+        arena_free(b.mem);
+        r->err = err;
+        fresh = rebuild(c, &err);
+        door_answer(c, r, false);
+    }
+    if (fresh) {
+        struct batch b = { .mem = arena_new() };
+        snapshot(c, &b);
+        tell_planner(c, &b, true);
+        arena_free(b.mem);
+    }
+}
+
+static void run_batch(struct control *c, struct request **list, size_t count)
+{
+    struct batch b = { .mem = arena_new() };
+    bool ok[BATCH_MOST];
+    struct err err = { 0 };
+    for (size_t i = 0; i < count; i++)
+        ok[i] = run_verb(c, &b, list[i]);
+    if (!commit(c, &b, &err)) {
+        log_line(LOG_WARN, "writer", "a commit of %zu verbs was refused, trying them one by one: %s", count, err.text);
+        arena_free(b.mem);
+        one_by_one(c, list, count);
+        return;
+    }
+    publish(c, &b);
+    for (size_t i = 0; i < count; i++)
+        door_answer(c, list[i], ok[i]);
+}
+
+static void writer_on_posts(void *arg, struct post *first)
+{
+    struct control *c = arg;
+    struct request *list[BATCH_MOST];
+    while (first) {
+        size_t n = 0;
+        for (; first && n < BATCH_MOST; n++) {
+            list[n] = CONTAINER(first, struct request, post);
+            first = first->next;
+        }
+        run_batch(c, list, n);
+    }
+}
+
+bool writer_open(struct control *c, struct err *err)
+{
+    if (!conn_open(c->store, true, &c->writer.conn, err) || !rebuild(c, err))
+        return false;
+    c->last_event = c->writer.state->last_event;
+    return true;
+}
+
+void writer_start(struct control *c)
+{
+    struct batch b = { .mem = arena_new() };
+    snapshot(c, &b);
+    tell_planner(c, &b, true);
+    arena_free(b.mem);
+    c->writer.actor = actor_new(c->os, "writer", writer_on_posts, c);
+}
+
+void writer_close(struct control *c)
+{
+    if (c->writer.actor)
+        actor_stop(c->writer.actor);
+    state_free(c->writer.state);
+    conn_close(c->writer.conn);
+}
