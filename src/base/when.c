@@ -177,7 +177,8 @@ bool mib_parse(const char *text, int64_t *mib)
 bool milli_parse(const char *text, int64_t *milli)
 {
     int64_t whole, part = 0;
-    const char *p = text;
+    bool minus = *text == '-';
+    const char *p = text + minus;
     if (!digits(&p, 1000000000, &whole))
         return false;
     if (*p == '.') {
@@ -191,5 +192,5 @@ bool milli_parse(const char *text, int64_t *milli)
         if (p == from)
             return false;
     }
-    return !*p && (*milli = whole * 1000 + part, true);
+    return !*p && (*milli = (whole * 1000 + part) * (minus ? -1 : 1), true);
 }

@@ -8,7 +8,8 @@ struct page_ask { const char *page; int64_t limit; };           /* every list: `
 struct login_ask { const char *user, *password; int64_t expires_in_s; };
 struct password_ask { const char *password, *new_password; };
 struct org_ask { const char *name; };
-struct quota { int64_t gpu_milli, cpu_milli, mem_mib, jobs; };  /* held at once; jobs: queued and running; -1: no limit */
+struct quota { int64_t gpu_milli, cpu_milli, mem_mib, jobs; };  /* held at once; jobs: queued and running; below 0: no limit */
+#define QUOTA_NONE ((struct quota){ -1000, -1000, -1, -1 })     /* prints as -1 each */
 struct project_ask { const char *project, *name, *org; struct quota quota; };
 struct project_ref { const char *project; };
 struct member_ask { const char *user; const char *roles; };
@@ -27,7 +28,7 @@ struct job_logs_ask { const char *job; int64_t task, tail; bool follow; const ch
 struct job_exec_ask { const char *job; int64_t task; struct texts argv; bool tty; int64_t rows, cols; };
 struct files_ask { const char *job, *volume; int64_t task; const char *path; bool put; };
 struct node_token_ask { int64_t expires_in_s; };
-struct node_join_ask { const char *token, *name; };
+struct node_join_ask { const char *token, *name, *hostname; };
 struct node_ask { const char *node; int state; };               /* state: enum node_state; ready or cordoned */
 struct stream_ask { const char *stream; };
 struct event_ask { int64_t since, limit; bool follow; };

@@ -3,6 +3,8 @@
 #include "base/arena.h"
 #include "model/job_state.h"
 
+enum { JOB_COUNT_MAX = 1000 * 1000, JOB_GRACE_MAX = 3600, JOB_GPUS_MAX = 64 };
+
 /* A GPU wish: "2", "0.5", "H200:8", "H200:0.5", "24GB..80GB:2", "24GB", plus mig and gpu_memory. */
 struct gpu_ask {
     char model[32];             /* "" any; compared without case, and as a part ("H200" fits "NVIDIA H200") */
@@ -12,6 +14,9 @@ struct gpu_ask {
     char mig[24];               /* profile, "" none */
 };
 MUST_CHECK bool gpu_ask_parse(const char *text, struct gpu_ask *out, struct err *err);
+/* Is this device what is asked for? Cards hold a little less than their names say, so "80GB" fits one of 79.6 GB. */
+bool gpu_ask_fits(const struct gpu_ask *ask, const char *model, int64_t mem_mib);
+int64_t gpu_ask_mib(const struct gpu_ask *ask, int64_t mem_mib);        /* memory of such a device that one task holds */
 
 struct job_retry { int64_t limit; int64_t delay_s; struct texts on; };  /* on: outcomes; empty: any failure that is not the user's cancel */
 struct job_after { const char *job; int when; };                        /* when: enum after_when */
@@ -41,12 +46,13 @@ struct job_spec {
     int64_t grace_s;            /* between SIGTERM and SIGKILL; 30 by default */
     struct job_retry retry;
     struct objects after;       /* of struct job_after */
+    struct texts dependency;    /* the same as "JOB", "any:JOB", "fail:JOB"; settle moves them to `after` */
     int on_lost;                /* enum on_lost */
     const char *user;           /* uid[:gid] inside; default: the image's, or root */
     int64_t log_mib;            /* per task; the oldest part is dropped beyond it; 100 by default */
     const char *node;           /* only on this node (name or id) */
 };
-extern const struct fields job_spec_fields, job_retry_fields, job_after_fields;
+extern const struct fields job_spec_fields, job_after_fields;
 
 /* What a job asks of a node, for one task of it: integers, settled at submit and never parsed again. */
 struct shape {
@@ -56,5 +62,8 @@ struct shape {
 /* Checks what a table cannot say (a command is there, a share is of one GPU, array and count agree, mounts are well
  * formed) and settles the shape and defaults in *spec. Changes nothing else. */
 MUST_CHECK bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct shape *shape, struct err *err);
+/* What to execute: the command, or a shell with the lines of setup and run; empty: the image's own entrypoint. */
+struct texts job_argv(const struct job_spec *spec, struct arena *mem);
+MUST_CHECK bool image_ref_check(const char *image, struct err *err);    /* "host", or what a registry or an import could be called */
 MUST_CHECK bool job_mount_parse(const char *text, struct arena *mem, struct job_mount *out, struct err *err);
 const char *flavor_of(const struct shape *shape, const char *gpu_model, char out[static 48]);   /* "h200.1x", "h200.share-250", "cpu.4x16" */

@@ -53,3 +53,6 @@ extern const struct fields simple_view_fields, project_view_fields, member_view_
     volume_view_fields, image_view_fields, blob_view_fields, job_view_fields, job_brief_fields, task_view_fields, attempt_view_fields, node_view_fields,
     node_brief_fields, gpu_view_fields, flavor_view_fields, event_view_fields, usage_view_fields, whoami_view_fields, token_view_fields,
     join_view_fields, cancel_view_fields;
+/* The same structs where they stand for another kind of thing, so that its id begins as it should. */
+extern const struct fields account_view_fields;         /* of struct member_view */
+extern const struct fields gone_node_fields;            /* of struct simple_view */

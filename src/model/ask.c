@@ -1,0 +1,248 @@
+/* ask.c - the field tables of what comes with each verb: names, limits, defaults, flags and help of everything that may be asked.
+ *
+ * Limits are here and nowhere else. What a table cannot say (a user that exists, a state that may follow) the verb itself checks. */
+#include "model/ask.h"
+#include "model/node.h"
+
+#define LIMIT_DEFAULT "100"
+#define PASSWORD_MIN  8
+#define MAX_HELD      INT64_C(1000000000)                       /* of a quota: a million of anything, in thousandths */
+#define MAX_KEY_S     (INT64_C(10) * 366 * 86400)
+
+/* Rows that several tables share. */
+#define PAGE(T) FIELD(struct T, page, TEXT, .max = 256, .help = "where the page before ended: its `next`")
+#define LIMIT(T) FIELD(struct T, limit, INT, .min = 1, .max = 1000, .def = LIMIT_DEFAULT, .help = "entries of one page", .example = "20")
+#define THE_JOB(T) FIELD(struct T, job, TEXT, .in_path = true, .max = 64, .help = "id or name of a job; of several with one name, the newest", .example = "train")
+#define TASK(T, what) FIELD(struct T, task, INT, .min = -1, .max = JOB_COUNT_MAX, .def = "-1", .flag = "-n --task", .help = what, .example = "3")
+#define NAME(T, what, show) FIELD(struct T, name, TEXT, .required = true, .max = 63, .pattern = "name", .help = what, .example = show)
+#define ROLES(T, ...) FIELD(struct T, roles, TEXT, .max = 96, .flag = "-r --roles --role", .aliases = "role", __VA_ARGS__)
+#define PROJECT_ROLES_HELP "viewer, developer or admin; several with commas"
+
+/* An empty request still takes a table, so that any field in it is an unknown one. */
+const struct fields nothing_fields = { "nothing", NULL, 0, sizeof(struct nothing) };
+
+static const struct field page_rows[] = { PAGE(page_ask), LIMIT(page_ask) };
+const struct fields page_ask_fields = FIELDS(page_ask, page_rows);
+
+static const struct field login_rows[] = {
+    FIELD(struct login_ask, user, TEXT, .required = true, .max = 64, .flag = "-u --user", .aliases = "name username", .help = "your name", .example = "ada"),
+    FIELD(struct login_ask, password, TEXT, .required = true, .secret = true, .max = 1024, .help = "your password; the command line asks for it"),
+    FIELD_AS(struct login_ask, expires_in_s, "expires_in", DURATION, .min = 60, .max = 90 * 86400, .def = "12h", .help = "how long the session's key is good for", .example = "12h"),
+};
+const struct fields login_ask_fields = FIELDS(login_ask, login_rows);
+
+static const struct field password_rows[] = {
+    FIELD(struct password_ask, password, TEXT, .required = true, .secret = true, .max = 1024, .help = "the present one"),
+    FIELD(struct password_ask, new_password, TEXT, .required = true, .secret = true, .min = PASSWORD_MIN, .max = 1024, .help = "the new one, of 8 characters or more"),
+};
+const struct fields password_ask_fields = FIELDS(password_ask, password_rows);
+
+static const struct field org_rows[] = { NAME(org_ask, "what the organisation is called", "physics") };
+const struct fields org_ask_fields = FIELDS(org_ask, org_rows);
+
+/* A quota is spelled twice: flat, for flags and lists of fields, and as `quota: {...}`, as listings show it. */
+#define QUOTA_ROWS(T, in, ...) \
+    FIELD_AS(struct T, in gpu_milli, "gpus", MILLI, .min = -1000, .max = MAX_HELD, .flag = "-g --gpus", .help = "GPUs that may be held at once; -1: no limit", .example = "8", __VA_ARGS__), \
+    FIELD_AS(struct T, in cpu_milli, "cpus", MILLI, .min = -1000, .max = MAX_HELD, .flag = "-c --cpus", .help = "CPUs that may be held at once; -1: no limit", .example = "64", __VA_ARGS__), \
+    FIELD_AS(struct T, in mem_mib, "memory_mib", INT, .min = -1, .max = INT64_C(1) << 40, .flag = "--memory-mib", .help = "memory that may be held at once, in MiB; -1: no limit", .example = "262144", __VA_ARGS__), \
+    FIELD_AS(struct T, in jobs, "jobs", INT, .min = -1, .max = MAX_HELD, .help = "tasks that may be queued and running at once; -1: no limit", .example = "1000", __VA_ARGS__)
+
+static const struct field quota_rows[] = { QUOTA_ROWS(quota, , .def = "-1") };
+const struct fields quota_fields = FIELDS(quota, quota_rows);
+
+static const struct field project_quota_rows[] = { QUOTA_ROWS(project_ask, quota., .hidden = false) };
+static const struct fields project_quota_fields = FIELDS(project_ask, project_quota_rows);
+#define QUOTA_GROUP { .name = "quota", .type = F_INLINE, .hidden = true, .sub = &project_quota_fields }
+
+static const struct field project_rows[] = {
+    NAME(project_ask, "what the project is called", "vision"),
+    FIELD(struct project_ask, org, TEXT, .max = 64, .help = "the organisation it belongs to, by name or id; may be left out while there is only one", .example = "physics"),
+    QUOTA_GROUP,
+    QUOTA_ROWS(project_ask, quota., .def = "-1"),
+};
+const struct fields project_ask_fields = FIELDS(project_ask, project_rows);
+
+#define THE_PROJECT(T) FIELD(struct T, project, TEXT, .in_path = true, .max = 64, .help = "name or id of a project", .example = "vision")
+static const struct field project_ref_rows[] = { THE_PROJECT(project_ref) };
+const struct fields project_ref_fields = FIELDS(project_ref, project_ref_rows);
+
+/* Without defaults: what is not given stays as it is. */
+static const struct field project_set_rows[] = { THE_PROJECT(project_ask), QUOTA_GROUP, QUOTA_ROWS(project_ask, quota., .hidden = false) };
+const struct fields project_set_fields = FIELDS(project_ask, project_set_rows);
+
+#define THE_USER(T) FIELD(struct T, user, TEXT, .in_path = true, .max = 64, .help = "name or id of a user", .example = "ada")
+static const struct field member_rows[] = {
+    THE_USER(member_ask),
+    ROLES(member_ask, .required = true, .help = PROJECT_ROLES_HELP, .example = "developer"),
+};
+const struct fields member_ask_fields = FIELDS(member_ask, member_rows);
+static const struct field member_ref_rows[] = { THE_USER(member_ask) };
+const struct fields member_ref_fields = FIELDS(member_ask, member_ref_rows);
+
+#define PLATFORM_ROLES_ROW ROLES(user_ask, .help = "of the platform: operator, auditor, both or (\"\") none", .example = "auditor")
+static const struct field user_rows[] = {
+    NAME(user_ask, "what the user logs in as", "ada"),
+    FIELD(struct user_ask, password, TEXT, .secret = true, .min = PASSWORD_MIN, .max = 1024, .help = "of 8 characters or more; without one the user cannot log in, only use keys"),
+    PLATFORM_ROLES_ROW,
+};
+const struct fields user_ask_fields = FIELDS(user_ask, user_rows);
+static const struct field user_set_rows[] = {
+    THE_USER(user_ask),
+    FIELD(struct user_ask, password, TEXT, .secret = true, .min = PASSWORD_MIN, .max = 1024, .help = "a new password, of 8 characters or more"),
+    PLATFORM_ROLES_ROW,
+    FIELD(struct user_ask, disabled, BOOL, .help = "true: no login and no key of this user works any more", .example = "true"),
+};
+const struct fields user_set_fields = FIELDS(user_ask, user_set_rows);
+
+static const struct field account_rows[] = {
+    NAME(account_ask, "what the service account is called", "ci"),
+    ROLES(account_ask, .def = "developer", .help = PROJECT_ROLES_HELP, .example = "viewer"),
+};
+const struct fields account_ask_fields = FIELDS(account_ask, account_rows);
+static const struct field account_ref_rows[] = {
+    FIELD(struct account_ask, account, TEXT, .in_path = true, .max = 64, .help = "name or id of a service account", .example = "ci"),
+};
+const struct fields account_ref_fields = FIELDS(account_ask, account_ref_rows);
+
+static const struct field key_rows[] = {
+    FIELD(struct key_ask, name, TEXT, .max = 63, .pattern = "name", .help = "what the key is called, so that you know it again", .example = "laptop"),
+    FIELD(struct key_ask, account, TEXT, .max = 64, .flag = "-a --account", .help = "make it for this service account (admins)", .example = "ci"),
+    ROLES(key_ask, .help = "what it may do, at most what its owner may; all of that when left out", .example = "viewer"),
+    FIELD_AS(struct key_ask, expires_in_s, "expires_in", DURATION, .min = 60, .max = MAX_KEY_S, .flag = "--expires-in --expires", .aliases = "expires", .help = "how long it is good for; for ever when left out", .example = "30d"),
+};
+const struct fields key_ask_fields = FIELDS(key_ask, key_rows);
+static const struct field key_ref_rows[] = {
+    FIELD(struct key_ask, key, TEXT, .in_path = true, .max = 64, .help = "id or name of a key", .example = "laptop"),
+};
+const struct fields key_ref_fields = FIELDS(key_ask, key_ref_rows);
+
+/* A secret becomes a file of its name, hence the case of HF_TOKEN is allowed; see job_spec_settle for the rest. */
+#define SECRET_NAME FIELD(struct secret_ask, name, TEXT, .in_path = true, .max = 64, .pattern = "label", .help = "what it is called; a job gets it as the file /run/secrets/NAME", .example = "HF_TOKEN")
+static const struct field secret_rows[] = {
+    SECRET_NAME,
+    FIELD(struct secret_ask, value, TEXT, .required = true, .secret = true, .max = 64 << 10, .help = "what is kept secret, at most 64 KB; the command line reads it from standard input"),
+};
+const struct fields secret_ask_fields = FIELDS(secret_ask, secret_rows);
+static const struct field secret_ref_rows[] = { SECRET_NAME };
+const struct fields secret_ref_fields = FIELDS(secret_ask, secret_ref_rows);
+
+static const struct field volume_rows[] = { NAME(volume_ask, "what the volume is called", "data") };
+const struct fields volume_ask_fields = FIELDS(volume_ask, volume_rows);
+static const struct field volume_ref_rows[] = {
+    FIELD(struct volume_ask, volume, TEXT, .in_path = true, .max = 64, .help = "name or id of a volume", .example = "data"),
+};
+const struct fields volume_ref_fields = FIELDS(volume_ask, volume_ref_rows);
+
+static const struct field image_rows[] = {
+    FIELD(struct image_ask, name, TEXT, .required = true, .min = 1, .max = 128, .help = "what jobs call it", .example = "busybox:1.36"),
+    FIELD(struct image_ask, digest, TEXT, .required = true, .pattern = "digest", .help = "the uploaded archive (an OCI layout or a docker archive, as tar)"),
+};
+const struct fields image_ask_fields = FIELDS(image_ask, image_rows);
+static const struct field image_ref_rows[] = {
+    FIELD(struct image_ask, image, TEXT, .in_path = true, .max = 128, .help = "name or id of an imported image", .example = "busybox:1.36"),
+};
+const struct fields image_ref_fields = FIELDS(image_ask, image_ref_rows);
+
+static const struct field blob_rows[] = {
+    FIELD(struct blob_ask, digest, TEXT, .in_path = true, .pattern = "digest", .help = "sha256: and the hash of the bytes in hex"),
+};
+const struct fields blob_ask_fields = FIELDS(blob_ask, blob_rows);
+
+static const struct field job_list_rows[] = {
+    PAGE(job_list_ask),
+    LIMIT(job_list_ask),
+    FIELD(struct job_list_ask, state, TEXT, .max = 16, .flag = "-s --state", .help = "only jobs in this state: queued, placed, running, stopping, done, failed or cancelled", .example = "failed"),
+    FIELD(struct job_list_ask, name, TEXT, .max = 64, .flag = "-J --name", .help = "only jobs of this name", .example = "train"),
+    FIELD(struct job_list_ask, all, BOOL, .flag = "-a --all", .help = "also those that have ended"),
+};
+const struct fields job_list_ask_fields = FIELDS(job_list_ask, job_list_rows);
+
+static const struct field job_ref_rows[] = { THE_JOB(job_ref), PAGE(job_ref), LIMIT(job_ref) };
+const struct fields job_ref_fields = FIELDS(job_ref, job_ref_rows);
+
+static const struct field job_update_rows[] = {
+    THE_JOB(job_update_ask),
+    FIELD(struct job_update_ask, priority, INT, .required = true, .min = 0, .max = 100, .flag = "-p --priority", .help = "0 to 100; higher starts first", .example = "80"),
+};
+const struct fields job_update_ask_fields = FIELDS(job_update_ask, job_update_rows);
+
+static const struct field job_cancel_rows[] = {
+    THE_JOB(job_cancel_ask),
+    TASK(job_cancel_ask, "only this task of an array; -1: all of them"),
+    FIELD_AS(struct job_cancel_ask, grace_s, "grace", DURATION, .min = 0, .max = JOB_GRACE_MAX, .flag = "--grace", .help = "between SIGTERM and SIGKILL; the job's own when left out", .example = "5s"),
+};
+const struct fields job_cancel_ask_fields = FIELDS(job_cancel_ask, job_cancel_rows);
+
+static const struct field job_logs_rows[] = {
+    THE_JOB(job_logs_ask),
+    TASK(job_logs_ask, "of this task of an array; -1: the only one, or the first"),
+    FIELD(struct job_logs_ask, tail, INT, .min = -1, .max = MAX_HELD, .def = "-1", .flag = "--tail", .help = "only the last lines; -1: all that is kept", .example = "100"),
+    FIELD(struct job_logs_ask, follow, BOOL, .flag = "-f --follow", .help = "go on until the task ends"),
+    FIELD(struct job_logs_ask, source, TEXT, .max = 16, .help = "stdout or stderr; both when left out", .example = "stderr"),
+    FIELD_AS(struct job_logs_ask, attempt_number, "attempt", INT, .min = 0, .max = 1 << 30, .help = "which try, from 1; 0: the last", .example = "1"),
+};
+const struct fields job_logs_ask_fields = FIELDS(job_logs_ask, job_logs_rows);
+
+static const struct field job_exec_rows[] = {
+    THE_JOB(job_exec_ask),
+    TASK(job_exec_ask, "in this task of an array; -1: the only one, or the first that runs"),
+    FIELD(struct job_exec_ask, argv, TEXTS, .required = true, .max = 1024, .aliases = "command", .help = "what to run, and its arguments", .example = "bash"),
+    FIELD(struct job_exec_ask, tty, BOOL, .flag = "-t --tty", .help = "give it a terminal"),
+    FIELD(struct job_exec_ask, rows, INT, .min = 0, .max = 10000, .help = "height of the terminal"),
+    FIELD(struct job_exec_ask, cols, INT, .min = 0, .max = 10000, .help = "width of the terminal"),
+};
+const struct fields job_exec_ask_fields = FIELDS(job_exec_ask, job_exec_rows);
+
+#define FILES_ROWS \
+    FIELD(struct files_ask, path, TEXT, .required = true, .max = 4096, .pattern = "path", .help = "file or folder there", .example = "/outputs"), \
+    FIELD(struct files_ask, put, BOOL, .help = "true: towards it; false: from it")
+static const struct field job_files_rows[] = {
+    THE_JOB(files_ask),
+    TASK(files_ask, "of this task of an array; -1: the only one, or the first"),
+    FILES_ROWS,
+};
+const struct fields job_files_fields = FIELDS(files_ask, job_files_rows);
+static const struct field volume_files_rows[] = {
+    FIELD(struct files_ask, volume, TEXT, .in_path = true, .max = 64, .help = "name or id of a volume", .example = "data"),
+    FILES_ROWS,
+};
+const struct fields volume_files_fields = FIELDS(files_ask, volume_files_rows);
+
+static const struct field node_token_rows[] = {
+    FIELD_AS(struct node_token_ask, expires_in_s, "expires_in", DURATION, .min = 60, .max = 30 * 86400, .def = "1h", .flag = "--expires-in --expires", .aliases = "expires", .help = "how long a machine may wait before it joins", .example = "24h"),
+};
+const struct fields node_token_ask_fields = FIELDS(node_token_ask, node_token_rows);
+static const struct field node_join_rows[] = {
+    FIELD(struct node_join_ask, token, TEXT, .required = true, .max = 128, .help = "the one-time token of `arcus nodes token`"),
+    NAME(node_join_ask, "what the node is to be called", "gpu-07"),
+    FIELD(struct node_join_ask, hostname, TEXT, .max = 256, .help = "what the machine calls itself"),
+};
+const struct fields node_join_ask_fields = FIELDS(node_join_ask, node_join_rows);
+
+#define THE_NODE FIELD(struct node_ask, node, TEXT, .in_path = true, .max = 64, .help = "name or id of a node", .example = "gpu-07")
+static const struct field node_ref_rows[] = { THE_NODE };
+const struct fields node_ref_fields = FIELDS(node_ask, node_ref_rows);
+static const struct field node_set_rows[] = {
+    THE_NODE,
+    FIELD(struct node_ask, state, ENUM, .required = true, .names = &node_state_names, .help = "cordoned: nothing new is placed there; ready: it is used again", .example = "cordoned"),
+};
+const struct fields node_set_fields = FIELDS(node_ask, node_set_rows);
+
+static const struct field stream_rows[] = {
+    FIELD(struct stream_ask, stream, TEXT, .in_path = true, .secret = true, .max = 128, .help = "the word of the `open` order"),
+};
+const struct fields stream_ask_fields = FIELDS(stream_ask, stream_rows);
+
+static const struct field event_rows[] = {
+    FIELD(struct event_ask, since, INT, .min = 0, .max = INT64_MAX, .help = "only events after this number; 0: from the first that is kept", .example = "1200"),
+    LIMIT(event_ask),
+    FIELD(struct event_ask, follow, BOOL, .flag = "-f --follow", .help = "go on with new ones as they happen"),
+};
+const struct fields event_ask_fields = FIELDS(event_ask, event_rows);
+
+static const struct field usage_rows[] = {
+    FIELD(struct usage_ask, by, TEXT, .max = 64, .def = "project", .help = "one line for each: project, user, flavor, day; several with commas", .example = "project,day"),
+    FIELD_AS(struct usage_ask, from_ms, "from", TIME, .flag = "--from --since", .help = "what was used from this time on; the beginning when left out", .example = "2026-11-01"),
+    FIELD_AS(struct usage_ask, to_ms, "to", TIME, .flag = "--to --until", .help = "what was used before this time; now when left out", .example = "2026-12-01"),
+};
+const struct fields usage_ask_fields = FIELDS(usage_ask, usage_rows);

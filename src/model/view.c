@@ -1,0 +1,251 @@
+/* view.c - the field tables of what goes out. A listing prints the rows in this order, so what people look for comes first.
+ *
+ * Times are RFC 3339 and null while they have not come; GPUs and CPUs are decimals of whole thousandths. A *_brief table is the
+ * same struct without the long member that only `get` shows. */
+#include "model/view.h"
+#include "model/prefix.h"
+
+#define ID(T, p)          FIELD(struct T, id, ID, .prefix = p, .help = "for programs: never used again for another thing")
+#define NAME(T)           FIELD(struct T, name, TEXT)
+#define STATE(T)          FIELD(struct T, state, TEXT)
+#define HEAD(T, p)        ID(T, p), NAME(T), STATE(T)
+#define WORDS_HEAD(T)     FIELD(struct T, id, TEXT), NAME(T), STATE(T)      /* its id is a word of the outside */
+#define AT(T, member)     FIELD_AS(struct T, member##_ms, #member, TIME)
+#define MIB(T, member, n) FIELD_AS(struct T, member, n, INT)
+#define VERSION(T)        FIELD(struct T, version, INT, .help = "for If-Match: grows with every change")
+#define SIMULATED(T)      FIELD(struct T, simulated, BOOL, .help = "made-up GPUs: no such device is in the machine")
+
+static const struct field simple_rows[] = { HEAD(simple_view, PREFIX_ORG), AT(simple_view, created) };
+const struct fields simple_view_fields = FIELDS(simple_view, simple_rows);
+static const struct field gone_node_rows[] = { HEAD(simple_view, PREFIX_NODE), AT(simple_view, created) };
+const struct fields gone_node_fields = FIELDS(simple_view, gone_node_rows);
+
+static const struct field project_rows[] = {
+    HEAD(project_view, PREFIX_PROJECT),
+    FIELD(struct project_view, org, TEXT),
+    FIELD(struct project_view, roles, TEXT, .help = "yours in it"),
+    FIELD(struct project_view, quota, OBJECT, .sub = &quota_fields, .help = "-1: no limit"),
+    AT(project_view, created),
+    VERSION(project_view),
+};
+const struct fields project_view_fields = FIELDS(project_view, project_rows);
+
+static const struct field member_rows[] = { HEAD(member_view, PREFIX_USER), FIELD(struct member_view, roles, TEXT) };
+const struct fields member_view_fields = FIELDS(member_view, member_rows);
+static const struct field account_rows[] = { HEAD(member_view, PREFIX_ACCOUNT), FIELD(struct member_view, roles, TEXT) };
+const struct fields account_view_fields = FIELDS(member_view, account_rows);
+
+static const struct field user_rows[] = {
+    HEAD(user_view, PREFIX_USER),
+    FIELD(struct user_view, roles, TEXT, .help = "of the platform"),
+    AT(user_view, created),
+    VERSION(user_view),
+};
+const struct fields user_view_fields = FIELDS(user_view, user_rows);
+
+static const struct field key_rows[] = {
+    HEAD(key_view, PREFIX_KEY),
+    FIELD(struct key_view, owner, TEXT),
+    FIELD(struct key_view, hint, TEXT, .help = "how it begins, to tell it from others"),
+    FIELD(struct key_view, roles, TEXT),
+    FIELD(struct key_view, project, TEXT, .help = "the one it is for; empty: every one of its owner"),
+    AT(key_view, created),
+    AT(key_view, expires),
+    FIELD(struct key_view, key, TEXT, .when_set = true, .max = 256, .help = "only in the reply that makes it: keep it now"),
+};
+const struct fields key_view_fields = FIELDS(key_view, key_rows);
+
+static const struct field secret_rows[] = {
+    HEAD(secret_view, PREFIX_SECRET), AT(secret_view, created), AT(secret_view, updated), VERSION(secret_view),
+};
+const struct fields secret_view_fields = FIELDS(secret_view, secret_rows);
+
+static const struct field volume_rows[] = {
+    HEAD(volume_view, PREFIX_VOLUME),
+    FIELD(struct volume_view, node, TEXT, .help = "where it is; empty until a job uses it"),
+    AT(volume_view, created),
+};
+const struct fields volume_view_fields = FIELDS(volume_view, volume_rows);
+
+static const struct field image_rows[] = {
+    HEAD(image_view, PREFIX_IMAGE),
+    FIELD(struct image_view, digest, TEXT),
+    FIELD(struct image_view, format, TEXT),
+    FIELD(struct image_view, size, INT, .help = "bytes"),
+    AT(image_view, created),
+};
+const struct fields image_view_fields = FIELDS(image_view, image_rows);
+
+static const struct field blob_rows[] = { WORDS_HEAD(blob_view), FIELD(struct blob_view, size, INT, .help = "bytes") };
+const struct fields blob_view_fields = FIELDS(blob_view, blob_rows);
+
+#define JOB_ROWS                                                                                                        \
+    HEAD(job_view, PREFIX_JOB),                                                                                         \
+    FIELD(struct job_view, reason, TEXT, .help = "why it waits, as one word; empty when it does not"),                  \
+    FIELD(struct job_view, reason_text, TEXT, .help = "the same as a sentence, with what would help"),                  \
+    FIELD(struct job_view, outcome, TEXT, .help = "how it ended"),                                                      \
+    FIELD(struct job_view, project, TEXT),                                                                              \
+    FIELD(struct job_view, owner, TEXT),                                                                                \
+    FIELD(struct job_view, image, TEXT, .max = 512),                                                                    \
+    FIELD(struct job_view, flavor, TEXT),                                                                               \
+    FIELD(struct job_view, gpus, TEXT, .help = "as asked, for one task"),                                               \
+    FIELD(struct job_view, node, TEXT, .help = "of its first live task"),                                               \
+    FIELD_AS(struct job_view, cpu_milli, "cpus", MILLI, .help = "of one task"),                                         \
+    MIB(job_view, mem_mib, "memory_mib"),                                                                               \
+    FIELD(struct job_view, priority, INT),                                                                              \
+    FIELD(struct job_view, count, INT, .help = "tasks of the array"),                                                   \
+    FIELD(struct job_view, queued, INT),                                                                                \
+    FIELD(struct job_view, running, INT),                                                                               \
+    FIELD(struct job_view, done, INT),                                                                                  \
+    FIELD(struct job_view, failed, INT),                                                                                \
+    FIELD(struct job_view, cancelled, INT),                                                                             \
+    FIELD(struct job_view, exit_code, INT, .help = "of the last task that failed; 0 when none did"),                    \
+    SIMULATED(job_view),                                                                                                \
+    AT(job_view, created),                                                                                              \
+    AT(job_view, started),                                                                                              \
+    AT(job_view, ended),                                                                                                \
+    VERSION(job_view),                                                                                                  \
+    FIELD(struct job_view, detail, TEXT, .max = 1024, .help = "what the node said about the end")
+
+static const struct field job_rows[] = {
+    JOB_ROWS,
+    FIELD(struct job_view, spec, JSON, .max = 4 << 20, .help = "what was asked"),
+};
+const struct fields job_view_fields = FIELDS(job_view, job_rows);
+static const struct field job_brief_rows[] = { JOB_ROWS };
+const struct fields job_brief_fields = FIELDS(job_view, job_brief_rows);
+
+static const struct field task_rows[] = {
+    HEAD(task_view, PREFIX_ATTEMPT),
+    FIELD(struct task_view, task, INT, .help = "its number in the array"),
+    FIELD(struct task_view, outcome, TEXT),
+    FIELD(struct task_view, detail, TEXT, .max = 1024),
+    FIELD(struct task_view, tries, INT),
+    FIELD(struct task_view, exit_code, INT),
+    FIELD(struct task_view, signal, INT),
+    AT(task_view, started),
+    AT(task_view, ended),
+};
+const struct fields task_view_fields = FIELDS(task_view, task_rows);
+
+static const struct field attempt_rows[] = {
+    HEAD(attempt_view, PREFIX_ATTEMPT),
+    FIELD(struct attempt_view, task, INT, .help = "its number in the array"),
+    FIELD(struct attempt_view, outcome, TEXT),
+    FIELD(struct attempt_view, node, TEXT),
+    FIELD(struct attempt_view, gpus, TEXT, .max = 1024, .help = "the devices it holds or held"),
+    FIELD(struct attempt_view, exit_code, INT),
+    FIELD(struct attempt_view, signal, INT),
+    AT(attempt_view, placed),
+    AT(attempt_view, started),
+    AT(attempt_view, ended),
+    FIELD_AS(struct attempt_view, run_until_ms, "run_until", TIME, .help = "it ends by itself then, unless its node is heard of before"),
+    FIELD(struct attempt_view, detail, TEXT, .max = 1024),
+};
+const struct fields attempt_view_fields = FIELDS(attempt_view, attempt_rows);
+
+#define NODE_ROWS                                                                       \
+    HEAD(node_view, PREFIX_NODE),                                                       \
+    FIELD(struct node_view, gpus, INT),                                                 \
+    FIELD_AS(struct node_view, gpus_free_milli, "gpus_free", MILLI),                    \
+    FIELD(struct node_view, gpu_model, TEXT),                                           \
+    SIMULATED(node_view),                                                               \
+    FIELD_AS(struct node_view, cpu_milli, "cpus", MILLI),                               \
+    FIELD_AS(struct node_view, cpu_free_milli, "cpus_free", MILLI),                     \
+    MIB(node_view, mem_mib, "memory_mib"),                                              \
+    MIB(node_view, mem_free_mib, "memory_free_mib"),                                    \
+    FIELD(struct node_view, tasks, INT, .help = "placed or running there"),             \
+    AT(node_view, joined),                                                              \
+    AT(node_view, seen),                                                                \
+    VERSION(node_view)
+
+static const struct field node_rows[] = {
+    NODE_ROWS,
+    FIELD(struct node_view, info, JSON, .max = 1 << 20, .help = "what its agent tells about the machine"),
+};
+const struct fields node_view_fields = FIELDS(node_view, node_rows);
+static const struct field node_brief_rows[] = { NODE_ROWS };
+const struct fields node_brief_fields = FIELDS(node_view, node_brief_rows);
+
+static const struct field gpu_rows[] = {
+    WORDS_HEAD(gpu_view),
+    FIELD(struct gpu_view, node, TEXT),
+    FIELD(struct gpu_view, index, INT),
+    FIELD(struct gpu_view, model, TEXT),
+    SIMULATED(gpu_view),
+    MIB(gpu_view, mem_mib, "memory_mib"),
+    FIELD_AS(struct gpu_view, free_milli, "free", MILLI, .help = "what of it can still be held"),
+    MIB(gpu_view, free_mib, "memory_free_mib"),
+    FIELD(struct gpu_view, tasks, INT),
+};
+const struct fields gpu_view_fields = FIELDS(gpu_view, gpu_rows);
+
+static const struct field flavor_rows[] = {
+    WORDS_HEAD(flavor_view),
+    FIELD(struct flavor_view, gpu, TEXT, .help = "model"),
+    FIELD_AS(struct flavor_view, gpu_milli, "gpus", MILLI),
+    MIB(flavor_view, gpu_mib, "gpu_memory_mib"),
+    FIELD_AS(struct flavor_view, cpu_milli, "cpus", MILLI),
+    MIB(flavor_view, mem_mib, "memory_mib"),
+    FIELD(struct flavor_view, nodes, INT, .help = "nodes that have it"),
+    FIELD(struct flavor_view, free, INT, .help = "how many could start now"),
+    SIMULATED(flavor_view),
+};
+const struct fields flavor_view_fields = FIELDS(flavor_view, flavor_rows);
+
+static const struct field event_rows[] = {
+    FIELD(struct event_view, id, INT, .help = "its number: without gaps, growing"),
+    AT(event_view, at),
+    FIELD(struct event_view, name, TEXT, .help = "what happened: job.queued"),
+    STATE(event_view),
+    FIELD(struct event_view, project, TEXT),
+    FIELD(struct event_view, subject, TEXT, .help = "what it happened to"),
+    FIELD(struct event_view, actor, TEXT, .help = "who did it"),
+    FIELD(struct event_view, data, JSON, .max = 1 << 20),
+};
+const struct fields event_view_fields = FIELDS(event_view, event_rows);
+
+static const struct field usage_rows[] = {
+    WORDS_HEAD(usage_view),
+    FIELD(struct usage_view, project, TEXT),
+    FIELD(struct usage_view, user, TEXT),
+    FIELD(struct usage_view, flavor, TEXT),
+    FIELD(struct usage_view, day, TEXT),
+    FIELD(struct usage_view, tasks, INT),
+    FIELD(struct usage_view, seconds, INT),
+    FIELD_AS(struct usage_view, gpu_milli_s, "gpu_seconds", MILLI),
+    FIELD_AS(struct usage_view, gpu_mib_s, "gpu_mib_seconds", INT),
+    FIELD_AS(struct usage_view, cpu_milli_s, "cpu_seconds", MILLI),
+    FIELD_AS(struct usage_view, mem_mib_s, "memory_mib_seconds", INT),
+    SIMULATED(usage_view),
+};
+const struct fields usage_view_fields = FIELDS(usage_view, usage_rows);
+
+static const struct field whoami_rows[] = {
+    HEAD(whoami_view, PREFIX_USER),
+    FIELD(struct whoami_view, kind, TEXT, .help = "user or account"),
+    FIELD(struct whoami_view, project, TEXT),
+    FIELD(struct whoami_view, roles, TEXT),
+    FIELD_AS(struct whoami_view, key_id, "key", ID, .prefix = PREFIX_KEY, .help = "the key you came with"),
+    AT(whoami_view, key_expires),
+};
+const struct fields whoami_view_fields = FIELDS(whoami_view, whoami_rows);
+
+static const struct field token_rows[] = {
+    HEAD(token_view, PREFIX_TOKEN),
+    FIELD(struct token_view, token, TEXT, .help = "shown once"),
+    AT(token_view, expires),
+};
+const struct fields token_view_fields = FIELDS(token_view, token_rows);
+
+static const struct field join_rows[] = {
+    HEAD(join_view, PREFIX_NODE),
+    FIELD(struct join_view, key, TEXT, .help = "the node's own key, shown once"),
+};
+const struct fields join_view_fields = FIELDS(join_view, join_rows);
+
+static const struct field cancel_rows[] = {
+    HEAD(cancel_view, PREFIX_JOB),
+    FIELD(struct cancel_view, tasks, INT, .help = "how many were told to end"),
+};
+const struct fields cancel_view_fields = FIELDS(cancel_view, cancel_rows);
