@@ -178,8 +178,11 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Sorting, not hashing: nobody can choose names that make it slow. */
-static const char *twice(struct reader *r, const struct json *object, size_t count)
+const char *json_twice(const struct json *object, struct arena *mem)
 {
+    size_t count = 0, n = 0;
+    for (const struct json *m = object->first; m; m = m->next)
+        count++;
     if (count <= FEW) {
         for (const struct json *a = object->first; a; a = a->next)
             for (const struct json *b = a->next; b; b = b->next)
@@ -187,8 +190,7 @@ static const char *twice(struct reader *r, const struct json *object, size_t cou
                     return a->name;
         return NULL;
     }
-    const char **names = ARENA_ARRAY(r->mem, const char *, count);
-    size_t n = 0;
+    const char **names = ARENA_ARRAY(mem, const char *, count);
     for (const struct json *m = object->first; m; m = m->next)
         names[n++] = m->name;
     qsort(names, count, sizeof *names, by_name);
@@ -218,13 +220,12 @@ static bool member_name(struct reader *r, struct json *m)
 
 static bool group(struct reader *r, struct json *v, char closing)
 {
-    size_t count = 0;
     v->type = closing == '}' ? JSON_OBJECT : JSON_LIST;
     if (++r->depth > DEPTH)
         return fail(r, "nested too deep");
     r->at++;
     blanks(r);
-    for (bool more = *r->at != closing; more; count++) {
+    for (bool more = *r->at != closing; more;) {
         struct json *m = ARENA_NEW(r->mem, struct json);
         if ((closing == '}' && !member_name(r, m)) || !value(r, m))
             return false;
@@ -240,7 +241,7 @@ static bool group(struct reader *r, struct json *v, char closing)
     }
     r->at++;
     r->depth--;
-    const char *name = closing == '}' ? twice(r, v, count) : NULL;
+    const char *name = closing == '}' ? json_twice(v, r->mem) : NULL;
     return !name || err_field(r->err, name, "JSON: the member \"%.100s\" is given twice", name);
 }
 

@@ -27,6 +27,7 @@ MUST_CHECK bool json_parse(struct slice text, struct arena *mem, struct json **o
 struct json *json_get(const struct json *object, const char *name);     /* NULL if absent, or not an object */
 const char *json_text(const struct json *object, const char *name);     /* NULL unless it is a text */
 int64_t json_int(const struct json *object, const char *name, int64_t otherwise);
+const char *json_twice(const struct json *object, struct arena *mem);    /* a name that two members share, or NULL */
 struct json *json_new(struct arena *mem, enum json_type type);
 void json_add(struct json *parent, const char *name, struct json *child);   /* name NULL in a list; borrowed */
 void json_print(struct str *out, const struct json *value);             /* compact; a plain text that spells a number or a boolean is one */
