@@ -1,0 +1,95 @@
+#include "pair.h"
+#include <pthread.h>
+#include <unistd.h>
+
+struct note { struct post post; int n; };
+struct box { struct os *os; struct actor *back; int next, batches, most; bool ordered; pthread_t thread; };
+
+static void on_loop(void *arg, struct post *p)
+{
+    struct box *b = arg;
+    struct note *n = CONTAINER(p, struct note, post);
+    b->ordered &= n->n == b->next++ && pthread_equal(b->thread, pthread_self());
+    if (n->n == 9999)
+        os_stop(b->os);
+    free(n);
+}
+
+static void on_posts(void *arg, struct post *first)
+{
+    struct box *b = arg;
+    int count = 0;
+    for (struct post *p = first, *next; p; p = next, count++) {
+        next = p->next;
+        p->fn = on_loop;
+        p->arg = b;
+        os_post(b->os, p);
+    }
+    b->batches++;
+    b->most = count > b->most ? count : b->most;
+}
+
+TEST(posts_go_through_an_actor_and_back_in_order)
+{
+    struct err err = { 0 };
+    struct box b = { .os = os_real_new(&err), .ordered = true, .thread = pthread_self() };
+    struct actor *a = actor_new(b.os, "a name that is too long", on_posts, &b);
+    for (int i = 0; i < 10000; i++) {
+        struct note *n = calloc(1, sizeof *n);
+        n->n = i;
+        actor_post(a, &n->post);
+    }
+    run_for(b.os);
+    CHECK(b.next == 10000 && b.ordered);
+    actor_stop(a);
+    CHECK(b.batches >= 1 && b.batches <= 10000);
+    os_free(b.os);
+}
+
+static void slowly(void *arg, struct post *first)
+{
+    struct box *b = arg;
+    usleep(2000);
+    int count = 0;
+    for (struct post *p = first, *next; p; p = next, count++) {
+        next = p->next;
+        struct note *n = CONTAINER(p, struct note, post);
+        b->ordered &= n->n == b->next++;
+        free(n);
+    }
+    b->most = count > b->most ? count : b->most;
+}
+
+TEST(a_busy_actor_gets_all_that_waits_at_once_and_stop_waits_for_all)
+{
+    struct err err = { 0 };
+    struct box b = { .os = os_real_new(&err), .ordered = true };
+    struct actor *a = actor_new(b.os, "slow", slowly, &b);
+    for (int i = 0; i < 500; i++) {
+        struct note *n = calloc(1, sizeof *n);
+        n->n = i;
+        actor_post(a, &n->post);
+    }
+    actor_stop(a);
+    CHECK(b.next == 500 && b.ordered && b.most > 1);
+    actor_stop(NULL);
+    os_free(b.os);
+}
+
+static void *stop_from_afar(void *os)
+{
+    usleep(5000);
+    os_stop(os);
+    return NULL;
+}
+
+TEST(another_thread_can_stop_the_loop)
+{
+    struct err err = { 0 };
+    struct os *os = os_real_new(&err);
+    pthread_t t;
+    pthread_create(&t, NULL, stop_from_afar, os);
+    run_for(os);
+    pthread_join(t, NULL);
+    os_free(os);
+}

@@ -1,0 +1,63 @@
+#include "pair.h"
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct calls { struct os *os; int count, want; char last[64]; };
+static void on_sig(void *arg)
+{
+    struct calls *c = arg;
+    if (++c->count == c->want)
+        os_stop(c->os);
+}
+
+TEST(a_signal_is_a_callback_of_the_loop)
+{
+    struct err err = { 0 };
+    struct calls hup = { .os = os_real_new(&err), .want = 1 }, usr = { .os = hup.os, .want = 2 };
+    os_on_signal(hup.os, SIGHUP, on_sig, &hup);
+    os_on_signal(hup.os, SIGUSR1, on_sig, &usr);
+    os_on_signal(hup.os, 4711, on_sig, &usr);
+    kill(getpid(), SIGHUP);
+    CHECK(hup.count == 0);
+    run_for(hup.os);
+    CHECK(hup.count == 1 && usr.count == 0);
+    kill(getpid(), SIGUSR1);
+    run_ms(hup.os, 5);
+    kill(getpid(), SIGUSR1);
+    run_for(hup.os);
+    CHECK(usr.count == 2 && hup.count == 1);
+    os_free(hup.os);
+}
+
+static void on_change(void *arg, const char *name)
+{
+    struct calls *c = arg;
+    snprintf(c->last, sizeof c->last, "%s", name ? name : "(all)");
+    on_sig(c);
+}
+
+TEST(a_name_renamed_into_a_watched_folder_is_told)
+{
+    struct err err = { 0 };
+    struct calls c = { .os = os_real_new(&err), .want = 1 };
+    char dir[] = "/tmp/arcus-watch-XXXXXX", path[64], temp[64];
+    CHECK(mkdtemp(dir));
+    CHECK(!dir_watch(c.os, "/no/such/folder", on_change, &c));
+    struct watch *w = dir_watch(c.os, dir, on_change, &c);
+    CHECK(w);
+    snprintf(path, sizeof path, "%s/exit", dir);
+    snprintf(temp, sizeof temp, "%s/other", dir);
+    CHECK(file_append(c.os, temp, SLICE("x"), false, &err));    /* written, not renamed: not told */
+    CHECK(file_replace(c.os, path, SLICE("0"), 0600, &err));
+    CHECK(c.count == 0);
+    run_for(c.os);
+    CHECK(c.count == 1 && text_is(c.last, "exit"));
+    watch_stop(w);
+    watch_stop(NULL);
+    CHECK(file_replace(c.os, path, SLICE("1"), 0600, &err));
+    run_ms(c.os, 10);
+    CHECK(c.count == 1);
+    CHECK(file_remove(c.os, path, &err) && file_remove(c.os, temp, &err) && file_remove(c.os, dir, &err));
+    os_free(c.os);
+}
