@@ -100,6 +100,15 @@ void control_follow(struct control *c, void (*on_commit)(void *arg, const struct
     c->followers[c->follower_count++].arg = arg;
 }
 
+void control_unfollow(struct control *c, void *arg)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->follower_count; i++)
+        if (c->followers[i].arg != arg)
+            c->followers[kept++] = c->followers[i];
+    c->follower_count = kept;
+}
+
 void control_committed(void *arg, struct post *p)       /* on the loop */
 {
     struct control *c = arg;

@@ -67,6 +67,7 @@ struct commit {
     struct arena *mem;              /* all of it lives until on_commit returns */
 };
 void control_follow(struct control *c, void (*on_commit)(void *arg, const struct commit *k), void *arg);   /* before os_run */
+void control_unfollow(struct control *c, void *arg);   /* what followed with this arg goes away before control does */
 int64_t control_last_event(struct control *c);  /* newest committed number, as of the last commit the loop has seen */
 
 /* Verbs of the agents' connection answer with the message to send down: node.hello (body: struct hello of model/hello.h) with a full
