@@ -59,11 +59,19 @@ static inline void run_for(struct os *os)
     os_run(os);
     timer_cancel(t);
 }
-static inline void stop_now(void *arg) { os_stop(arg); }
+struct nap { struct os *os; bool over; };
+static inline void nap_over(void *arg)
+{
+    struct nap *n = arg;
+    n->over = true;
+    os_stop(n->os);
+}
 static inline void run_ms(struct os *os, int64_t ms)
 {
-    timer_start(os, ms, stop_now, os);
-    os_run(os);
+    struct nap n = { .os = os };
+    timer_start(os, ms, nap_over, &n);
+    while (!n.over)             /* a peer may stop it early */
+        os_run(os);
 }
 
 static inline char *pattern(size_t n)
