@@ -55,22 +55,29 @@ struct sched_event *emit_news(struct call *c, enum sched_kind kind)
     return e;
 }
 
+static void node_dirty(struct call *c, struct node *n)
+{
+    struct batch *b = c->batch;
+    if (b->node_count && b->nodes[b->node_count - 1] == n->id)
+        return;
+    b->nodes = grow(b->mem, b->nodes, b->node_count, &b->node_room, sizeof *b->nodes);
+    b->nodes[b->node_count++] = n->id;
+}
+
 void node_changed(struct call *c, struct node *n, struct attempt *a)
 {
-    (void)c;
-    n->dirty = true;
     map_put(n->changed, a->id, a);
+    node_dirty(c, n);
 }
 
 void node_gone(struct call *c, struct node *n, int64_t attempt)
 {
-    (void)c;
     int64_t *more = realloc(n->gone, (n->gone_count + 1) * sizeof *more);
     if (!more)
         abort();
     n->gone = more;
     n->gone[n->gone_count++] = attempt;
-    n->dirty = true;
+    node_dirty(c, n);
 }
 
 const char *id_of(struct call *c, const char *prefix, int64_t id)

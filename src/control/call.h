@@ -15,6 +15,8 @@ struct batch {                  /* what all verbs of one commit want written; li
     size_t event_count, event_room;
     struct sched_event *news;   /* for the planner */
     size_t news_count, news_room;
+    int64_t *nodes;             /* that have something to be pushed */
+    size_t node_count, node_room;
 };
 
 struct call {
@@ -55,6 +57,7 @@ struct handler {
     bool once;                  /* its reply shows a secret: it is not given again for the same Idempotency-Key */
 };
 extern const struct handler handlers[VERB_COUNT];
+void control_random(struct control *c, void *out, size_t n);
 const struct keyring *control_keys(const struct control *c);
 const struct control_config *control_settings(const struct control *c);
 #define VERB(name) bool name(struct call *c, const void *body, struct err *err)

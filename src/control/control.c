@@ -9,6 +9,8 @@
 const struct keyring *control_keys(const struct control *c) { return &c->keys; }
 const struct control_config *control_settings(const struct control *c) { return &c->config; }
 
+void control_random(struct control *c, void *out, size_t n) { os_random(c->os, out, n); }
+
 void control_credential(const struct control *c, const char *bearer, const char *project, const char *address, struct credential *out)
 {
     *out = (struct credential){ 0 };

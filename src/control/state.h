@@ -36,6 +36,7 @@ struct node {
     int64_t id, kept, joined_ms, version;
     char name[64];
     enum node_state state;
+    bool cordoned;              /* also while it is down */
     char *info_text;            /* JSON as it came */
     struct arena *info_mem;
     struct node_info info;
@@ -43,7 +44,6 @@ struct node {
     int64_t heard_boot_ms;      /* last contact; the start of this process counts as one */
     int64_t generation;
     bool linked;                /* said hello to this process */
-    bool dirty;                 /* has something for the next push */
     struct map *changed;        /* attempts to push */
     int64_t *gone;              /* attempts to forget, to push */
     size_t gone_count;

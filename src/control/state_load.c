@@ -101,7 +101,7 @@ static bool load_things(struct load *l)
     EACH(ST_LOAD_NODE, NULL, 0)
     {
         struct node *n = state_add_node(s, INT(0), TEXT(1), INT(5));
-        n->state = (enum node_state)INT(2), n->kept = INT(4), n->version = INT(6);
+        n->state = (enum node_state)INT(2), n->kept = INT(4), n->version = INT(6), n->cordoned = INT(7) != 0;
         n->heard_boot_ms = l->boot_ms;
         if (!state_node_info(n, TEXT(3), l->err))
             return err_wrap(l->err, "node %s", n->name);

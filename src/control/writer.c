@@ -127,13 +127,14 @@ static void publish(struct control *c, struct batch *b)
     k->post = (struct post){ .fn = control_committed, .arg = c };
     k->events = b->events;
     k->event_count = b->event_count;
-    struct node_push *pushes = ARENA_ARRAY(b->mem, struct node_push, map_count(s->nodes));
-    struct node *n;
-    for (size_t i = 0; (n = map_next(s->nodes, &i));)
-        if (n->dirty && n->linked) {
-            const char *json = desired_json(&call, n, false, 0);
-            pushes[k->push_count++] = (struct node_push){ n->id, SLICE(json) };
-        }
+    struct node_push *pushes = ARENA_ARRAY(b->mem, struct node_push, b->node_count);
+    for (size_t i = 0; i < b->node_count; i++) {
+        struct node *n = map_get(s->nodes, b->nodes[i]);
+        if (!n || !n->linked || (!map_count(n->changed) && !n->gone_count))
+            continue; /* gone, away (its hello gets all), or told already in this very commit */
+        const char *json = desired_json(&call, n, false, 0);
+        pushes[k->push_count++] = (struct node_push){ n->id, SLICE(json) };
+    }
     k->pushes = pushes;
     k->mem = b->mem;
     tell_planner(c, b, false);

@@ -19,7 +19,7 @@
     X("CREATE INDEX apikey_project ON apikey (project, id)")                                                                   \
     X("CREATE TABLE secret (id BIGINT PRIMARY KEY, project BIGINT NOT NULL, name TEXT NOT NULL, sealed TEXT NOT NULL,"          \
       " created_ms BIGINT NOT NULL, updated_ms BIGINT NOT NULL, version BIGINT NOT NULL, UNIQUE (project, name))")             \
-    X("CREATE TABLE node (id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, state BIGINT NOT NULL, info TEXT NOT NULL,"         \
+    X("CREATE TABLE node (id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, state BIGINT NOT NULL, cordoned BIGINT NOT NULL, info TEXT NOT NULL," \
       " kept BIGINT NOT NULL, joined_ms BIGINT NOT NULL, version BIGINT NOT NULL)")                                            \
     X("CREATE TABLE jointoken (id BIGINT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, created_ms BIGINT NOT NULL,"                   \
       " expires_ms BIGINT NOT NULL, used_ms BIGINT NOT NULL, node BIGINT NOT NULL)")                                           \

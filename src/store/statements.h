@@ -21,8 +21,8 @@
     X(SECRET_ADD, "iitti", "INSERT INTO secret (id, project, name, sealed, created_ms, updated_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, ?5, 1)") \
     X(SECRET_SET, "itii", "UPDATE secret SET sealed = ?2, updated_ms = ?3, version = ?4 WHERE id = ?1")                        \
     X(SECRET_DROP, "i", "DELETE FROM secret WHERE id = ?1")                                                                    \
-    X(NODE_ADD, "itti", "INSERT INTO node (id, name, state, info, kept, joined_ms, version) VALUES (?1, ?2, 2, ?3, 0, ?4, 1)")  \
-    X(NODE_SET, "iitii", "UPDATE node SET state = ?2, info = ?3, kept = ?4, version = ?5 WHERE id = ?1")                       \
+    X(NODE_ADD, "itti", "INSERT INTO node (id, name, state, cordoned, info, kept, joined_ms, version) VALUES (?1, ?2, 2, 0, ?3, 0, ?4, 1)")  \
+    X(NODE_SET, "iiitii", "UPDATE node SET state = ?2, cordoned = ?3, info = ?4, kept = ?5, version = ?6 WHERE id = ?1")                       \
     X(NODE_KEPT, "ii", "UPDATE node SET kept = ?2 WHERE id = ?1")                                                              \
     X(NODE_DROP, "i", "DELETE FROM node WHERE id = ?1")                                                                        \
     X(TOKEN_ADD, "itii", "INSERT INTO jointoken (id, hash, created_ms, expires_ms, used_ms, node) VALUES (?1, ?2, ?3, ?4, 0, 0)") \
@@ -50,7 +50,7 @@
     X(LOAD_ACCOUNT, "", "SELECT id, project, name, roles, state, created_ms FROM account ORDER BY id")                         \
     X(LOAD_KEY, "i", "SELECT id, owner_kind, owner, project, roles, name, hint, hash, state, created_ms, expires_ms FROM apikey WHERE state = 0 AND (expires_ms = 0 OR expires_ms > ?1) ORDER BY id") \
     X(LOAD_SECRET, "", "SELECT id, project, name, sealed, created_ms, updated_ms, version FROM secret ORDER BY id")            \
-    X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version FROM node ORDER BY id")                           \
+    X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned FROM node ORDER BY id")                           \
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
     X(LOAD_JOB, "", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 ORDER BY id") \
     X(LOAD_TASK, "", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 ORDER BY job, task") \

@@ -1,0 +1,164 @@
+/* desired.c - what a node is told: its orders as the memory has them now. Secrets are opened here and nowhere else, for the node that
+ * runs the task, and go into no row, event or log. */
+#include "control/call.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct env { struct arena *mem; struct pair *at; size_t count, room; };
+
+static void put(struct env *e, const char *key, const char *value)
+{
+    if (e->count == e->room) {
+        struct pair *more = ARENA_ARRAY(e->mem, struct pair, e->room * 2);
+        memcpy(more, e->at, e->count * sizeof *more);
+        e->at = more;
+        e->room *= 2;
+    }
+    e->at[e->count++] = (struct pair){ key, value };
+}
+static void put_int(struct env *e, const char *key, int64_t n) { put(e, key, arena_printf(e->mem, "%lld", (long long)n)); }
+
+static const char *gpu_list(struct arena *mem, const struct attempt *a, bool uuids)
+{
+    AUTO(str_done) struct str s = { 0 };
+    for (int g = 0; g < a->gpu_count; g++)
+        if (uuids)
+            str_printf(&s, "%s%s", g ? "," : "", a->gpus[g].uuid);
+        else
+            str_printf(&s, "%s%lld", g ? "," : "", (long long)a->gpus[g].index);
+    return arena_text(mem, s.at ? s.at : "");
+}
+
+/* The names that tasks of this field expect. WORLD_SIZE and RANK are process words and are left to launchers. */
+static struct pairs env_of(struct call *c, const struct attempt *a)
+{
+    const struct task *t = a->task;
+    const struct job *j = t->job;
+    struct env e = { .mem = c->mem, .room = 64 };
+    e.at = ARENA_ARRAY(c->mem, struct pair, e.room);
+    const char *id = id_of(c, PREFIX_JOB, j->id), *devices = gpu_list(c->mem, a, false);
+    put(&e, "ARCUS_JOB_ID", id);
+    put(&e, "ARCUS_JOB_NAME", j->name);
+    put(&e, "ARCUS_TASK_ID", arena_printf(c->mem, "%s.%lld", id, (long long)t->index));
+    put(&e, "ARCUS_ATTEMPT_ID", id_of(c, PREFIX_ATTEMPT, a->id));
+    put(&e, "ARCUS_PROJECT", j->project->name);
+    put(&e, "ARCUS_NODE", a->node->name);
+    put(&e, "ARCUS_NODE_IPS", "127.0.0.1");
+    put_int(&e, "ARCUS_ARRAY_INDEX", t->index);
+    put_int(&e, "ARCUS_ARRAY_COUNT", j->count);
+    put_int(&e, "ARCUS_TRY", t->tries);
+    put(&e, "CUDA_VISIBLE_DEVICES", devices);
+    put(&e, "NVIDIA_VISIBLE_DEVICES", a->gpu_count ? gpu_list(c->mem, a, true) : "void");
+    put(&e, "MASTER_ADDR", "127.0.0.1");
+    put(&e, "MASTER_PORT", "29500");
+    put(&e, "NODE_RANK", "0");
+    put(&e, "NUM_NODES", "1");
+    put_int(&e, "NPROC_PER_NODE", MAX(a->gpu_count, 1));
+    put(&e, "SKYPILOT_NODE_RANK", "0");
+    put(&e, "SKYPILOT_NUM_NODES", "1");
+    put(&e, "SKYPILOT_NODE_IPS", "127.0.0.1");
+    put_int(&e, "SKYPILOT_NUM_GPUS_PER_NODE", a->gpu_count);
+    put(&e, "SKYPILOT_TASK_ID", id);
+    put(&e, "SLURM_JOB_ID", id);
+    put(&e, "SLURM_JOB_NAME", j->name);
+    put(&e, "SLURM_JOB_NODELIST", a->node->name);
+    put(&e, "SLURM_JOB_NUM_NODES", "1");
+    put(&e, "SLURM_NNODES", "1");
+    put(&e, "SLURM_NODEID", "0");
+    put(&e, "SLURM_CLUSTER_NAME", "arcus");
+    put_int(&e, "SLURM_CPUS_PER_TASK", MAX(a->cpu_milli / 1000, 1));
+    put_int(&e, "SLURM_MEM_PER_NODE", a->mem_mib);
+    put_int(&e, "SLURM_GPUS_ON_NODE", a->gpu_count);
+    put(&e, "SLURM_JOB_GPUS", devices);
+    put_int(&e, "SLURM_RESTART_COUNT", t->tries - 1);
+    if (j->count > 1 || text_given(j->spec.array)) {
+        put(&e, "SLURM_ARRAY_JOB_ID", id);
+        put_int(&e, "SLURM_ARRAY_TASK_ID", t->index);
+    }
+    for (size_t i = 0; i < j->spec.env.count; i++)
+        put(&e, j->spec.env.at[i].key, j->spec.env.at[i].value);
+    return (struct pairs){ e.at, e.count };
+}
+
+static struct texts argv_of(struct call *c, const struct job_spec *spec)
+{
+    if (spec->command.count || (!spec->run.count && !spec->setup.count))
+        return spec->command;
+    AUTO(str_done) struct str script = { 0 };
+    const struct texts *parts[] = { &spec->setup, &spec->run };
+    for (size_t p = 0; p < COUNT(parts); p++)
+        for (size_t i = 0; i < parts[p]->count; i++)
+            str_printf(&script, "%s\n", parts[p]->at[i]);
+    const char **argv = ARENA_ARRAY(c->mem, const char *, 4);
+    argv[0] = "/bin/sh", argv[1] = "-ec"; /* the first line that fails ends it, as a list of commands promises */
+    argv[2] = arena_text(c->mem, script.at);
+    return (struct texts){ argv, 3 };
+}
+
+static struct objects secrets_of(struct call *c, const struct job *j)
+{
+    struct order_secret *list = ARENA_ARRAY(c->mem, struct order_secret, j->spec.secrets.count);
+    size_t n = 0;
+    for (size_t i = 0; i < j->spec.secrets.count; i++) {
+        struct secret *s = state_secret(c->s, j->project->id, j->spec.secrets.at[i]);
+        struct slice sealed, plain;
+        const char *context = arena_printf(c->mem, "%lld/%s", (long long)j->project->id, j->spec.secrets.at[i]);
+        if (s && base64_parse(SLICE(s->sealed), c->mem, &sealed) && unseal(control_keys(c->control)->seal, context, sealed, c->mem, &plain))
+            list[n++] = (struct order_secret){ s->name, arena_bytes(c->mem, plain.at, plain.len) };
+    }
+    return (struct objects){ list, n };
+}
+
+static struct objects mounts_of(struct call *c, const struct job *j)
+{
+    struct order_mount *list = ARENA_ARRAY(c->mem, struct order_mount, j->spec.volumes.count);
+    size_t n = 0;
+    for (size_t i = 0; i < j->spec.volumes.count; i++) {
+        struct job_mount m;
+        struct err ignored;
+        struct volume *v = job_mount_parse(j->spec.volumes.at[i], c->mem, &m, &ignored) ? state_volume(c->s, j->project->id, m.volume) : NULL;
+        if (v)
+            list[n++] = (struct order_mount){ .volume = v->id, .name = v->name, .path = m.path, .read_only = m.read_only };
+    }
+    return (struct objects){ list, n };
+}
+
+static void order_of(struct call *c, struct attempt *a, struct order *o)
+{
+    const struct job *j = a->task->job;
+    const struct image *image = state_image(c->s, j->project->id, j->spec.image);
+    *o = (struct order){ .attempt = a->id, .job = j->id, .project = j->project->id, .task = a->task->index, .count = j->count,
+                         .try_number = a->task->tries, .stop = a->stop, .stop_as = (int)a->stop_as, .name = j->name, .image = j->spec.image,
+                         .image_blob = image ? image->digest : NULL, .cpu_milli = a->cpu_milli, .mem_mib = a->mem_mib,
+                         .shm_mib = j->spec.shm_mib, .disk_mib = j->spec.disk_mib, .log_mib = j->spec.log_mib, .workdir = j->spec.workdir,
+                         .user = j->spec.user, .max_duration_s = j->spec.max_duration_s, .grace_s = a->grace_s, .run_for_s = a->run_for_s };
+    o->gpus = (struct objects){ a->gpus, (size_t)a->gpu_count };
+    o->argv = argv_of(c, &j->spec);
+    o->env = env_of(c, a);
+    o->mounts = mounts_of(c, j);
+    if (!a->stop)
+        o->secrets = secrets_of(c, j);
+}
+
+const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat)
+{
+    const struct map *which = full ? n->attempts : n->changed;
+    struct order *orders = ARENA_ARRAY(c->mem, struct order, map_count(which));
+    struct desired d = { .kind = "desired", .generation = n->generation, .full = full, .kept = n->kept, .now_ms = c->now_ms, .beat = beat };
+    struct attempt *a;
+    size_t count = 0;
+    for (size_t i = 0; (a = map_next(which, &i));)
+        order_of(c, a, &orders[count++]);
+    d.orders = (struct objects){ orders, count };
+    const char **gone = ARENA_ARRAY(c->mem, const char *, n->gone_count);
+    for (size_t i = 0; i < n->gone_count; i++)
+        gone[i] = id_text(arena_take(c->mem, ID_TEXT, 1), PREFIX_ATTEMPT, n->gone[i]);
+    d.gone = (struct texts){ gone, n->gone_count };
+    map_free(n->changed);
+    n->changed = map_new();
+    n->gone_count = 0;
+    AUTO(str_done) struct str text = { 0 };
+    struct json_out o = { .to = &text };
+    bind_write(&o, &desired_fields, &d);
+    return arena_text(c->mem, text.at);
+}

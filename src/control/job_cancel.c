@@ -1,0 +1,92 @@
+/* job_cancel.c - somebody wants a job, or one task of it, to end. What waits ends at once; what runs gets SIGTERM and the grace
+ * period. Cancelling what has ended is refused, so that nobody thinks it was the cancel. */
+#include "control/call.h"
+
+/* The attempt goes on until its node says that it has ended. */
+static void stop_attempt(struct call *c, struct task *t, int64_t grace_s)
+{
+    struct attempt *a = t->attempt;
+    struct err ignored;
+    (void)!job_step(&t->state, NEWS_CANCEL, &ignored);
+    a->state = JOB_STOPPING;
+    a->stop = true;
+    a->stop_as = OUTCOME_CANCELLED;
+    if (grace_s >= 0)
+        a->grace_s = grace_s;
+    EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(JOB_STOPPING), V_INT(OUTCOME_NONE), V_INT(a->started_ms), V_INT(0), V_INT(0), V_INT(0), V_TEXT(""));
+    task_write(c, t, NULL);
+    node_changed(c, a->node, a);
+}
+
+static bool gone(struct call *c, int64_t project, const char *ref, struct err *err)
+{
+    int64_t id;
+    struct rows r;
+    if (!id_parse(ref, PREFIX_JOB, &id)) {
+        if (!ROWS(c, JOB_BY_NAME, &r, err, V_INT(project), V_TEXT(ref)))
+            return false;
+        id = r.count ? row_int(&r, 0, 0) : 0;
+    }
+    if (!ROWS(c, JOB_GET, &r, err, V_INT(project), V_INT(id)))
+        return false;
+    if (r.count == 0)
+        return err_set(err, RC_NOT_FOUND, "there is no job '%s' in this project", ref);
+    return err_set(err, RC_CONFLICT, "job %s has already ended (%s)", ref, job_state_name((enum job_state)row_int(&r, 0, 5)));
+}
+
+static int64_t cancel_task(struct call *c, struct job *j, struct task *t, int64_t grace_s)
+{
+    if (t->state == JOB_STOPPING)
+        return 0;
+    if (t->attempt)
+        return stop_attempt(c, t, grace_s), 1;
+    struct sched_event *e = emit_news(c, SCHED_TASK_GONE);
+    e->job = j->id, e->task = t->index, e->project = j->project->id;
+    t->state = JOB_CANCELLED;
+    t->outcome = OUTCOME_CANCELLED;
+    t->ended_ms = c->now_ms;
+    j->cancelled++;
+    task_write(c, t, "cancelled while it waited");
+    map_take(j->tasks, t->index);
+    return 1;
+}
+
+bool job_cancel(struct call *c, const void *body, struct err *err)
+{
+    const struct job_cancel_ask *ask = body;
+    struct job *j = state_job(c->s, c->who->project, ask->job);
+    if (!j)
+        return gone(c, c->who->project, ask->job, err);
+    if (ask->task >= j->count)
+        return err_field(err, "task", "%s has tasks 0 to %lld", ask->job, (long long)j->count - 1);
+    struct task *one = ask->task >= 0 ? job_task(j, ask->task) : NULL;
+    if (ask->task >= 0 && !one)
+        return ask->task >= j->next_task
+                   ? err_field(err, "task", "task %lld waits in the array; cancel the whole job, or wait until it is placed", (long long)ask->task)
+                   : err_set(err, RC_CONFLICT, "task %lld of %s has already ended", (long long)ask->task, ask->job);
+    struct cancel_view view = { .id = j->id, .name = arena_text(c->mem, j->name) };
+    struct task *t;
+    if (one) {
+        if (one->state == JOB_STOPPING)
+            return err_set(err, RC_CONFLICT, "task %lld of %s is being cancelled already", (long long)ask->task, ask->job);
+        view.tasks = cancel_task(c, j, one, ask->grace_s);
+    } else {
+        if (j->state == JOB_STOPPING)
+            return err_set(err, RC_CONFLICT, "job %s is being cancelled already", ask->job);
+        view.tasks = j->count - j->next_task;
+        j->cancelled += j->count - j->next_task;
+        j->next_task = j->count;
+        for (size_t i = 0; (t = map_next(j->tasks, &i));)
+            view.tasks += cancel_task(c, j, t, ask->grace_s);
+        struct sched_event *e = emit_news(c, SCHED_JOB_GONE); /* nothing of it waits any more; what it holds is freed task by task */
+        e->job = j->id, e->project = j->project->id;
+        j->state = JOB_STOPPING;
+        j->blocked = false;
+        j->reason = REASON_NONE;
+    }
+    emit_event(c, j->project->id, "job.cancel", id_of(c, PREFIX_JOB, j->id), arena_printf(c->mem, "{\"tasks\":%lld}", (long long)view.tasks));
+    view.state = map_count(j->tasks) || j->next_task < j->count ? "stopping" : "cancelled";
+    job_settle(c, j);
+    reply_view(c, &cancel_view_fields, &view);
+    return true;
+}

@@ -1,0 +1,238 @@
+/* job_life.c - how attempts, tasks and jobs come to their end: the one place that closes an attempt, meters it and decides whether
+ * its task is tried again. Everything that ends goes through attempt_over or task_over exactly once. */
+#include "control/call.h"
+#include "meter/meter.h"
+#include <stdio.h>
+
+enum { FAULTS_MOST = 20 };  /* our own faults do not count against a job's retries, but a task that kills nodes must stop somewhere */
+
+void job_write(struct call *c, struct job *j)
+{
+    j->version++;
+    EMIT(c, JOB_SET, V_INT(j->id), V_INT(j->state), V_INT(j->reason), V_INT(j->outcome), V_INT(j->priority), V_INT(j->next_task), V_INT(j->done),
+         V_INT(j->failed), V_INT(j->cancelled), V_INT(j->exit_code), V_INT(j->started_ms), V_INT(j->ended_ms), V_INT(j->version), V_INT(j->project->id));
+}
+
+void task_write(struct call *c, struct task *t, const char *detail)
+{
+    EMIT(c, TASK_SET, V_INT(t->job->id), V_INT(t->index), V_INT(t->state), V_INT(t->outcome), V_INT(t->tries), V_INT(t->faults),
+         V_INT(t->attempt ? t->attempt->id : 0), V_INT(t->exit_code), V_INT(t->signal), V_TEXT(detail ? detail : ""), V_INT(t->not_before_ms),
+         V_INT(t->started_ms), V_INT(t->ended_ms));
+}
+
+static void count_end(struct job *j, const struct task *t)
+{
+    int64_t *counts[] = { [JOB_DONE] = &j->done, [JOB_FAILED] = &j->failed, [JOB_CANCELLED] = &j->cancelled };
+    ++*counts[t->state];
+    if (t->state == JOB_FAILED && j->outcome == OUTCOME_NONE) { /* the first failure tells for the whole */
+        j->outcome = t->outcome;
+        j->exit_code = t->exit_code ? t->exit_code : t->signal ? 128 + t->signal : 1;
+    }
+}
+
+void task_over(struct call *c, struct task *t, enum job_news news, enum outcome outcome, const char *detail)
+{
+    struct err err = { 0 };
+    struct job *j = t->job;
+    if (!job_step(&t->state, news, &err))
+        return; /* it had ended already: a late word changes nothing */
+    t->outcome = t->state == JOB_CANCELLED ? OUTCOME_CANCELLED : outcome;
+    t->ended_ms = c->now_ms;
+    count_end(j, t);
+    task_write(c, t, detail);
+    map_take(j->tasks, t->index);
+    job_settle(c, j);
+}
+
+void job_settle(struct call *c, struct job *j)
+{
+    static const char *const kinds[] = { [JOB_DONE] = "job.done", [JOB_FAILED] = "job.failed", [JOB_CANCELLED] = "job.cancelled" };
+    if (j->done + j->failed + j->cancelled < j->count) {
+        job_write(c, j);
+        return;
+    }
+    j->state = j->failed ? JOB_FAILED : j->cancelled ? JOB_CANCELLED : JOB_DONE;
+    if (j->state != JOB_FAILED)
+        j->outcome = j->state == JOB_DONE ? OUTCOME_SUCCEEDED : OUTCOME_CANCELLED;
+    j->reason = REASON_NONE;
+    j->ended_ms = c->now_ms;
+    job_write(c, j);
+    emit_event(c, j->project->id, kinds[j->state], id_of(c, PREFIX_JOB, j->id),
+               arena_printf(c->mem, "{\"outcome\":\"%s\",\"exit_code\":%lld}", outcome_name(j->outcome), (long long)j->exit_code));
+    struct sched_event *e = emit_news(c, SCHED_JOB_GONE);
+    e->job = j->id, e->project = j->project->id;
+    j->project->jobs_live--;
+    for (size_t i = 0; i < j->spec.volumes.count; i++) {
+        struct job_mount m;
+        struct err ignored;
+        struct volume *v = job_mount_parse(j->spec.volumes.at[i], c->mem, &m, &ignored) ? state_volume(c->s, j->project->id, m.volume) : NULL;
+        if (v)
+            v->users--;
+    }
+    jobs_unblock(c, j);
+    state_drop_job(c->s, j);
+}
+
+static bool wants_retry(const struct job *j, const struct task *t, enum outcome outcome)
+{
+    if (t->state == JOB_STOPPING || outcome == OUTCOME_CANCELLED)
+        return false;
+    if (outcome_is_our_fault(outcome))
+        return t->faults < FAULTS_MOST;
+    if (t->tries - t->faults > j->spec.retry.limit)
+        return false;
+    for (size_t i = 0; i < j->spec.retry.on.count; i++)
+        if (text_is(j->spec.retry.on.at[i], outcome_name(outcome)))
+            return true;
+    return j->spec.retry.on.count == 0;
+}
+
+static void meter(struct call *c, const struct attempt *a, const struct ending *how)
+{
+    const struct job *j = a->task->job;
+    struct interval i = { 0 };
+    if (!meter_interval(&i, how->started_ms, how->ended_ms, how->outcome))
+        return;
+    char model_flavor[48];
+    const char *model = NULL;
+    const struct gpu_info *gpus = a->node->info.gpus.at;
+    for (size_t g = 0; a->gpu_count && g < a->node->info.gpus.count; g++)
+        if (gpus[g].index == a->gpus[0].index)
+            model = gpus[g].model;
+    struct shape held = j->shape; /* what it got, so that "any GPU" is metered as the model it ran on */
+    held.gpu.milli = a->gpu_milli;
+    EMIT(c, USAGE_ADD, V_INT(a->id), V_INT(j->project->id), V_INT(j->owner_kind), V_INT(j->owner), V_INT(j->id), V_INT(a->node->id),
+         V_TEXT(flavor_of(&held, model, model_flavor)), V_INT(a->gpu_milli), V_INT(a->gpu_mib), V_INT(a->cpu_milli), V_INT(a->mem_mib),
+         V_INT(i.started_ms), V_INT(i.ended_ms), V_INT(i.billable), V_INT(a->simulated));
+}
+
+static const char *end_data(struct call *c, const struct attempt *a, const struct ending *how)
+{
+    AUTO(str_done) struct str text = { 0 };
+    struct json_out o = { .to = &text };
+    json_open(&o, '{');
+    json_key(&o, "job"), json_put_text(&o, id_of(c, PREFIX_JOB, a->task->job->id));
+    json_key(&o, "task"), json_put_int(&o, a->task->index);
+    json_key(&o, "outcome"), json_put_text(&o, outcome_name(how->outcome));
+    json_key(&o, "exit_code"), json_put_int(&o, how->exit_code);
+    json_key(&o, "signal"), json_put_int(&o, how->signal);
+    json_key(&o, "detail"), json_put_text(&o, how->detail ? how->detail : "");
+    json_close(&o, '}');
+    return arena_text(c->mem, text.at);
+}
+
+void attempt_over(struct call *c, struct attempt *a, const struct ending *how)
+{
+    struct task *t = a->task;
+    struct job *j = t->job;
+    struct node *n = a->node;
+    enum job_state end = how->outcome == OUTCOME_SUCCEEDED ? JOB_DONE : how->outcome == OUTCOME_CANCELLED ? JOB_CANCELLED : JOB_FAILED;
+    EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(end), V_INT(how->outcome), V_INT(how->started_ms), V_INT(how->ended_ms), V_INT(how->exit_code),
+         V_INT(how->signal), V_TEXT(how->detail ? how->detail : ""));
+    meter(c, a, how);
+    emit_event(c, j->project->id, "attempt.ended", id_of(c, PREFIX_ATTEMPT, a->id), end_data(c, a, how));
+    struct sched_event *e = emit_news(c, SCHED_TASK_FREED);
+    e->job = j->id, e->task = t->index, e->node = n->id, e->project = j->project->id;
+    t->exit_code = how->exit_code;
+    t->signal = how->signal;
+    if (how->started_ms && !t->started_ms)
+        t->started_ms = how->started_ms;
+    if (how->started_ms && !j->started_ms)
+        j->started_ms = how->started_ms;
+    bool ours = outcome_is_our_fault(how->outcome);
+    bool again = wants_retry(j, t, how->outcome);
+    int64_t id = a->id;
+    state_drop_attempt(c->s, a);
+    node_gone(c, n, id);
+    if (!again) {
+        enum job_news news = how->outcome == OUTCOME_SUCCEEDED ? NEWS_SUCCEEDED : how->outcome == OUTCOME_CANCELLED ? NEWS_CANCEL : NEWS_FAILED;
+        if (news == NEWS_CANCEL) /* a cancel that has happened: the wish first, then the end */
+            t->state = JOB_STOPPING, news = NEWS_FAILED;
+        task_over(c, t, news, how->outcome, how->detail);
+        return;
+    }
+    struct err ignored;
+    (void)!job_step(&t->state, NEWS_RETRY, &ignored);
+    t->faults += ours;
+    t->outcome = how->outcome;
+    t->not_before_ms = ours ? 0 : c->now_ms + j->spec.retry.delay_s * 1000;
+    task_write(c, t, how->detail);
+    job_write(c, j);
+    e = emit_news(c, SCHED_TASK_QUEUED);
+    e->job = j->id, e->task = t->index, e->not_before_ms = t->not_before_ms, e->project = j->project->id;
+}
+
+/* How a job that may have left the memory ended; JOB_STATE_COUNT while it has not. */
+static bool state_of(struct call *c, int64_t project, const char *ref, enum job_state *out, struct err *err)
+{
+    int64_t id;
+    struct rows r;
+    struct job *live = state_job(c->s, project, ref);
+    if (live && !job_ended(live->state))
+        return *out = JOB_STATE_COUNT, true;
+    if (live)
+        return *out = live->state, true;
+    if (!id_parse(ref, PREFIX_JOB, &id)) {
+        if (!ROWS(c, JOB_BY_NAME, &r, err, V_INT(project), V_TEXT(ref)))
+            return false;
+        id = r.count ? row_int(&r, 0, 0) : 0;
+    }
+    if (!ROWS(c, JOB_GET, &r, err, V_INT(project), V_INT(id)))
+        return false;
+    if (r.count == 0)
+        return err_field(err, "after", "there is no job '%s' in this project", ref);
+    return *out = (enum job_state)row_int(&r, 0, 5), true;
+}
+
+bool job_deps_check(struct call *c, struct job *j, bool *blocked, bool *never, struct err *err)
+{
+    const struct job_after *list = j->spec.after.at;
+    *blocked = *never = false;
+    for (size_t i = 0; i < j->spec.after.count; i++) {
+        enum job_state s;
+        if (!state_of(c, j->project->id, list[i].job, &s, err))
+            return false;
+        if (s == JOB_STATE_COUNT)
+            *blocked = true;
+        else if ((list[i].when == AFTER_OK && s != JOB_DONE) || (list[i].when == AFTER_FAIL && s == JOB_DONE))
+            *never = true;
+    }
+    return true;
+}
+
+static bool comes_after(const struct job *j, const struct job *ended)
+{
+    char id[ID_TEXT];
+    const struct job_after *list = j->spec.after.at;
+    id_text(id, PREFIX_JOB, ended->id);
+    for (size_t i = 0; i < j->spec.after.count; i++)
+        if (text_is(list[i].job, id) || text_is(list[i].job, ended->name))
+            return true;
+    return false;
+}
+
+void jobs_unblock(struct call *c, struct job *ended)
+{
+    struct job *j;
+    for (size_t i = 0; (j = map_next(c->s->jobs, &i));) {
+        bool blocked, never;
+        struct err err;
+        if (!j->blocked || j->project != ended->project || !comes_after(j, ended) || !job_deps_check(c, j, &blocked, &never, &err))
+            continue;
+        if (never) {
+            int64_t waiting = j->count - j->done - j->failed - j->cancelled;
+            j->failed += waiting;
+            j->next_task = j->count;
+            j->outcome = OUTCOME_DEPENDENCY;
+            j->exit_code = 1;
+            job_settle(c, j);
+            continue;
+        }
+        if (blocked)
+            continue;
+        j->blocked = false;
+        j->reason = REASON_PRIORITY;
+        job_write(c, j);
+        sched_of_job(c->s, j, emit_news(c, SCHED_JOB));
+    }
+}

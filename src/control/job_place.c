@@ -1,0 +1,163 @@
+/* job_place.c - the planner's verb: tasks get nodes and slices. Every placement is checked again here, on the memory that counts; one
+ * that no longer fits is refused alone and waits again. Why the others wait is noted with it. */
+#include "control/call.h"
+#include <stdio.h>
+
+static int64_t gpu_held(const struct node *n, int64_t index, int64_t *mib)
+{
+    int64_t milli = 0;
+    struct attempt *a;
+    *mib = 0;
+    for (size_t i = 0; (a = map_next(n->attempts, &i));)
+        for (int g = 0; g < a->gpu_count; g++)
+            if (a->gpus[g].index == index)
+                milli += a->gpus[g].milli, *mib += a->gpus[g].mem_mib;
+    return milli;
+}
+
+static const struct gpu_info *gpu_of(const struct node *n, int64_t index)
+{
+    const struct gpu_info *list = n->info.gpus.at;
+    for (size_t i = 0; i < n->info.gpus.count; i++)
+        if (list[i].index == index)
+            return &list[i];
+    return NULL;
+}
+
+static bool node_has_room(const struct node *n, const struct job *j, const struct placement *p)
+{
+    int64_t cpu = 0, mem = 0, mib;
+    struct attempt *a;
+    for (size_t i = 0; (a = map_next(n->attempts, &i));)
+        cpu += a->cpu_milli, mem += a->mem_mib;
+    if (cpu + j->shape.cpu_milli > n->info.cpu_milli || mem + j->shape.mem_mib > n->info.mem_mib)
+        return false;
+    const struct order_gpu *gpus = p->gpus.at;
+    for (size_t g = 0; g < p->gpus.count; g++) {
+        const struct gpu_info *info = gpu_of(n, gpus[g].index);
+        if (!info || !info->healthy || gpu_held(n, gpus[g].index, &mib) + gpus[g].milli > 1000 || mib + gpus[g].mem_mib > info->mem_mib)
+            return false;
+    }
+    return true;
+}
+
+static bool project_has_room(const struct project *p, const struct job *j)
+{
+    const struct quota *q = &p->quota;
+    return (q->gpu_milli < 0 || p->gpu_held + j->shape.gpu.milli <= q->gpu_milli) && (q->cpu_milli < 0 || p->cpu_held + j->shape.cpu_milli <= q->cpu_milli)
+           && (q->mem_mib < 0 || p->mem_held + j->shape.mem_mib <= q->mem_mib);
+}
+
+static bool acceptable(struct call *c, const struct placement *p, struct job **job, struct node **node)
+{
+    struct job *j = *job = map_get(c->s->jobs, p->job);
+    struct node *n = *node = map_get(c->s->nodes, p->node);
+    if (!j || !n || n->state != NODE_READY || j->blocked || j->state == JOB_STOPPING || p->gpus.count > SCHED_GPUS)
+        return false;
+    struct task *t = job_task(j, p->task);
+    if (t ? t->state != JOB_QUEUED || t->not_before_ms > c->now_ms : p->task != j->next_task)
+        return false;
+    return node_has_room(n, j, p) && project_has_room(j->project, j);
+}
+
+static const char *lease_json(struct call *c, const struct job *j, const struct node *n, const struct placement *p)
+{
+    AUTO(str_done) struct str text = { 0 };
+    struct json_out o = { .to = &text };
+    const struct order_gpu *gpus = p->gpus.at;
+    json_open(&o, '{');
+    json_key(&o, "cpu"), json_put_int(&o, j->shape.cpu_milli);
+    json_key(&o, "mem"), json_put_int(&o, j->shape.mem_mib);
+    json_key(&o, "gpus"), json_open(&o, '[');
+    for (size_t g = 0; g < p->gpus.count; g++) {
+        const struct gpu_info *info = gpu_of(n, gpus[g].index);
+        json_open(&o, '{');
+        json_key(&o, "index"), json_put_int(&o, gpus[g].index);
+        json_key(&o, "uuid"), json_put_text(&o, info->uuid);
+        json_key(&o, "milli"), json_put_int(&o, gpus[g].milli);
+        json_key(&o, "mem_mib"), json_put_int(&o, gpus[g].mem_mib);
+        json_key(&o, "simulated"), json_put_bool(&o, info->simulated);
+        json_close(&o, '}');
+    }
+    json_close(&o, ']');
+    json_close(&o, '}');
+    return arena_text(c->mem, text.at);
+}
+
+static void settle_volumes(struct call *c, const struct job *j, const struct node *n)
+{
+    for (size_t i = 0; i < j->spec.volumes.count; i++) {
+        struct job_mount m;
+        struct err ignored;
+        struct volume *v = job_mount_parse(j->spec.volumes.at[i], c->mem, &m, &ignored) ? state_volume(c->s, j->project->id, m.volume) : NULL;
+        if (!v || v->node)
+            continue;
+        v->node = n->id; /* a volume lives where it was first used */
+        EMIT(c, VOLUME_NODE, V_INT(v->id), V_INT(n->id));
+        emit_event(c, v->project, "volume.placed", id_of(c, PREFIX_VOLUME, v->id), arena_printf(c->mem, "{\"node\":\"%s\"}", n->name));
+        struct job *other;
+        for (size_t k = 0; (other = map_next(c->s->jobs, &k));) /* those that wait with it must follow it there */
+            if (other != j && other->project == j->project && other->spec.volumes.count && other->state == JOB_QUEUED)
+                sched_of_job(c->s, other, emit_news(c, SCHED_JOB));
+    }
+}
+
+static void place(struct call *c, struct job *j, struct node *n, const struct placement *p)
+{
+    struct task *t = job_task(j, p->task);
+    bool first_time = !t;
+    if (first_time) {
+        t = job_add_task(j, p->task);
+        j->next_task = p->task + 1;
+    }
+    const char *lease = lease_json(c, j, n, p);
+    struct attempt *a = state_add_attempt(c->s, new_id(c), t, n, lease);
+    a->placed_ms = c->now_ms;
+    a->grace_s = j->spec.grace_s;
+    a->run_for_s = j->spec.on_lost == ON_LOST_WAIT ? 0 : control_settings(c->control)->run_for_s;
+    t->state = JOB_PLACED;
+    t->tries++;
+    t->not_before_ms = 0;
+    if (j->state == JOB_QUEUED)
+        j->state = JOB_PLACED;
+    j->reason = j->next_task < j->count ? j->reason : REASON_NONE;
+    settle_volumes(c, j, n);
+    if (first_time)
+        EMIT(c, TASK_ADD, V_INT(j->id), V_INT(t->index), V_INT(j->project->id), V_INT(t->state), V_INT(t->tries), V_INT(t->faults), V_INT(a->id));
+    else
+        task_write(c, t, NULL);
+    EMIT(c, ATTEMPT_ADD, V_INT(a->id), V_INT(j->id), V_INT(t->index), V_INT(j->project->id), V_INT(n->id), V_TEXT(lease), V_INT(a->run_for_s),
+         V_INT(a->placed_ms));
+    job_write(c, j);
+    emit_event(c, j->project->id, "task.placed", id_of(c, PREFIX_ATTEMPT, a->id),
+               arena_printf(c->mem, "{\"job\":\"%s\",\"task\":%lld,\"node\":\"%s\"}", id_of(c, PREFIX_JOB, j->id), (long long)t->index, n->name));
+    sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
+    node_changed(c, n, a);
+}
+
+bool job_place(struct call *c, const void *body, struct err *err)
+{
+    (void)err;
+    const struct place_ask *ask = body;
+    const struct placement *list = ask->placements.at;
+    const struct wait *waits = ask->waits.at;
+    for (size_t i = 0; i < ask->placements.count; i++) {
+        struct job *j;
+        struct node *n;
+        if (acceptable(c, &list[i], &j, &n)) {
+            place(c, j, n, &list[i]);
+            continue;
+        }
+        struct sched_event *e = emit_news(c, SCHED_TASK_REFUSED);
+        e->job = list[i].job, e->task = list[i].task, e->node = list[i].node;
+    }
+    for (size_t i = 0; i < ask->waits.count; i++) {
+        struct job *j = map_get(c->s->jobs, waits[i].job);
+        if (!j || j->reason == (enum reason)waits[i].reason || j->state == JOB_STOPPING || (j->state != JOB_QUEUED && j->next_task == j->count))
+            continue;
+        j->reason = (enum reason)waits[i].reason;
+        job_write(c, j);
+        emit_event(c, j->project->id, "job.waiting", id_of(c, PREFIX_JOB, j->id), arena_printf(c->mem, "{\"reason\":\"%s\"}", reason_name(j->reason)));
+    }
+    return true;
+}

@@ -1,0 +1,65 @@
+/* news.c - the planner's picture of one thing, as the writer's memory has it. Used when something changes and when all is told again. */
+#include "control/state.h"
+#include <stdio.h>
+
+void sched_of_node(const struct node *n, struct sched_event *e)
+{
+    const struct gpu_info *gpus = n->info.gpus.at;
+    e->kind = SCHED_NODE;
+    e->node = n->id;
+    e->usable = n->state == NODE_READY;
+    e->host_image = n->info.host_image;
+    e->cpu_milli = n->info.cpu_milli;
+    e->mem_mib = n->info.mem_mib;
+    e->gpu_count = (int)MIN(n->info.gpus.count, (size_t)SCHED_GPUS);
+    for (int i = 0; i < e->gpu_count; i++) {
+        e->gpus[i] = (struct sched_gpu){ .index = gpus[i].index, .mem_mib = gpus[i].mem_mib, .healthy = gpus[i].healthy, .simulated = gpus[i].simulated };
+        snprintf(e->gpus[i].model, sizeof e->gpus[i].model, "%s", gpus[i].model ? gpus[i].model : "");
+        snprintf(e->gpus[i].uuid, sizeof e->gpus[i].uuid, "%s", gpus[i].uuid ? gpus[i].uuid : "");
+    }
+}
+
+static int64_t home_of(struct state *s, const struct job *j)
+{
+    for (size_t i = 0; i < j->spec.volumes.count; i++) {
+        struct job_mount m;
+        struct err ignored;
+        struct volume *v = job_mount_parse(j->spec.volumes.at[i], j->mem, &m, &ignored) ? state_volume(s, j->project->id, m.volume) : NULL;
+        if (v && v->node)
+            return v->node;
+    }
+    struct node *n = text_given(j->spec.node) ? state_node(s, j->spec.node) : NULL;
+    return n ? n->id : text_given(j->spec.node) ? -1 : 0; /* a node that is gone: nowhere */
+}
+
+void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
+{
+    e->kind = SCHED_JOB;
+    e->job = j->id;
+    e->project = j->project->id;
+    e->priority = j->priority;
+    e->created_ms = j->created_ms;
+    e->first_task = j->next_task;
+    e->last_task = j->count - 1;
+    e->shape = j->shape;
+    e->wants_host_image = text_is(j->spec.image, "host");
+    e->only_node = home_of(s, j);
+    e->blocked = j->blocked;
+}
+
+void sched_of_held(const struct attempt *a, struct sched_event *e)
+{
+    e->kind = SCHED_TASK_HELD;
+    e->job = a->task->job->id;
+    e->project = a->task->job->project->id;
+    e->task = a->task->index;
+    e->node = a->node->id;
+    e->cpu_held = a->cpu_milli;
+    e->mem_held = a->mem_mib;
+    e->held_count = a->gpu_count;
+    for (int i = 0; i < a->gpu_count; i++) {
+        e->held[i].index = a->gpus[i].index;
+        e->held[i].milli = a->gpus[i].milli;
+        e->held[i].mem_mib = a->gpus[i].mem_mib;
+    }
+}

@@ -1,0 +1,255 @@
+/* node_report.c - facts from the nodes: a hello, a report, silence. Each report item is numbered by its node; the last number taken is
+ * in the node's row, written in the same commit as what it changed, so each item counts exactly once. A node speaks only
+ * about attempts that it holds. */
+#include "control/call.h"
+#include "model/hello.h"
+#include <stdio.h>
+
+enum { SILENT_MS = 20000 };     /* four beats missed: nothing new is placed there */
+
+static struct node *self(struct call *c) { return map_get(c->s->nodes, c->who->id); }
+
+static void node_state(struct call *c, struct node *n, enum node_state state, const char *kind)
+{
+    n->state = state;
+    n->version++;
+    EMIT(c, NODE_SET, V_INT(n->id), V_INT(n->state), V_INT(n->cordoned), V_TEXT(n->info_text), V_INT(n->kept), V_INT(n->version));
+    emit_event(c, 0, kind, id_of(c, PREFIX_NODE, n->id), arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
+    sched_of_node(n, emit_news(c, SCHED_NODE));
+}
+
+/* Any word from a node renews its run-until times; one that was silent is back. */
+static void heard(struct call *c, struct node *n)
+{
+    n->heard_boot_ms = c->boot_ms;
+    if (n->state == NODE_DOWN)
+        node_state(c, n, n->cordoned ? NODE_CORDONED : NODE_READY, "node.up");
+}
+
+static void started(struct call *c, struct attempt *a, const struct report_item *item)
+{
+    struct task *t = a->task;
+    struct job *j = t->job;
+    if (a->state != JOB_PLACED && a->state != JOB_STOPPING)
+        return;
+    a->started_ms = item->at_ms;
+    t->started_ms = item->at_ms;
+    if (a->state == JOB_PLACED) {
+        struct err ignored;
+        a->state = JOB_RUNNING;
+        (void)!job_step(&t->state, NEWS_STARTED, &ignored);
+    }
+    if (!j->started_ms)
+        j->started_ms = item->at_ms;
+    if (j->state == JOB_PLACED || j->state == JOB_QUEUED)
+        j->state = JOB_RUNNING;
+    EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(a->state), V_INT(OUTCOME_NONE), V_INT(a->started_ms), V_INT(0), V_INT(0), V_INT(0), V_TEXT(""));
+    task_write(c, t, NULL);
+    job_write(c, j);
+    emit_event(c, j->project->id, "task.started", id_of(c, PREFIX_ATTEMPT, a->id),
+               arena_printf(c->mem, "{\"job\":\"%s\",\"task\":%lld}", id_of(c, PREFIX_JOB, j->id), (long long)t->index));
+}
+
+static void take_item(struct call *c, struct node *n, const struct report_item *item)
+{
+    struct attempt *a = map_get(c->s->attempts, item->attempt);
+    if (!a || a->node != n) { /* an attempt that is over, or somebody else's: noted, and nothing changes */
+        emit_event(c, 0, "report.late", id_of(c, PREFIX_ATTEMPT, item->attempt), arena_printf(c->mem, "{\"node\":\"%s\"}", n->name));
+        node_gone(c, n, item->attempt);
+        return;
+    }
+    if (item->news == TASK_STARTED) {
+        started(c, a, item);
+        return;
+    }
+    struct ending how = { .outcome = (enum outcome)item->outcome, .started_ms = item->started_ms ? item->started_ms : a->started_ms,
+                          .ended_ms = item->at_ms, .exit_code = item->exit_code, .signal = item->signal, .detail = item->detail };
+    if (how.outcome == OUTCOME_NONE)
+        how.outcome = OUTCOME_NODE_FAULT;
+    if (how.outcome == OUTCOME_CANCELLED && !a->stop)
+        how.outcome = OUTCOME_NODE_FAULT; /* nobody asked for it */
+    attempt_over(c, a, &how);
+}
+
+bool node_report(struct call *c, const void *body, struct err *err)
+{
+    const struct report *ask = body;
+    const struct report_item *items = ask->items.at;
+    struct node *n = self(c);
+    if (!n)
+        return err_set(err, RC_DENIED, "this node was removed");
+    if (!n->linked)
+        return err_set(err, RC_CONFLICT, "say hello first");
+    heard(c, n);
+    int64_t kept = n->kept;
+    for (size_t i = 0; i < ask->items.count; i++) {
+        if (items[i].n <= n->kept)
+            continue; /* said before */
+        if (items[i].n != n->kept + 1)
+            break; /* a gap: `kept` in the answer makes the node say it again from there */
+        n->kept = items[i].n;
+        take_item(c, n, &items[i]);
+    }
+    if (n->kept != kept)
+        EMIT(c, NODE_KEPT, V_INT(n->id), V_INT(n->kept));
+    str_text(&c->r->reply, desired_json(c, n, false, ask->beat));
+    return true;
+}
+
+/* A full hello tells what runs. What the server thinks is there and is not has been lost by the node, unless its order is still on
+ * its way: the full set in the answer starts it. Only an attempt that was seen running and is neither alive nor in the node's
+ * spool is over; the agent itself reports those, so nothing is concluded here. */
+bool node_hello(struct call *c, const void *body, struct err *err)
+{
+    const struct hello *ask = body;
+    struct node *n = self(c);
+    if (!n)
+        return err_set(err, RC_DENIED, "this node was removed");
+    if (ask->info.gpus.count > SCHED_GPUS)
+        return err_field(err, "info.gpus", "a node may have at most %d GPUs", SCHED_GPUS);
+    AUTO(str_done) struct str text = { 0 };
+    struct json_out o = { .to = &text };
+    bind_write(&o, &node_info_fields, &ask->info);
+    bool changed = !text_is(n->info_text, text.at);
+    if (changed && !state_node_info(n, text.at, err))
+        return false;
+    if (ask->next == 1 && n->kept > 0) { /* its disk was lost: its numbers begin again */
+        n->kept = 0;
+        changed = true;
+    }
+    n->linked = true;
+    n->generation++;
+    n->heard_boot_ms = c->boot_ms;
+    if (changed || n->state == NODE_DOWN)
+        node_state(c, n, n->cordoned ? NODE_CORDONED : NODE_READY, n->state == NODE_DOWN ? "node.up" : "node.changed");
+    str_text(&c->r->reply, desired_json(c, n, true, ask->beat));
+    return true;
+}
+
+static void lose(struct call *c, struct node *n, const char *detail, bool all)
+{
+    struct attempt *a;
+    for (size_t i = 0; (a = map_next(n->attempts, &i));) {
+        if (!all && !a->run_for_s)
+            continue; /* on_lost: wait */
+        struct ending how = { .outcome = OUTCOME_NODE_LOST, .started_ms = a->started_ms, .detail = detail,
+                              .ended_ms = c->now_ms - (c->boot_ms - n->heard_boot_ms) }; /* billed, if at all, until it was last heard */
+        how.ended_ms = MAX(how.ended_ms, how.started_ms);
+        attempt_over(c, a, &how);
+    }
+}
+
+bool job_tick(struct call *c, const void *body, struct err *err)
+{
+    (void)body, (void)err;
+    const struct control_config *cfg = control_settings(c->control);
+    struct node *n;
+    for (size_t i = 0; (n = map_next(c->s->nodes, &i));) {
+        int64_t silent = c->boot_ms - n->heard_boot_ms;
+        if (silent > SILENT_MS && n->state != NODE_DOWN) {
+            n->linked = false;
+            node_state(c, n, NODE_DOWN, "node.down");
+        }
+        if (silent > (cfg->run_for_s + cfg->margin_s) * 1000 && map_count(n->attempts))
+            lose(c, n, "the node was silent for longer than the task may run unseen", false);
+    }
+    return true;
+}
+
+bool node_lost(struct call *c, const void *body, struct err *err)
+{
+    const struct lost_ask *ask = body;
+    struct node *n = map_get(c->s->nodes, ask->node);
+    if (!n)
+        return err_set(err, RC_NOT_FOUND, "there is no such node");
+    n->linked = false;
+    return true;
+}
+
+bool node_remove(struct call *c, const void *body, struct err *err)
+{
+    const struct node_ask *ask = body;
+    struct node *n = state_node(c->s, ask->node);
+    if (!n)
+        return err_set(err, RC_NOT_FOUND, "there is no node '%s'", ask->node);
+    struct volume *v;
+    for (size_t i = 0; (v = map_next(c->s->volumes, &i));)
+        if (v->node == n->id)
+            return err_set(err, RC_CONFLICT, "volume %s of a project is on node %s; remove or copy it first", v->name, n->name);
+    lose(c, n, "the node was removed from the fleet", true);
+    struct apikey *k;
+    for (size_t i = 0; (k = map_next(c->s->keys, &i));)
+        if (k->owner_kind == PRINCIPAL_NODE && k->owner == n->id) {
+            EMIT(c, KEY_STATE, V_INT(k->id), V_INT(1));
+            state_drop_key(c->s, k);
+        }
+    EMIT(c, NODE_DROP, V_INT(n->id));
+    emit_event(c, 0, "node.removed", id_of(c, PREFIX_NODE, n->id), arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
+    emit_news(c, SCHED_NODE_GONE)->node = n->id;
+    struct simple_view view = { .id = n->id, .name = arena_text(c->mem, n->name), .state = "removed", .created_ms = n->joined_ms };
+    state_drop_node(c->s, n);
+    reply_view(c, &simple_view_fields, &view);
+    return true;
+}
+
+bool node_update(struct call *c, const void *body, struct err *err)
+{
+    const struct node_ask *ask = body;
+    struct node *n = state_node(c->s, ask->node);
+    if (!n)
+        return err_set(err, RC_NOT_FOUND, "there is no node '%s'", ask->node);
+    if (c->r->if_match && c->r->if_match != n->version)
+        return err_set(err, RC_STALE, "node %s has changed meanwhile (version %lld); look again", n->name, (long long)n->version);
+    if (ask->state != NODE_READY && ask->state != NODE_CORDONED)
+        return err_field(err, "state", "a node can be set to ready or cordoned");
+    n->cordoned = ask->state == NODE_CORDONED;
+    node_state(c, n, n->state == NODE_DOWN ? NODE_DOWN : (enum node_state)ask->state, n->cordoned ? "node.cordoned" : "node.ready");
+    struct simple_view view = { .id = n->id, .name = n->name, .state = node_state_names.at[n->state], .created_ms = n->joined_ms };
+    c->r->version = n->version;
+    reply_view(c, &simple_view_fields, &view);
+    return true;
+}
+
+bool node_token(struct call *c, const void *body, struct err *err)
+{
+    (void)err;
+    const struct node_token_ask *ask = body;
+    struct token *t = ARENA_NEW(c->s->mem, struct token);
+    unsigned char random[32];
+    char secret[SECRET_TEXT];
+    control_random(c->control, random, sizeof random);
+    secret_make(random, "jt_", secret);
+    t->id = new_id(c);
+    t->expires_ms = c->now_ms + (ask->expires_in_s > 0 ? ask->expires_in_s : 3600) * 1000;
+    digest_keyed(control_keys(c->control)->hash, secret, t->hash);
+    map_put_text(c->s->tokens, t->hash, t);
+    EMIT(c, TOKEN_ADD, V_INT(t->id), V_TEXT(t->hash), V_INT(c->now_ms), V_INT(t->expires_ms));
+    emit_event(c, 0, "node.token", id_of(c, "tok", t->id), NULL);
+    struct token_view view = { .id = t->id, .name = "join", .state = "active", .token = secret, .expires_ms = t->expires_ms };
+    reply_view(c, &token_view_fields, &view);
+    return true;
+}
+
+bool node_join(struct call *c, const void *body, struct err *err)
+{
+    const struct node_join_ask *ask = body;
+    char hash[DIGEST_HEX];
+    digest_keyed(control_keys(c->control)->hash, ask->token, hash);
+    struct token *t = map_get_text(c->s->tokens, hash);
+    if (!t || t->expires_ms <= c->now_ms)
+        return err_set(err, RC_UNAUTHENTICATED, "this join token is not valid: it was used, has expired or never was; make one: arcus nodes token");
+    if (map_get_text(c->s->node_names, ask->name))
+        return err_set(err, RC_CONFLICT, "there is a node '%s' already; choose another name, or remove that one first", ask->name);
+    struct node *n = state_add_node(c->s, new_id(c), ask->name, c->now_ms);
+    n->heard_boot_ms = c->boot_ms;
+    (void)!state_node_info(n, "{}", err);
+    map_take_text(c->s->tokens, hash);
+    EMIT(c, NODE_ADD, V_INT(n->id), V_TEXT(n->name), V_TEXT("{}"), V_INT(c->now_ms));
+    EMIT(c, TOKEN_USE, V_INT(t->id), V_INT(c->now_ms), V_INT(n->id));
+    struct key_view key;
+    key_make(c, PRINCIPAL_NODE, n->id, 0, ROLE_NODE, n->name, "nk_", 0, &key);
+    emit_event(c, 0, "node.joined", id_of(c, PREFIX_NODE, n->id), arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
+    struct join_view view = { .id = n->id, .name = n->name, .state = "joined", .key = key.key };
+    reply_view(c, &join_view_fields, &view);
+    return true;
+}

@@ -1,0 +1,124 @@
+/* planner.c - the follower that decides who runs where: it keeps the scheduler's picture from the news of each commit and asks
+ * for job.place through the same door as everybody. One wish is under way at a time; what it places counts as taken meanwhile. */
+#include "control/control_internal.h"
+#include <stdlib.h>
+
+enum { PLACE_MOST = 1000 };
+
+struct planner {
+    struct control *control;
+    struct actor *actor;
+    struct sched *sched;
+    bool asking;
+    int64_t next_ms;
+};
+struct news {
+    struct post post;
+    struct sched_event *events;
+    size_t count;
+    bool reset, answered;
+    struct arena *mem;
+};
+
+static void post_news(struct planner *p, struct sched_event *events, size_t count, bool reset, bool answered, struct arena *mem)
+{
+    struct news *n = ARENA_NEW(mem, struct news);
+    n->events = events;
+    n->count = count;
+    n->reset = reset;
+    n->answered = answered;
+    n->mem = mem;
+    actor_post(p->actor, &n->post);
+}
+
+struct wish { struct request r; struct planner *planner; };
+static void wish_done(void *arg, struct request *r)     /* on the loop */
+{
+    struct wish *w = arg;
+    struct planner *p = w->planner;
+    struct arena *mem = arena_new();
+    const struct place_ask *ask = r->body;
+    const struct placement *list = ask->placements.at;
+    struct sched_event *refused = ARENA_ARRAY(mem, struct sched_event, ask->placements.count);
+    size_t n = 0;
+    for (size_t i = 0; !r->ok && i < ask->placements.count; i++) /* the whole wish fell through: all of it waits again */
+        refused[n++] = (struct sched_event){ .kind = SCHED_TASK_REFUSED, .job = list[i].job, .task = list[i].task, .node = list[i].node };
+    post_news(p, refused, n, false, true, mem);
+    arena_free(r->mem);
+    str_done(&r->reply);
+    free(w);
+}
+
+static void plan(struct planner *p)
+{
+    struct control *c = p->control;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct sched_plan plan = sched_plan(p->sched, os_wall_ms(c->os), PLACE_MOST, mem);
+    p->next_ms = plan.next_ms;
+    if (!plan.count && !plan.wait_count)
+        return;
+    struct wish *w = calloc(1, sizeof *w);
+    if (!w)
+        abort();
+    struct place_ask *ask = ARENA_NEW(mem, struct place_ask);
+    ask->placements = (struct objects){ plan.placements, plan.count };
+    ask->waits = (struct objects){ plan.waits, plan.wait_count };
+    w->planner = p;
+    w->r = (struct request){ .verb = VERB_JOB_PLACE, .who = system_caller, .body = ask, .mem = TAKE(mem), .on_reply = wish_done, .arg = w };
+    p->asking = true;
+    control_ask(c, &w->r);
+}
+
+static void on_posts(void *arg, struct post *first)
+{
+    struct planner *p = arg;
+    bool look = false;
+    for (struct post *at = first, *next; at; at = next) {
+        next = at->next;
+        struct news *n = CONTAINER(at, struct news, post);
+        if (n->reset) {
+            sched_free(p->sched);
+            p->sched = sched_new();
+        }
+        if (n->answered)
+            p->asking = false;
+        for (size_t i = 0; i < n->count; i++)
+            sched_apply(p->sched, &n->events[i]);
+        look = look || n->count || n->answered || os_wall_ms(p->control->os) >= p->next_ms;
+        arena_free(n->mem);
+    }
+    if (look && !p->asking)
+        plan(p);
+}
+
+void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, struct arena *mem)
+{
+    post_news(c->planner, news, count, reset, false, mem);
+}
+
+void planner_poke(struct control *c)
+{
+    if (c->planner)
+        post_news(c->planner, NULL, 0, false, false, arena_new());
+}
+
+void planner_open(struct control *c)
+{
+    struct planner *p = calloc(1, sizeof *p);
+    if (!p)
+        abort();
+    p->control = c;
+    p->sched = sched_new();
+    p->next_ms = INT64_MAX;
+    p->actor = actor_new(c->os, "planner", on_posts, p);
+    c->planner = p;
+}
+
+void planner_close(struct control *c)
+{
+    if (!c->planner)
+        return;
+    actor_stop(c->planner->actor);
+    sched_free(c->planner->sched);
+    free(TAKE(c->planner));
+}
