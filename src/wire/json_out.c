@@ -106,7 +106,8 @@ void json_put_raw(struct json_out *o, const char *json)
 static bool means_itself(const struct json *v)
 {
     char c = v->text[0];
-    if (!v->plain || !(c == '-' || (c >= '0' && c <= '9') || text_is(v->text, "true") || text_is(v->text, "false")))
+    if (!v->plain || !(c == '-' || (c >= '0' && c <= '9') || text_is(v->text, "true") || text_is(v->text, "false"))
+        || strpbrk(v->text, " \t\r\n"))
         return false;
     AUTO(arena_free) struct arena *mem = arena_new();
     struct json *as;
