@@ -86,6 +86,7 @@ BOTH_CLOSED(a_bad_step_is_named_and_undone)
     CHECK(store_count(p->writer, "half") == 0);
     conn_close(TAKE(p->writer));
     store_close(s);
+    p->err = (struct err){ 0 };
 }
 
 #ifdef FAULTS

@@ -74,13 +74,13 @@ ON("sqlite", a_damaged_store_is_refused_with_what_to_do)
     for (int64_t page = 0; page < 4; page++) {          /* each alone, the others mended again */
         char before[sizeof junk];
         int fd = open(p->where, O_RDONLY);
-        CHECK(pread(fd, before, sizeof before, page * 4096 + 50) == sizeof before);
+        CHECK(pread(fd, before, sizeof before, page * 4096) == sizeof before);
         close(fd);
-        scribble(p, page * 4096 + 50, junk, sizeof junk);
+        scribble(p, page * 4096, junk, sizeof junk);
         struct store *s = NULL;
         CHECK(!open_again(p, &s) && !s && p->err.rc == RC_INTERNAL);
         CHECK(strstr(p->err.text, "damaged") && strstr(p->err.text, "backup") && strstr(p->err.text, p->where));
-        scribble(p, page * 4096 + 50, before, sizeof before);
+        scribble(p, page * 4096, before, sizeof before);
     }
     struct store *s = NULL;
     CHECK(open_again(p, &s));                           /* so it was the damage */
