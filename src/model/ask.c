@@ -117,7 +117,7 @@ static const struct field key_ref_rows[] = {
 const struct fields key_ref_fields = FIELDS(key_ask, key_ref_rows);
 
 /* A secret becomes a file of its name, hence the case of HF_TOKEN is allowed; see job_spec_settle for the rest. */
-#define SECRET_NAME FIELD(struct secret_ask, name, TEXT, .in_path = true, .max = 64, .pattern = "label", .help = "what it is called; a job gets it as the file /run/secrets/NAME", .example = "HF_TOKEN")
+#define SECRET_NAME FIELD(struct secret_ask, name, TEXT, .in_path = true, .max = 63, .pattern = "label", .help = "what it is called; a job gets it as the file /run/secrets/NAME", .example = "HF_TOKEN")
 static const struct field secret_rows[] = {
     SECRET_NAME,
     FIELD(struct secret_ask, value, TEXT, .required = true, .secret = true, .max = 64 << 10, .help = "what is kept secret, at most 64 KB; the command line reads it from standard input"),
@@ -215,7 +215,6 @@ const struct fields node_token_ask_fields = FIELDS(node_token_ask, node_token_ro
 static const struct field node_join_rows[] = {
     FIELD(struct node_join_ask, token, TEXT, .required = true, .max = 128, .help = "the one-time token of `arcus nodes token`"),
     NAME(node_join_ask, "what the node is to be called", "gpu-07"),
-    FIELD(struct node_join_ask, hostname, TEXT, .max = 256, .help = "what the machine calls itself"),
 };
 const struct fields node_join_ask_fields = FIELDS(node_join_ask, node_join_rows);
 

@@ -28,7 +28,7 @@ struct job_logs_ask { const char *job; int64_t task, tail; bool follow; const ch
 struct job_exec_ask { const char *job; int64_t task; struct texts argv; bool tty; int64_t rows, cols; };
 struct files_ask { const char *job, *volume; int64_t task; const char *path; bool put; };
 struct node_token_ask { int64_t expires_in_s; };
-struct node_join_ask { const char *token, *name, *hostname; };
+struct node_join_ask { const char *token, *name; };
 struct node_ask { const char *node; int state; };               /* state: enum node_state; ready or cordoned */
 struct stream_ask { const char *stream; };
 struct event_ask { int64_t since, limit; bool follow; };
