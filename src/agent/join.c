@@ -104,7 +104,7 @@ static bool read_answer(struct join *j, int status, struct slice body, struct er
 static void on_end(void *arg, int status, struct slice body, const struct err *why)
 {
     struct join *j = arg;
-    struct err err = *why;
+    struct err err = why ? *why : (struct err){ 0 };
     j->call = NULL;
     if (status && read_answer(j, status, body, &err)) {
         j->given = true;

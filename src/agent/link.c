@@ -26,6 +26,7 @@ struct link {
     void *arg;
     struct wire *wire;              /* NULL: between two connections */
     bool open, greeted;
+    bool echoes;                    /* the server tells which beat it answers */
     struct timer *again, *tick;
     int64_t pause_ms;
     struct rng rng;
@@ -130,7 +131,7 @@ static void on_tick(void *arg)
 static bool is_fresh(const struct link *l, const struct desired *d)
 {
     if (d->beat == 0)
-        return true;
+        return !l->echoes;          /* a push: it may have waited in the network for long */
     if (d->beat > l->beat || l->beat - d->beat >= BEATS_KEPT)
         return false;
     return os_boot_ms(l->os) - l->sent_at[d->beat % BEATS_KEPT] <= l->beat_ms;
@@ -149,6 +150,7 @@ static bool take_desired(struct link *l, const struct json *doc, struct arena *m
         l->sent_n = d.kept;
     l->sent_n = MAX(l->sent_n, d.kept);
     l->greeted = true;
+    l->echoes |= d.beat != 0;
     l->pause_ms = PAUSE_MIN_MS;
     l->generation = d.generation;
     struct wire *w = l->wire;
@@ -233,7 +235,7 @@ static void on_close(void *arg, struct ws *ws, const struct err *why)
     if (!l)
         return;
     l->wire = NULL;
-    l->open = l->greeted = false;
+    l->open = l->greeted = l->echoes = false;
     timer_cancel(TAKE(l->tick));
     pause_and_dial(l);
     tell_down(l, why);

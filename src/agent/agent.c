@@ -1,0 +1,414 @@
+/* agent.c - holds the parts together: the runtime tells what became of attempts, the spool keeps it, the link carries it
+ * up and brings the desired set down, and reconcile says what to do.
+ *
+ * The law: a start and an end are in the spool before anything else acts on them, and an attempt is forgotten (its folder
+ * first, what was told of it last) only when the server has settled it. Every step may be the last before kill -9. */
+#include "agent/agent.h"
+#include "agent/join.h"
+#include "agent/link.h"
+#include "agent/probe.h"
+#include "agent/reconcile.h"
+#include "agent/runtime.h"
+#include "agent/spool.h"
+#include "agent/streams.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "model/prefix.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { BEAT_MS = 5000, RETRY_MS = 1000, MAX_SERVERS = 8, CLOCK_DRIFT_MS = 30000 };
+
+struct task {                       /* an attempt that something is known of */
+    struct task_now now;
+    struct task_status status;      /* detail is malloc'd */
+};
+
+struct agent {
+    struct os *os;
+    struct arena *mem;              /* of the configuration */
+    struct agent_config config;
+    struct http_client *clients[MAX_SERVERS];
+    size_t client_count;
+    struct runtime *runtime;
+    struct spool *spool;
+    struct join *join;
+    struct link *link;
+    struct streams *streams;
+    struct map *tasks;              /* attempt -> struct task */
+    struct timer *retry;            /* the spool could not be written */
+    bool complete;                  /* the whole desired set has come since we started */
+    bool drift_told;
+};
+
+static struct task *task_of(struct agent *a, int64_t attempt)
+{
+    struct task *t = map_get(a->tasks, attempt);
+    if (t)
+        return t;
+    if (!(t = calloc(1, sizeof *t)))
+        abort();
+    t->now.attempt = attempt;
+    map_put(a->tasks, attempt, t);
+    return t;
+}
+
+static void task_drop(struct agent *a, struct task *t)
+{
+    map_take(a->tasks, t->now.attempt);
+    free((char *)t->status.detail);
+    free(t);
+}
+
+/* --- facts: runtime -> spool */
+
+static void report_all(struct agent *a);
+
+static void on_retry(void *arg)
+{
+    struct agent *a = arg;
+    a->retry = NULL;
+    report_all(a);
+}
+
+static bool spool_news(struct agent *a, const struct task *t, enum task_news news)
+{
+    const struct task_status *s = &t->status;
+    struct err err = { 0 };
+    struct report_item item = { .attempt = t->now.attempt, .news = (int)news, .at_ms = s->started_ms };
+    if (news == TASK_ENDED) {
+        item.at_ms = s->ended_ms;
+        item.started_ms = s->started_ms;
+        item.outcome = s->outcome;
+        item.exit_code = s->exit_code;
+        item.signal = s->signal;
+        item.detail = s->detail;
+    }
+    if (spool_add(a->spool, &item, &err))
+        return true;
+    log_line(LOG_ERROR, "agent", "%s; trying again", err.text);
+    if (!a->retry)
+        a->retry = timer_start(a->os, RETRY_MS, on_retry, a);
+    return false;
+}
+
+/* Idempotent: the spool takes each start and each end once. */
+static bool report_task(struct agent *a, const struct task *t)
+{
+    if (t->status.phase == PHASE_RUNNING)
+        return spool_news(a, t, TASK_STARTED);
+    return t->status.phase != PHASE_ENDED || spool_news(a, t, TASK_ENDED);
+}
+
+static void report_all(struct agent *a)
+{
+    const struct task *t;
+    for (size_t at = 0; (t = map_next(a->tasks, &at));)
+        if (!report_task(a, t))
+            break;                  /* the timer comes back to all of them */
+    if (a->link)
+        link_kick(a->link);
+}
+
+static void take_status(struct agent *a, const struct task_status *s)
+{
+    struct task *t = task_of(a, s->attempt);
+    if (t->status.phase == PHASE_ENDED && s->phase != PHASE_ENDED)
+        return;
+    char *detail = s->detail ? strdup(s->detail) : NULL;
+    free((char *)t->status.detail);
+    t->status = *s;
+    t->status.detail = detail;
+    t->now.alive = s->phase != PHASE_ENDED;
+    t->now.ended = s->phase == PHASE_ENDED;
+    report_task(a, t);
+    streams_changed(a->streams, s->attempt);
+    if (a->link)
+        link_kick(a->link);
+}
+
+static void on_status(void *arg, const struct task_status *s)
+{
+    static const char *const phases[] = { "prepares", "runs", "has ended" };
+    char id[ID_TEXT];
+    log_line(LOG_INFO, "agent", "%s %s%s%s", id_text(id, PREFIX_ATTEMPT, s->attempt), phases[MIN((unsigned)s->phase, 2u)],
+             s->phase == PHASE_ENDED ? ": " : "",
+             s->phase == PHASE_ENDED && (unsigned)s->outcome < OUTCOME_COUNT ? outcome_name((enum outcome)s->outcome) : "");
+    take_status(arg, s);
+}
+
+/* --- intent: desired -> actions */
+
+static void do_start(struct agent *a, struct task *t, const struct action *x)
+{
+    t->now.alive = true;
+    runtime_start(a->runtime, x->order);
+}
+
+static void do_stop(struct agent *a, struct task *t, const struct action *x)
+{
+    t->now.stopping = true;
+    t->now.stopping_grace_s = x->grace_s;
+    runtime_stop(a->runtime, x->attempt, x->grace_s, (enum outcome)x->as);
+}
+
+static void do_refuse(struct agent *a, struct task *t, const struct action *x)
+{
+    (void)t;
+    take_status(a, &(struct task_status){
+        .attempt = x->attempt, .phase = PHASE_ENDED, .outcome = x->as, .ended_ms = os_wall_ms(a->os),
+        .detail = x->as == OUTCOME_NODE_FAULT ? "nothing is left of it on its node" : "it was ended before it began" });
+}
+
+static void do_forget(struct agent *a, struct task *t, const struct action *x)
+{
+    runtime_forget(a->runtime, x->attempt, x->keep_outputs);
+    if (runtime_has(a->runtime, x->attempt))
+        return;                     /* the next answer of the server asks again */
+    spool_forget(a->spool, x->attempt);
+    task_drop(a, t);
+}
+
+static void (*const doers[])(struct agent *a, struct task *t, const struct action *x) = {
+    [ACTION_START] = do_start, [ACTION_STOP] = do_stop, [ACTION_REFUSE] = do_refuse, [ACTION_FORGET] = do_forget,
+};
+
+static void act(struct agent *a, struct arena *mem)
+{
+    size_t count = 0, n;
+    struct task_now *list = ARENA_ARRAY(mem, struct task_now, map_count(a->tasks));
+    struct action *actions;
+    struct task *t;
+    for (size_t at = 0; (t = map_next(a->tasks, &at));) {
+        const struct spool_told *told = spool_told(a->spool, t->now.attempt);
+        t->now.told_started = told && told->started_n;
+        t->now.told_ended = told && told->ended_n;
+        t->now.settled = told && told->ended_n && told->ended_n <= spool_last_kept(a->spool);
+        t->now.alive |= !t->now.ended && runtime_has(a->runtime, t->now.attempt);
+        list[count++] = t->now;
+    }
+    n = reconcile(list, count, a->complete, mem, &actions);
+    for (size_t i = 0; i < n; i++)
+        doers[actions[i].kind](a, map_get(a->tasks, actions[i].attempt), &actions[i]);
+}
+
+static void want(struct agent *a, const struct desired *d)
+{
+    const struct order *orders = d->orders.at;
+    struct task *t;
+    int64_t attempt;
+    for (size_t at = 0; d->full && (t = map_next(a->tasks, &at));)
+        t->now.wanted = false;
+    a->complete |= d->full;
+    for (size_t i = 0; i < d->orders.count; i++) {
+        t = task_of(a, orders[i].attempt);
+        t->now.wanted = true;
+        t->now.stop |= orders[i].stop;      /* a wish to end is never taken back */
+        t->now.stop_as = orders[i].stop ? orders[i].stop_as : t->now.stop_as;
+        t->now.grace_s = orders[i].grace_s;
+        t->now.order = &orders[i];
+    }
+    for (size_t i = 0; i < d->gone.count; i++)
+        if (!id_parse(d->gone.at[i], PREFIX_ATTEMPT, &attempt))
+            log_line(LOG_WARN, "agent", "the server settled '%.32s', which is no attempt", d->gone.at[i]);
+        else if ((t = map_get(a->tasks, attempt)) || runtime_has(a->runtime, attempt))
+            task_of(a, attempt)->now.gone = true;
+}
+
+static void tell_drift(struct agent *a, int64_t server_ms)
+{
+    int64_t drift = os_wall_ms(a->os) - server_ms;
+    if (a->drift_told || server_ms == 0 || (drift < CLOCK_DRIFT_MS && drift > -CLOCK_DRIFT_MS))
+        return;
+    a->drift_told = true;
+    log_line(LOG_WARN, "agent", "the clock of this machine differs from the server's by %" PRId64 " s", drift / 1000);
+}
+
+static void on_desired(void *arg, const struct desired *d, bool fresh)
+{
+    struct agent *a = arg;
+    struct err err = { 0 };
+    struct task *t;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    if (fresh)
+        runtime_contact(a->runtime);
+    if (!spool_kept(a->spool, d->kept, &err))
+        log_line(LOG_ERROR, "agent", "%s", err.text);
+    tell_drift(a, d->now_ms);
+    want(a, d);
+    act(a, mem);
+    for (size_t at = 0; (t = map_next(a->tasks, &at));)
+        t->now.order = NULL;
+}
+
+/* --- the link */
+
+static void fill_hello(void *arg, struct arena *mem, struct hello *out)
+{
+    struct agent *a = arg;
+    int64_t *running;
+    struct probe_config probe = { .sim_gpus = a->config.sim_gpus, .sim_model = a->config.sim_model };
+    out->info.version = a->config.version;
+    out->info.host_image = a->config.host_image;
+    out->info.labels = a->config.labels;
+    probe_machine(a->os, &probe, a->config.data, mem, &out->info);
+    runtime_describe(a->runtime, &out->info, mem);
+    out->next = spool_next(a->spool);
+    out->running.count = runtime_list(a->runtime, mem, &running);
+    out->running.at = ARENA_ARRAY(mem, const char *, out->running.count);
+    for (size_t i = 0; i < out->running.count; i++)
+        out->running.at[i] = id_text(ARENA_ARRAY(mem, char, ID_TEXT), PREFIX_ATTEMPT, running[i]);
+}
+
+static struct objects pending_items(void *arg, int64_t after, size_t limit)
+{
+    struct agent *a = arg;
+    return spool_items(a->spool, after, limit);
+}
+
+static void on_open(void *arg, const struct open_stream *o)
+{
+    struct agent *a = arg;
+    streams_open(a->streams, link_client(a->link), o);
+}
+
+static void on_down(void *arg, const struct err *why)
+{
+    (void)arg;
+    enum log_level level = why->rc == RC_UNAUTHENTICATED || why->rc == RC_DENIED ? LOG_ERROR : LOG_WARN;
+    log_line(level, "agent", "not connected: %s", why->rc == RC_OK ? "the server closed the connection" : why->text);
+}
+
+static const struct link_events link_events = {
+    .hello = fill_hello, .items = pending_items, .on_desired = on_desired, .on_open = on_open, .on_down = on_down,
+};
+
+static void start_link(struct agent *a, const struct join_view *who)
+{
+    char id[ID_TEXT];
+    log_line(LOG_INFO, "agent", "this is %s (%s)", id_text(id, PREFIX_NODE, who->id), who->name ? who->name : "");
+    for (size_t i = 0; i < a->client_count; i++)
+        http_client_token(a->clients[i], who->key);
+    a->link = link_new(a->os, a->clients, a->client_count, a->config.beat_ms, &link_events, a);
+}
+
+static void on_joined(void *arg, const struct join_view *who)
+{
+    struct agent *a = arg;
+    a->join = NULL;
+    start_link(a, who);
+}
+
+static void on_refused(void *arg, const struct err *why)
+{
+    struct agent *a = arg;
+    a->join = NULL;
+    log_line(LOG_ERROR, "agent", "%s", why->text);
+    if (a->config.on_failed)
+        a->config.on_failed(a->config.arg, why);
+    else
+        os_stop(a->os);
+}
+
+static bool join_or_link(struct agent *a, struct err *err)
+{
+    static const struct join_events events = { .on_joined = on_joined, .on_refused = on_refused };
+    struct join_view who;
+    struct node_info info = { 0 };
+    bool joined;
+    if (!identity_load(a->os, a->config.data, a->mem, &who, &joined, err))
+        return false;
+    if (joined)
+        return start_link(a, &who), true;
+    if (!text_given(a->config.token))
+        return err_field(err, "token", "this machine has not joined yet: give --token (an operator gets one with `arcus nodes token`)");
+    probe_machine(a->os, &(struct probe_config){ 0 }, a->config.data, a->mem, &info);
+    struct node_join_ask ask = { .token = a->config.token, .name = text_given(a->config.name) ? a->config.name : join_name(info.hostname, a->mem) };
+    a->join = join_start(a->os, a->clients, a->client_count, a->config.data, &ask, &events, a);
+    return true;
+}
+
+/* --- life */
+
+static bool task_is_alive(void *arg, int64_t attempt)
+{
+    struct agent *a = arg;
+    const struct task *t = map_get(a->tasks, attempt);
+    return t && t->now.alive && !t->now.ended;
+}
+
+static void copy_config(struct agent *a, const struct agent_config *c)
+{
+    struct agent_config *to = &a->config;
+    *to = *c;
+    for (const char **const *p = (const char **const[]){ &to->token, &to->data, &to->run, &to->name, &to->self, &to->version,
+                                                         &to->sim_model, &to->ca_pem, &to->pin, NULL }; *p; p++)
+        **p = arena_text(a->mem, **p);
+    to->labels.at = ARENA_ARRAY(a->mem, struct pair, c->labels.count);
+    for (size_t i = 0; i < c->labels.count; i++)
+        to->labels.at[i] = (struct pair){ arena_text(a->mem, c->labels.at[i].key), arena_text(a->mem, c->labels.at[i].value) };
+    to->beat_ms = c->beat_ms > 0 ? c->beat_ms : BEAT_MS;
+}
+
+static bool make_clients(struct agent *a, struct err *err)
+{
+    const struct texts *urls = &a->config.servers;
+    if (urls->count == 0 || urls->count > MAX_SERVERS)
+        return err_field(err, "server", "give one to %d server addresses", MAX_SERVERS);
+    for (; a->client_count < urls->count; a->client_count++)
+        if (!http_client_new(a->os, urls->at[a->client_count], a->config.ca_pem, a->config.pin, NULL, &a->clients[a->client_count], err))
+            return err_wrap(err, "server %s", urls->at[a->client_count]);
+    return true;
+}
+
+static bool start(struct agent *a, struct err *err)
+{
+    static const struct runtime_events events = { .on_status = on_status };
+    const struct agent_config *c = &a->config;
+    if (!make_clients(a, err) || !dir_make(a->os, c->data, 0711, err) || !spool_open(a->os, arena_printf(a->mem, "%s/spool", c->data), &a->spool, err))
+        return false;
+    if (spool_damaged(a->spool))
+        log_line(LOG_WARN, "agent", "%zu lines of the spool were damaged and left out", spool_damaged(a->spool));
+    const struct spool_told *told;
+    for (size_t at = 0; (told = spool_each(a->spool, &at));)
+        task_of(a, told->attempt);
+    struct runtime_config rc = { .data = c->data, .run = c->run, .self = c->self, .host_image = c->host_image, .server = a->clients[0] };
+    if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
+        return false;
+    a->streams = streams_new(a->os, a->runtime, c->data, task_is_alive, a);
+    return join_or_link(a, err);
+}
+
+struct agent *agent_new(struct os *os, const struct agent_config *config, struct err *err)
+{
+    AUTO(agent_free) struct agent *a = calloc(1, sizeof *a);
+    if (!a)
+        abort();
+    *a = (struct agent){ .os = os, .mem = arena_new(), .tasks = map_new() };
+    copy_config(a, config);
+    return start(a, err) ? TAKE(a) : NULL;
+}
+
+void agent_free(struct agent *a)
+{
+    if (!a)
+        return;
+    struct task *t;
+    timer_cancel(a->retry);
+    join_free(a->join);
+    link_free(a->link);
+    streams_free(a->streams);
+    if (a->runtime)
+        runtime_close(a->runtime);
+    spool_free(a->spool);
+    for (size_t i = 0; i < a->client_count; i++)
+        http_client_free(a->clients[i]);
+    for (size_t at = 0; (t = map_next(a->tasks, &at));)
+        task_drop(a, t);
+    map_free(a->tasks);
+    arena_free(a->mem);
+    free(a);
+}
+
+bool agent_linked(const struct agent *a) { return a->link && link_up(a->link); }

@@ -1,0 +1,31 @@
+/* agent.h - the node: keeps what runs here the same as what the server wants, and tells what happened.
+ *
+ * Runs on a loop, beside a server in the same process or alone. Containers belong to their supervisors, so an agent that
+ * leaves, dies or is replaced disturbs none of them. */
+#pragma once
+#include "model/node.h"
+#include "os/os.h"
+
+struct agent;
+struct agent_config {
+    struct texts servers;       /* urls, tried in turn */
+    const char *token;          /* one-time; only needed before the node has joined */
+    const char *data, *run;     /* /var/lib/arcus, /run/arcus */
+    const char *name;           /* NULL: from the host's name */
+    const char *self;           /* absolute path of the arcus program */
+    const char *version;
+    bool host_image;
+    int64_t sim_gpus;
+    const char *sim_model;
+    struct pairs labels;
+    int64_t beat_ms;            /* 0: 5000 */
+    const char *ca_pem, *pin;
+    void (*on_failed)(void *arg, const struct err *why);    /* it cannot go on: the token was refused. NULL: os_stop */
+    void *arg;
+};
+struct agent *agent_new(struct os *os, const struct agent_config *config, struct err *err);    /* NULL: *err says why; all is copied */
+void agent_free(struct agent *a);               /* lets go; containers stay. NULL is fine */
+AUTO_FN(struct agent *, agent_free)
+bool agent_linked(const struct agent *a);       /* the server has answered */
+
+int agent_main(int argc, char **argv);          /* `arcus agent ...`; argv[0] is "agent" */

@@ -1,0 +1,232 @@
+/* agent_main.c - `arcus agent`: flags into a configuration, one loop, and out on SIGTERM with every container left running. */
+#include "agent/agent.h"
+#include "base/log.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { MAX_SERVERS = 8, MAX_LABELS = 64, PEM_LIMIT = 1 << 20 };
+
+struct flags {
+    struct agent_config config;
+    const char *servers[MAX_SERVERS];
+    struct pair labels[MAX_LABELS];
+    const char *ca, *token_file;
+    bool help;
+    struct arena *mem;
+};
+
+static bool take_text(const char **to, const char *value) { return *to = value, true; }
+
+static bool on_server(struct flags *f, const char *value, struct err *err)
+{
+    if (f->config.servers.count == MAX_SERVERS)
+        return err_field(err, "--server", "at most %d", MAX_SERVERS);
+    f->servers[f->config.servers.count++] = value;
+    return true;
+}
+
+static bool on_label(struct flags *f, const char *value, struct err *err)
+{
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value)
+        return err_field(err, "--label", "expected KEY=VALUE, not '%.60s'", value);
+    if (f->config.labels.count == MAX_LABELS)
+        return err_field(err, "--label", "at most %d", MAX_LABELS);
+    f->labels[f->config.labels.count++] = (struct pair){ arena_bytes(f->mem, value, (size_t)(equals - value)), equals + 1 };
+    return true;
+}
+
+static bool on_number(const char *flag, const char *value, int64_t max, int64_t *to, struct err *err)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(value, &end, 10);
+    if (errno || end == value || *end || n < 0 || n > max)
+        return err_field(err, flag, "expected a number from 0 to %" PRId64 ", not '%.60s'", max, value);
+    return *to = n, true;
+}
+
+static bool on_log_level(struct flags *f, const char *value, struct err *err)
+{
+    enum log_level level;
+    (void)f;
+    if (!log_level_of(value, &level))
+        return err_field(err, "--log-level", "expected debug, info, warn or error, not '%.60s'", value);
+    return log_level_set(level), true;
+}
+
+static bool on_token(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.token, v); }
+static bool on_token_file(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->token_file, v); }
+static bool on_data(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.data, v); }
+static bool on_run(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.run, v); }
+static bool on_name(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.name, v); }
+static bool on_ca(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->ca, v); }
+static bool on_pin(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.pin, v); }
+static bool on_sim_model(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.sim_model, v); }
+static bool on_sim_gpus(struct flags *f, const char *v, struct err *err) { return on_number("--sim-gpus", v, 64, &f->config.sim_gpus, err); }
+static bool on_beat(struct flags *f, const char *v, struct err *err) { return on_number("--beat-ms", v, 60000, &f->config.beat_ms, err); }
+static bool on_host_image(struct flags *f, const char *v, struct err *err) { (void)v, (void)err; return f->config.host_image = true; }
+static bool on_help(struct flags *f, const char *v, struct err *err) { (void)v, (void)err; return f->help = true; }
+
+static const struct flag {
+    const char *name, *value;           /* value NULL: takes none */
+    bool (*take)(struct flags *f, const char *value, struct err *err);
+    const char *help;
+} table[] = {
+    { "--server", "URL", on_server, "the cloud's address, https://host:6640; may be given again for more head nodes" },
+    { "--token", "TOKEN", on_token, "one-time token, only for the first start (an operator gets one with `arcus nodes token`)" },
+    { "--token-file", "FILE", on_token_file, "the same from a file, so that it shows in no process list" },
+    { "--data", "DIR", on_data, "what must outlive a reboot (/var/lib/arcus)" },
+    { "--run", "DIR", on_run, "what must not (/run/arcus)" },
+    { "--name", "NAME", on_name, "the node's name (the host's)" },
+    { "--label", "KEY=VALUE", on_label, "a label to place jobs by; may be given again" },
+    { "--sim-gpus", "N", on_sim_gpus, "offer N made-up GPUs, marked as simulated" },
+    { "--sim-model", "MODEL", on_sim_model, "what they are called (NVIDIA H200)" },
+    { "--allow-host-image", NULL, on_host_image, "let jobs use this machine's own files as their image (`image: host`)" },
+    { "--ca", "FILE", on_ca, "PEM file of the authority that signed the server's certificate" },
+    { "--pin", "SHA256", on_pin, "hash of the server's certificate, instead of an authority" },
+    { "--beat-ms", "MS", on_beat, "how often to be heard at least (5000)" },
+    { "--log-level", "LEVEL", on_log_level, "debug, info, warn or error (info)" },
+    { "--help", NULL, on_help, "this text" },
+};
+
+static void print_help(void)
+{
+    printf("Usage: arcus agent --server URL [--token TOKEN] [flags]\n\n"
+           "Makes this machine a node of a cloud. SIGTERM ends the agent and leaves its containers running.\n\n");
+    for (size_t i = 0; i < COUNT(table); i++) {
+        char head[40];
+        snprintf(head, sizeof head, "%s %s", table[i].name, table[i].value ? table[i].value : "");
+        printf("  %-24s %s\n", head, table[i].help);
+    }
+    printf("\nExample:\n  arcus agent --server https://head.example.org:6640 --token-file /root/token --label zone=a\n");
+}
+
+static bool parse_flags(int argc, char **argv, struct flags *f, struct err *err)
+{
+    for (int i = 1; i < argc; i++) {
+        const struct flag *found = NULL;
+        const char *equals = strchr(argv[i], '=');
+        size_t n = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
+        for (size_t k = 0; k < COUNT(table); k++)
+            if (strlen(table[k].name) == n && strncmp(table[k].name, argv[i], n) == 0)
+                found = &table[k];
+        if (!found)
+            return err_set(err, RC_BAD_INPUT, "unknown flag '%.60s'; see arcus agent --help", argv[i]);
+        if (!found->value && equals)
+            return err_field(err, found->name, "takes no value");
+        const char *value = equals ? equals + 1 : found->value && i + 1 < argc ? argv[++i] : NULL;
+        if (found->value && !value)
+            return err_field(err, found->name, "needs a value: %s", found->value);
+        if (!found->take(f, value, err))
+            return err_wrap(err, "%s", found->name);
+    }
+    f->config.servers.at = f->servers;
+    f->config.labels.at = f->labels;
+    if (!f->help && f->config.servers.count == 0)
+        return err_field(err, "--server", "--server is missing: the address of the cloud, https://host:6640");
+    return true;
+}
+
+static bool read_files(struct os *os, struct flags *f, struct err *err)
+{
+    struct slice text;
+    if (f->ca) {
+        if (!file_read(os, f->ca, PEM_LIMIT, f->mem, &text, err))
+            return err_wrap(err, "--ca");
+        f->config.ca_pem = arena_bytes(f->mem, text.at, text.len);
+    }
+    if (f->token_file) {
+        if (!file_read(os, f->token_file, 4096, f->mem, &text, err))
+            return err_wrap(err, "--token-file");
+        f->config.token = arena_bytes(f->mem, text.at, strcspn(arena_bytes(f->mem, text.at, text.len), " \r\n\t"));
+    }
+    return true;
+}
+
+static const char *own_path(struct arena *mem)
+{
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    return n > 0 ? arena_bytes(mem, path, (size_t)n) : NULL;
+}
+
+/* Two agents on one folder would both number reports. The lock goes with the process. */
+static bool lock_data(struct os *os, const char *data, struct arena *mem, struct err *err)
+{
+    if (!dir_make(os, data, 0711, err))
+        return false;
+    const char *path = arena_printf(mem, "%s/agent.lock", data);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return err_errno(err, "open %s", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return true;                    /* open until the process ends */
+    close(fd);
+    return err_set(err, RC_CONFLICT, "another agent uses %s already", data);
+}
+
+struct life { struct os *os; bool failed; };
+
+static void on_signal(void *arg)
+{
+    struct life *life = arg;
+    log_line(LOG_INFO, "agent", "leaving; containers go on");
+    os_stop(life->os);
+}
+
+static void on_failed(void *arg, const struct err *why)
+{
+    struct life *life = arg;
+    (void)why;
+    life->failed = true;
+    os_stop(life->os);
+}
+
+static void os_done(struct os *os)
+{
+    if (os)
+        os_free(os);
+}
+AUTO_FN(struct os *, os_done)
+
+static bool run(struct flags *f, struct err *err)
+{
+    AUTO(os_done) struct os *os = os_real_new(err);
+    if (!os)
+        return false;
+    struct life life = { .os = os };
+    f->config.on_failed = on_failed;
+    f->config.arg = &life;
+    f->config.self = own_path(f->mem);
+    if (!read_files(os, f, err) || !lock_data(os, f->config.data, f->mem, err))
+        return false;
+    AUTO(agent_free) struct agent *a = agent_new(os, &f->config, err);
+    if (!a)
+        return false;
+    os_on_signal(os, SIGTERM, on_signal, &life);
+    os_on_signal(os, SIGINT, on_signal, &life);
+    os_run(os);
+    return !life.failed || err_set(err, RC_UNAUTHENTICATED, "the node could not join");
+}
+
+int agent_main(int argc, char **argv)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct err err = { 0 };
+    struct flags f = { .mem = mem, .config = { .data = "/var/lib/arcus", .run = "/run/arcus" } };
+    if (parse_flags(argc, argv, &f, &err) && f.help) {
+        print_help();
+        return 0;
+    }
+    if (err.rc == RC_OK && run(&f, &err))
+        return 0;
+    fprintf(stderr, "arcus agent: %s\n", err.text);
+    return rc_exit(err.rc);
+}

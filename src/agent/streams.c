@@ -1,0 +1,231 @@
+#include "agent/streams_internal.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "model/prefix.h"
+#include "wire/http_parse.h"
+#include <stdlib.h>
+
+enum { ROOM = 256 << 10, MAX_STREAMS = 512, PIECE = 32 << 10 };
+_Static_assert((int)PIECE < (int)CHANNEL_MESSAGE, "a piece fits a message");
+
+struct streams {
+    struct os *os;
+    struct runtime *runtime;
+    const char *data;
+    bool (*is_alive)(void *arg, int64_t attempt);
+    void *arg;
+    struct serve *first;
+    size_t count;
+};
+
+struct os *serve_os(const struct serve *s) { return s->owner->os; }
+struct runtime *serve_runtime(const struct serve *s) { return s->owner->runtime; }
+const char *serve_data(const struct serve *s) { return s->owner->data; }
+bool serve_alive(const struct serve *s) { return s->ask.attempt && s->owner->is_alive(s->owner->arg, s->ask.attempt); }
+bool serve_room(const struct serve *s) { return ws_waiting(s->ws) < ROOM; }
+void serve_wait(struct serve *s, bool wait) { ws_pause(s->ws, wait); }
+
+void serve_send(struct serve *s, enum channel channel, const char *at, size_t n)
+{
+    char piece[PIECE + 1];
+    piece[0] = (char)channel;
+    while (n) {
+        size_t m = MIN(n, PIECE);
+        memcpy(piece + 1, at, m);
+        ws_send(s->ws, false, piece, m + 1);
+        at += m, n -= m;
+    }
+}
+
+/* --- the end of one */
+
+static void let_go(struct serve *s)
+{
+    const struct serve_ops *ops = TAKE(s->ops);
+    if (ops && ops->stop)
+        ops->stop(s);
+}
+
+static void end_with(struct serve *s, const struct str *control)
+{
+    serve_send(s, CHANNEL_CONTROL, control->at, control->len);
+    let_go(s);
+    ws_pause(s->ws, false);         /* so that the peer's goodbye is read */
+    ws_close(s->ws, 1000, "done");
+}
+
+void serve_done(struct serve *s)
+{
+    AUTO(str_done) struct str text = { 0 };
+    str_text(&text, "{\"eof\":true}");
+    end_with(s, &text);
+}
+
+void serve_exit(struct serve *s, int64_t code)
+{
+    AUTO(str_done) struct str text = { 0 };
+    str_printf(&text, "{\"exit\":%d}", (int)code);
+    end_with(s, &text);
+}
+
+void serve_fail(struct serve *s, const char *why)
+{
+    AUTO(str_done) struct str text = { 0 };
+    struct json_out o = { .to = &text };
+    json_open(&o, '{');
+    json_key(&o, "error");
+    json_put_text(&o, why);
+    json_close(&o, '}');
+    end_with(s, &text);
+}
+
+/* --- the server's side */
+
+/* Who serves it: files of a running task pass through its supervisor, which is inside the task's mounts; what is left of an
+ * ended one, and a volume, is a folder. */
+static const struct serve_ops *choose(const struct serve *s, struct err *err)
+{
+    const struct open_stream *o = &s->ask;
+    bool files = text_is(o->what, "get") || text_is(o->what, "put");
+    if (text_is(o->what, "logs"))
+        return &serve_logs;
+    if (!files && !text_is(o->what, "exec"))
+        return err_set(err, RC_BAD_INPUT, "this node does not know the stream '%.16s'", o->what), NULL;
+    if (serve_alive(s))
+        return &serve_task;
+    if (files)
+        return &serve_folder;
+    return err_set(err, RC_CONFLICT, "the task is not running"), NULL;
+}
+
+static void on_open(void *arg, struct ws *ws)
+{
+    struct serve *s = arg;
+    struct err err = { 0 };
+    (void)ws;
+    if (!s->owner)
+        return;
+    s->ops = choose(s, &err);
+    if (!s->ops || !s->ops->start(s, &err))
+        serve_fail(s, err.text);
+}
+
+static void take_control(struct serve *s, const char *at, size_t n)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct err err = { 0 };
+    struct json *doc, *eof;
+    if (!json_parse((struct slice){ at, n }, mem, &doc, &err))
+        serve_fail(s, "a control message that is not JSON");
+    else if ((eof = json_get(doc, "eof")) && eof->flag && s->ops->on_eof)
+        s->ops->on_eof(s);
+    else if (s->ops->on_control)
+        s->ops->on_control(s, doc);
+}
+
+static void on_message(void *arg, struct ws *ws, bool text, const char *at, size_t n)
+{
+    struct serve *s = arg;
+    (void)ws;
+    if (!s->ops || n == 0)
+        return;
+    if (text || (unsigned char)*at >= CHANNEL_COUNT)
+        serve_fail(s, "a message without a channel");
+    else if (*at == CHANNEL_CONTROL)
+        take_control(s, at + 1, n - 1);
+    else if (*at == CHANNEL_IN && s->ops->on_input && n > 1)
+        s->ops->on_input(s, at + 1, n - 1);
+}
+
+static void on_drain(void *arg, struct ws *ws)
+{
+    struct serve *s = arg;
+    (void)ws;
+    if (s->ops && s->ops->on_room && serve_room(s))
+        s->ops->on_room(s);
+}
+
+static void on_close(void *arg, struct ws *ws, const struct err *why)
+{
+    struct serve *s = arg;
+    (void)ws;
+    let_go(s);
+    if (s->owner) {
+        struct serve **at = &s->owner->first;
+        while (*at != s)
+            at = &(*at)->next;
+        *at = s->next;
+        s->owner->count--;
+        if (why->rc != RC_OK)
+            log_line(LOG_DEBUG, "agent", "a stream of %s ended: %s", s->ask.what, why->text);
+    }
+    arena_free(s->mem);
+    free(s);
+}
+
+static const struct ws_events ws_events = {
+    .on_open = on_open, .on_message = on_message, .on_drain = on_drain, .on_close = on_close,
+};
+
+static void copy_ask(struct serve *s, const struct open_stream *o)
+{
+    struct open_stream *to = &s->ask;
+    *to = *o;
+    for (const char **const *p = (const char **const[]){ &to->kind, &to->stream, &to->what, &to->source, &to->path, NULL }; *p; p++)
+        **p = arena_text(s->mem, **p);
+    to->argv.at = ARENA_ARRAY(s->mem, const char *, o->argv.count);
+    for (size_t i = 0; i < o->argv.count; i++)
+        to->argv.at[i] = arena_text(s->mem, o->argv.at[i]);
+}
+
+void streams_open(struct streams *all, struct http_client *client, const struct open_stream *o)
+{
+    AUTO(str_done) struct str path = { 0 };
+    if (all->count >= MAX_STREAMS) {
+        log_line(LOG_WARN, "agent", "%d streams are open: one more was not served", MAX_STREAMS);
+        return;
+    }
+    struct serve *s = calloc(1, sizeof *s);
+    if (!s)
+        abort();
+    *s = (struct serve){ .owner = all, .next = all->first, .mem = arena_new() };
+    copy_ask(s, o);
+    all->first = s;
+    all->count++;
+    str_text(&path, "/v1/streams/");
+    url_encode(&path, o->stream);
+    s->ws = ws_dial(client, path.at, NULL, 0, &(struct ws_limits){ .message_bytes = CHANNEL_MESSAGE }, &ws_events, s);
+}
+
+void streams_changed(struct streams *all, int64_t attempt)
+{
+    struct serve *next;
+    for (struct serve *s = all ? all->first : NULL; s; s = next) {
+        next = s->next;
+        if (s->ask.attempt == attempt && s->ops && s->ops->on_change)
+            s->ops->on_change(s);
+    }
+}
+
+struct streams *streams_new(struct os *os, struct runtime *runtime, const char *data, bool (*is_alive)(void *arg, int64_t attempt), void *arg)
+{
+    struct streams *all = calloc(1, sizeof *all);
+    if (!all)
+        abort();
+    *all = (struct streams){ .os = os, .runtime = runtime, .data = data, .is_alive = is_alive, .arg = arg };
+    return all;
+}
+
+void streams_free(struct streams *all)
+{
+    if (!all)
+        return;
+    for (struct serve *s = all->first; s; s = s->next) {
+        let_go(s);
+        s->owner = NULL;
+        ws_drop(s->ws);
+    }
+    free(all);
+}
+
+size_t streams_count(const struct streams *s) { return s->count; }

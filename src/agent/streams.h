@@ -1,0 +1,15 @@
+/* streams.h - what the server asks to be carried: logs, terminals and files of the tasks of this node.
+ *
+ * Each `open` order dials one more WebSocket, serves one wish on it (framed as model/channel.h says) and closes. Slow readers
+ * slow the source down; nothing is collected in memory. */
+#pragma once
+#include "agent/runtime.h"
+#include "net/http.h"
+
+struct streams;
+/* is_alive tells whether an attempt has not ended yet. */
+struct streams *streams_new(struct os *os, struct runtime *runtime, const char *data, bool (*is_alive)(void *arg, int64_t attempt), void *arg);
+void streams_free(struct streams *s);                               /* NULL is fine */
+void streams_open(struct streams *s, struct http_client *client, const struct open_stream *o);
+void streams_changed(struct streams *s, int64_t attempt);           /* its status changed; s may be NULL */
+size_t streams_count(const struct streams *s);
