@@ -151,9 +151,13 @@ static size_t on_data(void *arg, const char *at, size_t n)
 static void on_open(void *arg)
 {
     struct line *l = arg;
+    struct http_call *k = l->call;
     l->open = true;
-    if (l->call)
-        call_send(l->call);
+    if (!k)
+        return;
+    call_send(k);
+    if (!k->finished && k->events.on_body_drain)    /* what gathered until now has left our buffer */
+        k->events.on_body_drain(k->arg, k);
 }
 
 static void on_drain(void *arg)

@@ -189,8 +189,8 @@ static void on_frames(wslay_event_context_ptr ctx, const struct wslay_event_on_m
         return;
     if (m->opcode == WSLAY_CONNECTION_CLOSE) {
         size_t skip = MIN(m->msg_length, 2u);
-        because_code(w, m->status_code ? m->status_code : 1000, (const char *)m->msg + skip, m->msg_length - skip,
-                     "the peer closed");
+        int code = m->status_code ? m->status_code : m->msg_length ? 1002 : 1000;   /* half a code is none */
+        because_code(w, code, (const char *)m->msg + skip, m->msg_length - skip, "the peer closed");
         w->goodbye = true;
     } else if (m->opcode == WSLAY_PING) {
         /* Each gets an answer: one who pings on and never reads them must not fill our memory. */
@@ -231,11 +231,8 @@ static size_t on_data(void *arg, const char *at, size_t n)
     size_t left = w->in_len;
     w->in = NULL;
     w->in_len = 0;
-    if (rc != 0) {
-        because(w, RC_INTERNAL, "the connection could not be read");
-        cut(w);
-        return n;
-    }
+    if (rc != 0)                /* a frame so wrong that wslay says goodbye without a code */
+        because(w, RC_BAD_INPUT, "the peer broke the rules of the protocol");
     flush(w);
     if (!wslay_event_get_read_enabled(w->frames)) {
         if (!wslay_event_get_close_received(w->frames))
