@@ -14,6 +14,7 @@ struct gpu_ask {
     char mig[24];               /* profile, "" none */
 };
 MUST_CHECK bool gpu_ask_parse(const char *text, struct gpu_ask *out, struct err *err);
+MUST_CHECK bool mig_parse(const char *text, struct gpu_ask *out);       /* "1g.18gb": sets mig and milli */
 /* Is this device what is asked for? Cards hold a little less than their names say, so "80GB" fits one of 79.6 GB. */
 bool gpu_ask_fits(const struct gpu_ask *ask, const char *model, int64_t mem_mib);
 int64_t gpu_ask_mib(const struct gpu_ask *ask, int64_t mem_mib);        /* memory of such a device that one task holds */
@@ -66,4 +67,5 @@ MUST_CHECK bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct
 struct texts job_argv(const struct job_spec *spec, struct arena *mem);
 MUST_CHECK bool image_ref_check(const char *image, struct err *err);    /* "host", or what a registry or an import could be called */
 MUST_CHECK bool job_mount_parse(const char *text, struct arena *mem, struct job_mount *out, struct err *err);
+MUST_CHECK bool flavor_parse(const char *text, struct shape *out, struct err *err);     /* what flavor_of writes; 0 where a name says nothing */
 const char *flavor_of(const struct shape *shape, const char *gpu_model, char out[static 48]);   /* "h200.1x", "h200.share-250", "cpu.4x16" */
