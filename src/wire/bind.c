@@ -50,7 +50,9 @@ static bool name_it(const struct at *at, struct err *err)
 static bool is_alias(const struct field *f, const char *name)
 {
     size_t n = strlen(name);
-    for (const char *p = f->aliases; n && p && (p = strstr(p, name)); p += n)
+    if (!n || strchr(name, ' '))
+        return false;
+    for (const char *p = f->aliases; p && (p = strstr(p, name)); p += n)
         if ((p == f->aliases || p[-1] == ' ') && (p[n] == 0 || p[n] == ' '))
             return true;
     return false;
@@ -126,12 +128,10 @@ static struct slice text_of(const struct json *v)
 
 static bool read_number(struct level *l, const struct field *f, const struct json *v, void *to)
 {
-    if (f->type != F_INT && f->type != F_MIB)
+    if (f->type != F_INT)
         return bind_kinds[f->type].read(f, text_of(v), l->mem, to, l->err);
     if (!v->is_int)
         return err_set(l->err, RC_BAD_INPUT, "%.60s is not a whole number that fits", v->text);
-    if (f->type == F_MIB && v->number < 0)
-        return err_set(l->err, RC_BAD_INPUT, "must not be below 0");
     return value_in_limits(f, v->number, l->err) && (*(int64_t *)to = v->number, true);
 }
 

@@ -3,8 +3,8 @@
  * Whatever is wrong is told as one sentence that names the field by its path ("retry.limit") and, for an unknown
  * field, the nearest known one. On failure *out is untouched as far as a caller may look at it.
  *
- * A JSON number is MiB for an F_MIB, so that what bind_write prints comes back the same; a person's unquoted or quoted
- * "16" is GB. null is the same as absent. An in_path member that is already set may be repeated, not changed. */
+ * A bare number is GB for an F_MIB, in JSON too, so bind_write prints "512MB" with the unit. null is the same as absent.
+ * An in_path member that is already set may be repeated, not changed. */
 #pragma once
 #include "wire/json.h"
 

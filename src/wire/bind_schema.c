@@ -96,7 +96,8 @@ static void kind_schema(struct json_out *o, const struct field *f)
         break;
     case F_ID: id_schema(o, f); break;
     case F_TIME: put_types(o, "string", may_be_null(f) ? "null" : NULL), put_pair(o, "format", "date-time"); break;
-    case F_DURATION: case F_MIB: put_types(o, "integer", "string"), limits(o, f); break;
+    case F_DURATION: put_types(o, "integer", "string"), limits(o, f); break;
+    case F_MIB: put_types(o, "string", "number"); break;    /* a limit in MiB would mislead: a bare number is GB */
     case F_MILLI: put_types(o, "number", "string"), limits(o, f); break;
     case F_ENUM: enum_schema(o, f); break;
     case F_TEXTS:
