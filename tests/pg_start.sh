@@ -36,7 +36,7 @@ if [ ! -f "$dir/data/PG_VERSION" ]; then
 fi
 if ! run "$bin/pg_ctl" -D "$dir/data" status >/dev/null 2>&1; then
     run "$bin/pg_ctl" -D "$dir/data" -w -t 60 -l "$dir/postgres.log" -o "-c listen_addresses= -c unix_socket_directories='$dir' \
-        -c fsync=off -c full_page_writes=off -c max_connections=200 -c shared_buffers=32MB -c autovacuum=off" start >/dev/null ||
+        -c fsync=off -c full_page_writes=off -c max_connections=200 -c shared_buffers=32MB" start >/dev/null ||
         { cat "$dir/postgres.log" >&2; exit 1; }
 fi
 run "$bin/psql" -h "$dir" -U postgres -Atqc "SELECT 1 FROM pg_database WHERE datname = 'arcus'" postgres | grep -q 1 ||

@@ -148,7 +148,7 @@ TEST(a_bad_url_is_refused_without_showing_the_password)
         "postgres://u:hush@xyzzy@127.0.0.1:1/db", "postgres://u:hush/xyzzy@127.0.0.1:1/db", "postgres://u:hush?xyzzy@127.0.0.1:1/db",
         "postgres://u:hush#xyzzy@127.0.0.1:1/db", "postgres://u:hush", "postgres://u:hush%zz@127.0.0.1:1/db",
         "postgres://u:hush@127.0.0.1:port/db", "postgres://u:hush@[::1/db", "postgres://127.0.0.1:1/db?password=hush&nonsense=xyzzy",
-        "postgres://u:hush@127.0.0.1:1/db?sslmode=xyzzy", "postgres://u:hush@127.0.0.1:1/db?connect_timeout=x",
+        "postgres://u:hush@127.0.0.1:1/db?sslmode=odd", "postgres://u:hush@127.0.0.1:1/db?connect_timeout=x",
         "postgresql://u:hush@127.0.0.1:1/db", "postgres://u:hush@127.0.0.1:99999/db", "postgres://u:hush@/db?host=/nowhere",
     };
     struct err err = { 0 };
@@ -157,9 +157,7 @@ TEST(a_bad_url_is_refused_without_showing_the_password)
         struct store *s = NULL;
         err = (struct err){ 0 };
         CHECK(!store_open(os, bad[i], &s, &err) && !s && (err.rc == RC_BAD_INPUT || err.rc == RC_UNAVAILABLE));
-        CHECK(!strstr(err.text, "hush") && strlen(err.text) > 20);
-        if (strstr(err.text, "hush") || (strstr(err.text, "xyzzy") && !strstr(bad[i], "sslmode")))
-            CHECK(!err.text);
+        CHECK(!strstr(err.text, "hush") && !strstr(err.text, "xyzzy") && strlen(err.text) > 20);
     }
     os_free(os);
 }
