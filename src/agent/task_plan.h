@@ -24,6 +24,8 @@ struct plan {
     const char *folder, *run, *status, *logs, *lease;
     const char *cgroup;         /* below the root of each hierarchy: arcus/ID */
     int64_t uid_base;           /* first of the 65536 ids of this attempt */
+    int64_t uid, gid;           /* of the process inside: who owns its work folder and secrets */
+    const char *hostname;
     int root;                   /* enum plan_root */
     const char *lower;          /* the unpacked image */
     struct texts hide;          /* of the node's root: empty folders stand in their place */

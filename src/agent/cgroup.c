@@ -1,0 +1,241 @@
+/* cgroup.c - the kernel's files behind cgroup.h.
+ *
+ * A group is killed as a whole: v2 has a file for it; on v1 it is frozen first, so that a fork bomb cannot outrun the
+ * list of its pids. Nothing is remembered between two calls: the kernel's tree is the truth. */
+#include "agent/cgroup.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PIDS_AT_ONCE = 512, NAME_DEPTH = 8 };
+
+/* One line of /proc/self/mountinfo: "36 35 98:0 / /sys/fs/cgroup/cpu rw,... shared:1 - cgroup cgroup rw,cpu". */
+static void take_mount(struct cgroups *c, char *line)
+{
+    char root[256], path[120], type[32], options[160];
+    const char *dash = strstr(line, " - ");
+    if (!dash || sscanf(line, "%*s %*s %*s %255s %119s", root, path) != 2
+            || sscanf(dash + 3, "%31s %*s %159s", type, options) != 2)
+        return;
+    if (text_is(type, "cgroup2")) {
+        snprintf(c->hybrid_path, sizeof c->hybrid_path, "%s", path);
+        return;
+    }
+    if (!text_is(type, "cgroup") || c->count == CGROUP_MOUNTS)
+        return;
+    struct cgroup_mount *m = &c->mounts[c->count];
+    const char *controllers = text_starts(options, "rw,") ? options + 3 : options;
+    for (size_t i = 0; i < c->count; i++)      /* a bind mount of one already seen */
+        if (text_is(c->mounts[i].options, controllers))
+            return;
+    snprintf(m->path, sizeof m->path, "%s", path);
+    snprintf(m->options, sizeof m->options, "%s", controllers);
+    c->count++;
+}
+
+bool cgroups_find(struct cgroups *out, struct err *err)
+{
+    struct cgroups c = {0};
+    FILE *f = fopen("/proc/self/mountinfo", "re");
+    if (!f)
+        return err_errno(err, "cannot read /proc/self/mountinfo");
+    char line[4096];
+    while (fgets(line, sizeof line, f))
+        take_mount(&c, line);
+    fclose(f);
+    if (c.count == 0) {
+        if (!*c.hybrid_path)
+            return err_set(err, RC_UNAVAILABLE, "no cgroup hierarchy is mounted on this host");
+        c.unified = true;
+        c.count = 1;
+        memcpy(c.mounts[0].path, c.hybrid_path, sizeof c.hybrid_path);
+    }
+    c.hybrid = !c.unified && *c.hybrid_path;
+    *out = c;
+    return true;
+}
+
+const char *cgroups_kind(const struct cgroups *c) { return c->unified ? "v2" : c->hybrid ? "hybrid" : "v1"; }
+
+static bool has_controller(const struct cgroup_mount *m, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = m->options; (p = strstr(p, name)); p += n)
+        if ((p == m->options || p[-1] == ',') && (p[n] == 0 || p[n] == ','))
+            return true;
+    return false;
+}
+
+/* The hierarchy that holds a controller; on v2 it is the only one. */
+static const struct cgroup_mount *controller(const struct cgroups *c, const char *name)
+{
+    if (c->unified)
+        return &c->mounts[0];
+    for (size_t i = 0; i < c->count; i++)
+        if (has_controller(&c->mounts[i], name))
+            return &c->mounts[i];
+    return NULL;
+}
+
+static bool put(const char *folder, const char *name, const char *file, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s/%s", folder, name, file);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd == -1)
+        return false;
+    bool ok = write(fd, text, strlen(text)) >= 0;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return ok;
+}
+
+static size_t get(const char *folder, const char *name, const char *file, char *out, size_t room)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s/%s", folder, name, file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd == -1 ? -1 : read(fd, out, room - 1);
+    if (fd != -1)
+        close(fd);
+    out[MAX(n, 0)] = 0;
+    return (size_t)MAX(n, 0);
+}
+
+static bool make_path(const char *folder, const char *name)
+{
+    char path[512];
+    size_t at = (size_t)snprintf(path, sizeof path, "%s/", folder);
+    for (const char *p = name; *p && at < sizeof path - 1; p++) {
+        path[at++] = *p;
+        if (p[1] && p[1] != '/')
+            continue;
+        path[at] = 0;
+        if (mkdir(path, 0755) == -1 && errno != EEXIST)
+            return false;
+    }
+    return true;
+}
+
+bool cgroup_move(const struct cgroups *c, const char *name, int pid, struct err *err)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", pid);
+    for (size_t i = 0; i < c->count; i++) {
+        if (has_controller(&c->mounts[i], "cpuset"))     /* a new one has no cpus; nobody puts an agent into one on v1 */
+            continue;
+        if (!make_path(c->mounts[i].path, name) || !put(c->mounts[i].path, name, "cgroup.procs", text))
+            return err_errno(err, "cannot move into %s/%s", c->mounts[i].path, name);
+    }
+    return true;
+}
+
+size_t cgroup_pids(const struct cgroups *c, const char *name, int *pids, size_t room)
+{
+    const struct cgroup_mount *m = controller(c, "freezer");
+    if (!m)
+        m = &c->mounts[0];
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s/cgroup.procs", m->path, name);
+    FILE *f = fopen(path, "re");
+    size_t n = 0;
+    int pid;
+    while (f && n < room && fscanf(f, "%d", &pid) == 1)
+        pids[n++] = pid;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* "key 12" in a file of such lines. */
+static int64_t count_of(const char *text, const char *key)
+{
+    size_t n = strlen(key);
+    for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL)
+        if (strncmp(line, key, n) == 0 && line[n] == ' ')
+            return strtoll(line + n, NULL, 10);
+    return 0;
+}
+
+int64_t cgroup_oom_kills(const struct cgroups *c, const char *name)
+{
+    const struct cgroup_mount *m = controller(c, "memory");
+    char text[1024];
+    if (!m || !get(m->path, name, c->unified ? "memory.events" : "memory.oom_control", text, sizeof text))
+        return 0;
+    return count_of(text, "oom_kill");
+}
+
+int64_t cgroup_memory_peak(const struct cgroups *c, const char *name)
+{
+    const struct cgroup_mount *m = controller(c, "memory");
+    char text[64];
+    return m && get(m->path, name, c->unified ? "memory.peak" : "memory.max_usage_in_bytes", text, sizeof text)
+           ? strtoll(text, NULL, 10) : 0;
+}
+
+static void pause_ms(int ms) { nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L }, NULL); }
+
+bool cgroup_kill(const struct cgroups *c, const char *name, int wait_ms)
+{
+    const struct cgroup_mount *freezer = controller(c, "freezer");
+    int *pids = calloc(PIDS_AT_ONCE, sizeof *pids), step = 1;
+    size_t n = 0;
+    for (int waited = 0; pids; waited += step, step = MIN(step * 2, 50)) {
+        n = cgroup_pids(c, name, pids, PIDS_AT_ONCE);
+        if (n == 0 || waited > wait_ms)
+            break;
+        if (!c->unified || !put(c->mounts[0].path, name, "cgroup.kill", "1")) {
+            if (!c->unified && freezer)
+                put(freezer->path, name, "freezer.state", "FROZEN");
+            n = cgroup_pids(c, name, pids, PIDS_AT_ONCE);
+            for (size_t i = 0; i < n; i++)
+                kill(pids[i], SIGKILL);
+            if (!c->unified && freezer)
+                put(freezer->path, name, "freezer.state", "THAWED");
+        }
+        pause_ms(step);
+    }
+    free(pids);
+    return n == 0;
+}
+
+/* Children first; a tenant cannot make groups, but what it runs may have been given a tree of its own. */
+static bool remove_tree(const char *path, int depth)
+{
+    if (rmdir(path) == 0 || errno == ENOENT)
+        return true;
+    DIR *d = depth < NAME_DEPTH ? opendir(path) : NULL;
+    for (struct dirent *e; d && (e = readdir(d)); ) {
+        char sub[512];
+        if (e->d_type == DT_DIR && e->d_name[0] != '.'
+                && (size_t)snprintf(sub, sizeof sub, "%s/%s", path, e->d_name) < sizeof sub)
+            remove_tree(sub, depth + 1);
+    }
+    if (d)
+        closedir(d);
+    for (int i = 0; i < 6; i++) {               /* the last process may not be reaped yet: a moment is enough */
+        if (rmdir(path) == 0 || errno == ENOENT)
+            return true;
+        pause_ms(1 << i);
+    }
+    return false;
+}
+
+bool cgroup_remove(const struct cgroups *c, const char *name)
+{
+    bool ok = true;
+    for (size_t i = 0; i < c->count; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", c->mounts[i].path, name);
+        ok &= remove_tree(path, 0);
+    }
+    return ok;
+}

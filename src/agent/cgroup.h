@@ -1,0 +1,27 @@
+/* cgroup.h - the control groups of tasks: found on v1, hybrid and v2 hosts alike, looked into, killed and removed.
+ *
+ * Limits are set by the OCI runtime from the bundle. What is here must work when the runtime and the supervisor are both
+ * gone. Names are relative to the root of each hierarchy ("arcus/att-..."). libc only: the supervisor links it too. */
+#pragma once
+#include "base/err.h"
+
+enum { CGROUP_MOUNTS = 16 };
+struct cgroup_mount { char path[120]; char options[80]; };
+struct cgroups {
+    bool unified;               /* pure v2: `mounts` has one entry */
+    bool hybrid;                /* v1, and a v2 tree without controllers beside it: hybrid_path */
+    char hybrid_path[120];
+    size_t count;
+    struct cgroup_mount mounts[CGROUP_MOUNTS];
+};
+MUST_CHECK bool cgroups_find(struct cgroups *out, struct err *err);
+const char *cgroups_kind(const struct cgroups *c);          /* "v1", "hybrid" or "v2" */
+
+/* Makes the group where it is missing and moves a process into it, in every hierarchy but cpuset's. */
+MUST_CHECK bool cgroup_move(const struct cgroups *c, const char *name, int pid, struct err *err);
+size_t cgroup_pids(const struct cgroups *c, const char *name, int *pids, size_t room);  /* how many there are, up to room */
+int64_t cgroup_oom_kills(const struct cgroups *c, const char *name);
+int64_t cgroup_memory_peak(const struct cgroups *c, const char *name);      /* bytes, 0 if not known */
+/* Kills everything in it and waits until it is empty; false: something is left after wait_ms (stuck in the kernel). */
+bool cgroup_kill(const struct cgroups *c, const char *name, int wait_ms);
+bool cgroup_remove(const struct cgroups *c, const char *name);              /* with what it holds; absent is fine */

@@ -1,0 +1,136 @@
+/* container.c - the OCI runtime as a helper process: it makes the container and leaves; the container becomes our child.
+ *
+ * The runtime is asked for one thing only, `run --detach`. What it leaves behind (its state folder, the control group) is
+ * removed by hand, because that must also work when it is the runtime that failed. */
+#include "task/task.h"
+#include "agent/tree.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TEXT_BYTES = 8192, KILL_WAIT_MS = 5000, PIDS = 256 };
+
+bool helper_spawn(const char *const *argv, int in, int out, int err_fd, int *pid, struct err *err)
+{
+    static char *const env[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (in >= 0)
+        posix_spawn_file_actions_adddup2(&files, in, 0);
+    else
+        posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, out, 1);
+    posix_spawn_file_actions_adddup2(&files, err_fd, 2);
+    pid_t child = -1;
+    int rc = posix_spawn(&child, argv[0], &files, &attr, (char *const *)argv, env);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attr);
+    errno = rc;
+    if (rc)
+        return err_errno(err, "cannot run %s", argv[0]);
+    *pid = child;
+    return true;
+}
+
+bool container_create(struct task *t, int *runtime_pid, struct err *err)
+{
+    const struct plan *p = &t->plan;
+    const char *const argv[] = {
+        p->runtime, "--root", p->runtime_root, "--log", path_in(t->mem, p->folder, "runtime.log"), "run", "--detach",
+        "--bundle", path_in(t->mem, p->folder, "bundle"), "--pid-file", path_in(t->mem, p->folder, "pid"), p->id, NULL
+    };
+    if (pipe2(t->out, O_CLOEXEC) == -1 || pipe2(t->err, O_CLOEXEC) == -1)
+        return err_errno(err, "cannot make a pipe");
+    bool ok = helper_spawn(argv, -1, t->out[1], t->err[1], runtime_pid, err);
+    close(t->out[1]);
+    close(t->err[1]);
+    t->out[1] = t->err[1] = -1;
+    return ok;
+}
+
+bool container_pid(struct task *t, struct err *err)
+{
+    struct slice text;
+    if (!small_read(path_in(t->mem, t->plan.folder, "pid"), 32, t->mem, &text, err))
+        return false;
+    long pid = strtol(text.at, NULL, 10);
+    if (pid <= 1)
+        return err_set(err, RC_INTERNAL, "%s wrote a bad pid", t->plan.runtime);
+    t->container = (int)pid;
+    return true;
+}
+
+/* The word between the first quotes of either kind: crun writes `x`, runc \"x\". */
+static bool quoted(const char *text, char *out, size_t room)
+{
+    const char *open = strpbrk(text, "`\""), *end = open ? strpbrk(open + 1, "`\"\\") : NULL;
+    return open && end && end > open + 1 && snprintf(out, room, "%.*s", (int)(end - open - 1), open + 1) > 0;
+}
+
+void container_why(struct task *t, const char *log, struct err *err)
+{
+    struct slice text = {0};
+    char what[128];
+    if (!small_read(log, TEXT_BYTES, t->mem, &text, err) || !text.len) {
+        err_set(err, RC_INTERNAL, "it could not be started, and %s did not say why", t->plan.runtime);
+        return;
+    }
+    char *line = arena_bytes(t->mem, text.at, text.len), *words = strstr(line, "msg=\"");
+    words = words ? words + 5 : line;
+    words[strcspn(words, "\n")] = 0;
+    const char *names = strstr(words, "exec: ");
+    if (strstr(words, "not found in $PATH") && quoted(names ? names + 6 : words, what, sizeof what))
+        err_set(err, RC_BAD_INPUT, "%s: command not found in the image", what);
+    else if (strstr(words, "open executable") || (names && strstr(names, "permission denied")))
+        err_set(err, RC_BAD_INPUT, "the command cannot be executed: it is not an executable file, or its user may not run it");
+    else
+        err_set(err, RC_INTERNAL, "it could not be started: %s", words);
+}
+
+void container_signal_all(struct task *t, int signal)
+{
+    int *pids = ARENA_ARRAY(t->mem, int, PIDS);
+    size_t n = cgroup_pids(&t->cgroups, t->plan.cgroup, pids, PIDS);
+    for (size_t i = 0; i < n; i++)
+        kill(pids[i], signal);
+}
+
+bool container_takes(struct task *t, int signal)
+{
+    char path[48], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", t->container);
+    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd == -1 ? -1 : read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    const char *caught = strstr(text, "SigCgt:"), *ignored = strstr(text, "SigIgn:");
+    uint64_t set = (caught ? strtoull(caught + 7, NULL, 16) : 0) | (ignored ? strtoull(ignored + 7, NULL, 16) : 0);
+    return set & 1ULL << (signal - 1);
+}
+
+bool container_alone(struct task *t)
+{
+    int pids[2];
+    return cgroup_pids(&t->cgroups, t->plan.cgroup, pids, COUNT(pids)) <= 1;
+}
+
+void container_clean(struct task *t)
+{
+    cgroup_kill(&t->cgroups, t->plan.cgroup, KILL_WAIT_MS);
+    cgroup_remove(&t->cgroups, t->plan.cgroup);
+    struct err ignored = {0};                   /* the agent removes it again when the attempt is forgotten */
+    if (!tree_remove(path_in(t->mem, t->plan.runtime_root, t->plan.id), &ignored))
+        return;
+}

@@ -1,0 +1,50 @@
+/* main.c - arcus-task: the supervisor of one attempt. argv[1] is the attempt's folder; everything else is in its plan.json.
+ *
+ * At most one supervisor ever runs for an attempt: the lock in its folder says so, and an agent that gives an attempt up
+ * takes that lock first. A status that is there already means that somebody ran before: then it is not run again. */
+#include "task/task.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+
+static bool take_lock(struct task *t, const char *folder, struct err *err)
+{
+    t->lock = open(path_in(t->mem, folder, "lock"), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (t->lock == -1 || flock(t->lock, LOCK_EX | LOCK_NB) == -1)
+        return err_errno(err, "another supervisor or the agent has %s", folder);
+    return true;
+}
+
+static bool open_task(struct task *t, const char *folder, int *listener, struct err *err)
+{
+    if (!take_lock(t, folder, err) || !small_parse(path_in(t->mem, folder, "plan.json"), &plan_fields, t->mem, &t->plan, err))
+        return false;
+    if (access(t->plan.status, F_OK) == 0)
+        return err_set(err, RC_CONFLICT, "%s has been run before", folder);
+    t->status = (struct task_status){ .attempt = t->plan.attempt, .phase = PHASE_PREPARING, .pid = getpid(), .start_time = (int64_t)process_start_time(getpid()) };
+    return status_write(t, false, err) && cgroups_find(&t->cgroups, err) && sessions_listen(&t->plan, listener, err);
+}
+
+int main(int argc, char **argv)
+{
+    struct task t = { .lock = -1, .out = { -1, -1 }, .err = { -1, -1 } };
+    struct err err = {0};
+    int listener = -1;
+    if (argc == 2 && text_is(argv[1], "--nothing"))     /* what the agent's trial container runs */
+        return 0;
+    if (argc != 2 || argv[1][0] != '/') {
+        fprintf(stderr, "usage: arcus-task FOLDER\n");
+        return 64;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    t.mem = arena_new();
+    if (!open_task(&t, argv[1], &listener, &err)) {
+        fprintf(stderr, "arcus-task: %s\n", err.text);
+        return 1;
+    }
+    return task_run(&t, listener);
+}

@@ -1,0 +1,325 @@
+/* run.c - the life of one task: made, run, told to end, ended.
+ *
+ * One poll loop. It sleeps until something happens: output, a child's end, a stop request, a connection, or the next of
+ * its deadlines (maximum duration, run-until time, end of grace). The first cause of an end is the one that is told. */
+#include "task/task.h"
+#include "agent/log_format.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+enum { ALONE_CHECK_MS = 50, DRAIN_MS = 2000, SESSIONS_MAX = 32, SESSION_TRIES = 100, SESSION_PAUSE_US = 2000 };
+enum slot { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_STOP, SLOT_LISTEN, SLOT_COUNT };
+
+struct life {
+    struct task *t;
+    struct log_writer *log;
+    struct pollfd fds[SLOT_COUNT];
+    int runtime;                /* pid of the OCI runtime while it makes the container */
+    bool made;                  /* the runtime has left */
+    int wait_status;            /* of the container */
+    int as;                     /* enum outcome asked for: why we end it; OUTCOME_NONE: nobody asked */
+    int64_t kill_at;            /* boot clock; 0: the grace period has not begun */
+    bool killed;
+    int64_t began;              /* boot clock */
+    pid_t sessions[SESSIONS_MAX];
+    char buffer[LOG_RECORD_MAX];
+};
+
+static bool read_lease(const struct plan *p, int64_t *contact)
+{
+    char text[32];
+    AUTO(fd_close) int fd = open(p->lease, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd == -1 ? -1 : read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    *contact = strtoll(text, NULL, 10);
+    return true;
+}
+
+/* Asks the container to end; a second, shorter wish counts, a later one does not. */
+static void end_it(struct life *l, enum outcome as, int64_t grace_s)
+{
+    int64_t at = boot_ms() + grace_s * 1000;
+    if (l->as == OUTCOME_NONE)
+        l->as = (int)as;
+    if (l->kill_at && at >= l->kill_at)
+        return;
+    bool first = l->kill_at == 0;
+    l->kill_at = at;
+    if (first && l->t->container > 0)
+        container_signal_all(l->t, SIGTERM);
+}
+
+static void on_stop_file(struct life *l)
+{
+    char events[1024];
+    while (read(l->fds[SLOT_STOP].fd, events, sizeof events) > 0)
+        ;
+    const char *path = path_in(l->t->mem, l->t->plan.folder, "stop");
+    struct plan_stop stop = { .as = OUTCOME_CANCELLED };
+    struct err err = {0};
+    if (access(path, F_OK) == 0 && (small_parse(path, &plan_stop_fields, l->t->mem, &stop, &err) || err.rc))
+        end_it(l, (enum outcome)stop.as, stop.grace_s);
+}
+
+/* Milliseconds until the nearest deadline, having acted on those that have passed; -1: none. */
+static int check_deadlines(struct life *l)
+{
+    const struct plan *p = &l->t->plan;
+    int64_t now = boot_ms(), next = INT64_MAX, contact = l->began;
+    if (p->max_duration_s > 0 && l->t->status.started_ms && l->as == OUTCOME_NONE) {
+        int64_t at = l->began + p->max_duration_s * 1000;
+        if (now >= at)
+            end_it(l, OUTCOME_DEADLINE, p->grace_s);
+        else
+            next = MIN(next, at);
+    }
+    if (p->run_for_s > 0 && l->as != OUTCOME_NODE_LOST) {
+        read_lease(p, &contact);
+        int64_t at = contact + p->run_for_s * 1000;
+        if (now >= at)              /* no grace: the server may start it elsewhere a margin after this moment */
+            end_it(l, OUTCOME_NODE_LOST, 0);
+        else
+            next = MIN(next, at);
+    }
+    if (l->kill_at && l->runtime) {
+        if (now >= l->kill_at)
+            kill(l->runtime, SIGKILL);
+        else
+            next = MIN(next, l->kill_at);
+    }
+    if (l->kill_at && l->t->container > 0 && !l->killed) {
+        /* The first process of a pid namespace never gets a signal it does not handle; as soon as it is the last one, its
+         * SIGTERM has had all the effect that it can have. */
+        bool in_vain = !container_takes(l->t, SIGTERM) && container_alone(l->t);
+        if (now >= l->kill_at || in_vain) {
+            l->killed = true;
+            kill(l->t->container, SIGKILL);
+        } else {
+            next = MIN(next, MIN(l->kill_at, now + ALONE_CHECK_MS));
+        }
+    }
+    return next == INT64_MAX ? -1 : (int)MIN(next - now + 1, (int64_t)3600 * 1000);
+}
+
+static bool drain(struct life *l, enum slot slot, char stream)
+{
+    ssize_t n = read(l->fds[slot].fd, l->buffer, sizeof l->buffer);
+    if (n > 0)
+        return log_writer_add(l->log, stream, l->buffer, (size_t)n), true;
+    if (n == -1 && (errno == EINTR || errno == EAGAIN))
+        return false;
+    close(l->fds[slot].fd);
+    l->fds[slot].fd = -1;
+    return false;
+}
+
+static bool on_made(struct life *l, int wait_status, struct err *err)
+{
+    struct task *t = l->t;
+    l->runtime = 0;
+    l->made = true;
+    if (wait_status != 0)
+        return container_why(t, path_in(t->mem, t->plan.folder, "runtime.log"), err), false;
+    if (!container_pid(t, err))
+        return false;
+    l->began = boot_ms();
+    t->status.started_ms = wall_ms();
+    t->status.phase = PHASE_RUNNING;
+    if (l->kill_at)                             /* it was told to end before it was there */
+        container_signal_all(t, SIGTERM);
+    return status_write(t, true, err);
+}
+
+/* Everything that ended: the runtime, the container, a session, or an orphan that came to us. */
+static bool on_children(struct life *l, struct err *err)
+{
+    struct signalfd_siginfo info;
+    while (read(l->fds[SLOT_SIGNAL].fd, &info, sizeof info) == sizeof info)
+        if (info.ssi_signo == SIGTERM)          /* the node goes down: an operator or init wants us gone */
+            end_it(l, OUTCOME_NODE_FAULT, l->t->plan.grace_s);
+    int status;
+    /* The runtime first: the container's pid is known only once it has been seen to leave. */
+    if (l->runtime && waitpid(l->runtime, &status, WNOHANG) == l->runtime && !on_made(l, status, err))
+        return false;
+    while (!l->runtime) {
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid <= 0)
+            break;
+        if (pid == l->t->container) {
+            l->wait_status = status;
+            l->t->container = -1;
+        }
+        for (int i = 0; i < SESSIONS_MAX; i++)
+            if (l->sessions[i] == pid)
+                l->sessions[i] = 0;
+    }
+    return true;
+}
+
+static void on_connection(struct life *l)
+{
+    int fd = accept4(l->fds[SLOT_LISTEN].fd, NULL, NULL, SOCK_CLOEXEC), at = 0;
+    while (at < SESSIONS_MAX && l->sessions[at])
+        at++;
+    pid_t pid = fd != -1 && at < SESSIONS_MAX && l->t->container > 0 ? fork() : -1;
+    if (pid == 0)
+        session_serve(l->t, fd);
+    if (pid > 0)
+        l->sessions[at] = pid;
+    fd_close(fd);
+}
+
+/* Those that wait for a process of the container see its end by themselves and are given a moment to tell it. */
+static void end_sessions(struct life *l)
+{
+    for (int tries = 0, left = 1; left; tries++) {
+        left = 0;
+        for (int i = 0; i < SESSIONS_MAX; i++) {
+            pid_t pid = l->sessions[i];
+            if (!pid)
+                continue;
+            if (tries == 0 || tries == SESSION_TRIES)
+                kill(pid, tries ? SIGKILL : SIGTERM);
+            if (waitpid(pid, NULL, tries > SESSION_TRIES ? 0 : WNOHANG) != 0)
+                l->sessions[i] = 0;
+            else
+                left++;
+        }
+        if (left)
+            usleep(SESSION_PAUSE_US);
+    }
+}
+
+static bool loop(struct life *l, struct err *err)
+{
+    while (!l->made || l->t->container > 0) {
+        int wait = check_deadlines(l);
+        if (poll(l->fds, SLOT_COUNT, wait) == -1 && errno != EINTR)
+            return err_errno(err, "poll");
+        if (l->fds[SLOT_OUT].revents)
+            drain(l, SLOT_OUT, 'o');
+        if (l->fds[SLOT_ERR].revents)
+            drain(l, SLOT_ERR, 'e');
+        if (l->fds[SLOT_STOP].revents)
+            on_stop_file(l);
+        if (l->fds[SLOT_LISTEN].revents)
+            on_connection(l);
+        if (l->fds[SLOT_SIGNAL].revents && !on_children(l, err))
+            return false;
+    }
+    return true;
+}
+
+/* The container is gone; what it wrote may still be in the pipes. */
+static void drain_rest(struct life *l)
+{
+    int64_t until = boot_ms() + DRAIN_MS;
+    struct pollfd *fds = &l->fds[SLOT_OUT];
+    while ((fds[0].fd != -1 || fds[1].fd != -1) && boot_ms() < until) {
+        if (poll(fds, 2, (int)(until - boot_ms())) <= 0)
+            break;
+        if (fds[0].revents)
+            drain(l, SLOT_OUT, 'o');
+        if (fds[1].revents)
+            drain(l, SLOT_ERR, 'e');
+    }
+}
+
+static void tell_end(struct life *l, int64_t oom_kills, const struct err *failed)
+{
+    struct task_status *s = &l->t->status;
+    char *detail = ARENA_ARRAY(l->t->mem, char, sizeof failed->text + 32);
+    size_t room = sizeof failed->text + 32;
+    s->detail = detail;
+    if (failed->rc) {
+        s->outcome = l->as ? l->as : s->started_ms ? OUTCOME_NODE_FAULT : OUTCOME_START_FAILED;
+        snprintf(detail, room, "%s", failed->text);
+        return;
+    }
+    s->exit_code = WIFEXITED(l->wait_status) ? WEXITSTATUS(l->wait_status) : 0;
+    s->signal = WIFSIGNALED(l->wait_status) ? WTERMSIG(l->wait_status) : 0;
+    bool good = s->exit_code == 0 && s->signal == 0;
+    if (l->as != OUTCOME_NONE) {
+        s->outcome = l->as;
+        snprintf(detail, room, "%s", l->as == OUTCOME_DEADLINE ? "its maximum duration passed"
+                                   : l->as == OUTCOME_NODE_LOST ? "the server was not heard for longer than it may run alone" : "");
+    } else if (oom_kills > 0 && !good) {
+        s->outcome = OUTCOME_OUT_OF_MEMORY;
+        snprintf(detail, room, "it used more than its %lld MiB of memory", (long long)l->t->plan.mem_mib);
+    } else if (s->signal) {
+        s->outcome = OUTCOME_SIGNALED;
+        snprintf(detail, room, "signal %d (%s)", (int)s->signal, strsignal((int)s->signal));
+    } else {
+        s->outcome = good ? OUTCOME_SUCCEEDED : OUTCOME_EXITED;
+        snprintf(detail, room, "%s%.0lld", good ? "" : "exit code ", (long long)s->exit_code);
+    }
+}
+
+static bool prepare(struct life *l, struct err *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), stop = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (signals == -1 || stop == -1 || inotify_add_watch(stop, l->t->plan.folder, IN_MOVED_TO) == -1)
+        return err_errno(err, "cannot watch the task");
+    l->fds[SLOT_SIGNAL].fd = signals;
+    l->fds[SLOT_STOP].fd = stop;
+    on_stop_file(l);                            /* it may have come before we watched */
+    return log_writer_open(l->t->plan.logs, l->t->plan.log_mib, l->t->mem, &l->log, err);
+}
+
+/* Runs beside the mounts: the kernel takes some ten milliseconds for the first move of a while, then the runtime's are free. */
+static void leave_agents_group(struct task *t)
+{
+    pid_t self = getpid();
+    if (fork() != 0)
+        return;
+    struct err err = {0};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    _exit(!cgroup_move(&t->cgroups, "arcus/supervisors", self, &err));
+}
+
+int task_run(struct task *t, int listener)
+{
+    struct life *l = ARENA_NEW(t->mem, struct life);
+    struct err err = {0};
+    *l = (struct life){ .t = t, .began = boot_ms() };
+    for (int i = 0; i < SLOT_COUNT; i++)
+        l->fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+    l->fds[SLOT_LISTEN].fd = listener;
+    leave_agents_group(t);
+    bool ok = prepare(l, &err) && mounts_make(t, &err) && l->as == OUTCOME_NONE && container_create(t, &l->runtime, &err);
+    if (ok) {
+        l->fds[SLOT_OUT].fd = t->out[0];
+        l->fds[SLOT_ERR].fd = t->err[0];
+        ok = loop(l, &err);
+    }
+    int64_t oom_kills = cgroup_oom_kills(&t->cgroups, t->plan.cgroup);
+    t->status.ended_ms = wall_ms();
+    tell_end(l, oom_kills, &err);
+    fd_close(listener);
+    container_clean(t);
+    drain_rest(l);
+    end_sessions(l);
+    log_writer_close(l->log);
+    mounts_drop(t);
+    t->status.phase = PHASE_ENDED;
+    err = (struct err){0};
+    while (!status_write(t, true, &err))        /* a full disk: whoever makes room is told what happened */
+        sleep(1);
+    return 0;
+}

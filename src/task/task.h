@@ -1,0 +1,79 @@
+/* task.h - the supervisor's parts. One process per attempt, one thread, below 1 MB of its own memory.
+ *
+ * It uses base/, JSON and binding of wire/, and libc: nothing of os/, because it must stay small and static, and because
+ * what it does (mount, wait, kill) has no simulated twin: the simulation has a program of its own in its place. */
+#pragma once
+#include "agent/cgroup.h"
+#include "agent/task_plan.h"
+
+struct task {
+    struct plan plan;
+    struct arena *mem;
+    struct cgroups cgroups;
+    struct task_status status;
+    int lock;                   /* held as long as we live */
+    int out[2], err[2];         /* what we read, what the container writes */
+    int container;              /* pid; 0: not known yet, -1: gone */
+};
+
+/* files.c - small files, with and without a promise that they survive a crash */
+MUST_CHECK bool small_read(const char *path, size_t limit, struct arena *mem, struct slice *out, struct err *err);
+MUST_CHECK bool small_replace(const char *path, struct slice bytes, unsigned mode, bool durable, struct err *err);
+MUST_CHECK bool small_parse(const char *path, const struct fields *fields, struct arena *mem, void *out, struct err *err);
+const char *path_in(struct arena *mem, const char *folder, const char *name);
+static inline void fd_close(int fd);
+
+/* status.c */
+MUST_CHECK bool status_write(struct task *t, bool durable, struct err *err);
+uint64_t process_start_time(int pid);
+int64_t wall_ms(void);
+int64_t boot_ms(void);
+
+/* mounts.c, mount_root.c, scratch.c: everything below RUN/tasks/ATTEMPT, in a mount namespace of our own */
+MUST_CHECK bool mounts_make(struct task *t, struct err *err);
+void mounts_drop(struct task *t);
+MUST_CHECK bool mount_clone(const char *source, const char *target, int userns, uint64_t attributes, bool deep, struct err *err);
+MUST_CHECK bool mount_image_root(const struct plan *p, int userns, struct err *err);
+MUST_CHECK bool mount_host_root(const struct plan *p, struct err *err);
+MUST_CHECK bool scratch_mount(const struct plan *p, struct err *err);
+MUST_CHECK bool make_owned(const char *path, unsigned mode, const struct plan *p);  /* a folder of the container's root */
+MUST_CHECK bool workdir_unpack(const struct plan *p, struct err *err);
+
+/* container.c: the OCI runtime, as a process of ours */
+MUST_CHECK bool container_create(struct task *t, int *runtime_pid, struct err *err);
+MUST_CHECK bool container_pid(struct task *t, struct err *err);     /* once the runtime has left with 0 */
+void container_why(struct task *t, const char *log, struct err *err);   /* the runtime's words about a failure, made readable */
+void container_signal_all(struct task *t, int signal);
+bool container_takes(struct task *t, int signal);                   /* the first process would notice this signal */
+bool container_alone(struct task *t);                               /* nothing but the first process is left */
+void container_clean(struct task *t);                               /* kill what is left; remove group and state */
+MUST_CHECK bool helper_spawn(const char *const *argv, int in, int out, int err_fd, int *pid, struct err *err);
+
+/* logs.c */
+struct log_writer;
+MUST_CHECK bool log_writer_open(const char *folder, int64_t limit_mib, struct arena *mem, struct log_writer **out, struct err *err);
+void log_writer_add(struct log_writer *w, char stream, const char *at, size_t n);
+void log_writer_close(struct log_writer *w);
+
+/* session.c: one connection of the socket, served by a child of ours; session_exec.c, session_copy.c: what it may ask */
+struct task_request;
+MUST_CHECK bool sessions_listen(const struct plan *p, int *fd, struct err *err);
+void session_serve(struct task *t, int connection) __attribute__((noreturn));
+MUST_CHECK bool session_exec(struct task *t, int connection, const struct task_request *rq, struct err *err);
+MUST_CHECK bool session_get(struct task *t, int connection, const struct task_request *rq, struct err *err);
+MUST_CHECK bool session_put(struct task *t, int connection, const struct task_request *rq, struct err *err);
+MUST_CHECK bool session_follow(struct task *t, int connection, const struct task_request *rq, struct err *err);
+MUST_CHECK bool frame_send(int connection, int kind, const void *at, size_t n);
+MUST_CHECK bool frame_receive(int connection, int *kind, char *at, size_t room, size_t *n);   /* waits; false: closed or broken */
+MUST_CHECK bool frame_object(int connection, int kind, const struct fields *fields, const void *from);
+
+/* run.c: the life of the task; returns the exit code of the supervisor */
+int task_run(struct task *t, int listener);
+
+#include <unistd.h>
+static inline void fd_close(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+AUTO_FN(int, fd_close)
