@@ -314,7 +314,7 @@ static void on_refused(void *arg, const struct err *why)
 static bool join_or_link(struct agent *a, struct err *err)
 {
     static const struct join_events events = { .on_joined = on_joined, .on_refused = on_refused };
-    struct join_view who;
+    struct join_view who = { 0 };
     struct node_info info = { 0 };
     bool joined;
     if (!identity_load(a->os, a->config.data, a->mem, &who, &joined, err))

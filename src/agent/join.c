@@ -27,6 +27,7 @@ static const char *identity_path(const char *data, struct arena *mem) { return a
 bool identity_load(struct os *os, const char *data, struct arena *mem, struct join_view *out, bool *found, struct err *err)
 {
     const char *path = identity_path(data, mem);
+    *out = (struct join_view){ 0 };
     struct slice text;
     struct json *doc;
     *found = disk_exists(os, path);

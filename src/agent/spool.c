@@ -79,7 +79,8 @@ static void drop_items(struct spool *s, int64_t upto)
     size_t n = 0;
     while (n < s->count && s->items[n].n <= upto)
         free((char *)s->items[n++].detail);
-    memmove(s->items, s->items + n, (s->count - n) * sizeof *s->items);
+    if (n)
+        memmove(s->items, s->items + n, (s->count - n) * sizeof *s->items);
     s->count -= n;
 }
 
@@ -145,7 +146,7 @@ static bool read_item(struct spool *s, struct slice rest)
     AUTO(arena_free) struct arena *mem = arena_new();
     struct err err = { 0 };
     struct json *doc;
-    struct report_item item;
+    struct report_item item = { 0 };
     if (!json_parse(rest, mem, &doc, &err) || !bind_read(doc, &report_item_fields, mem, &item, NULL, &err))
         return false;
     if (s->count && item.n <= s->items[s->count - 1].n)
@@ -283,7 +284,7 @@ struct objects spool_items(struct spool *s, int64_t after, size_t limit)
     size_t n = MIN(s->count - i, limit);
     if (n)
         s->sent = MAX(s->sent, s->items[i + n - 1].n);
-    return (struct objects){ s->items + i, n };
+    return n ? (struct objects){ s->items + i, n } : (struct objects){ 0 };
 }
 
 static bool renumber(struct spool *s, int64_t first, struct err *err)

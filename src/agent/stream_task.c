@@ -40,8 +40,8 @@ static bool read_table(const char *at, size_t n, const struct fields *fields, st
 static void take_end(struct serve *s, unsigned char kind, const char *at, size_t n)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct task_exit exit;
-    struct task_error error;
+    struct task_exit exit = { 0 };
+    struct task_error error = { 0 };
     if (kind == FRAME_EXIT && read_table(at, n, &task_exit_fields, mem, &exit))
         serve_exit(s, exit.signal ? 128 + exit.signal : exit.exit_code);
     else if (kind == FRAME_ERROR && read_table(at, n, &task_error_fields, mem, &error))
