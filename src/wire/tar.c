@@ -2,7 +2,6 @@
  * reader takes pax and GNU's long names ('L', 'K') because that is what other programs send. Owners are dropped: who
  * unpacks decides whose files they become. Sizes are bounded by the events, which see every byte. */
 #include "wire/tar.h"
-#include "wire/utf8.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -167,9 +166,6 @@ static bool clean_name(char *name, bool folder, struct err *err)
         return bad(err, "an absolute name");
     if (n >= PATH_MOST)
         return bad(err, "a name is too long");
-    for (size_t i = 0, step; i < n; i += step)
-        if (!(step = utf8_len(name + i, n - i)) || (unsigned char)name[i] < 0x20 || name[i] == 0x7f)
-            return bad(err, "a name is not printable UTF-8");
     while (n && name[n - 1] == '/')
         name[--n] = 0;
     while (from[0] == '.' && from[1] == '/')
