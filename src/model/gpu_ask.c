@@ -63,7 +63,7 @@ static bool take_model(const char *part, struct gpu_ask *out, struct err *err)
     if (out->model[0] && !vendor)
         return err_field(err, "gpus", "gpus: '%s' and '%s' are two models; ask for one", out->model, part);
     for (const char *p = part; *p; p++)
-        if (!isalnum((unsigned char)*p) && !strchr("-_. /+", *p))
+        if (!isalnum((unsigned char)*p) && (p == part || !strchr("-_. /+", *p)))
             return err_field(err, "gpus", "gpus: '%s' is not understood; write 2, 0.5, H200:8 or 24GB..80GB:2", part);
     return text_copy(out->model, sizeof out->model, part)
         || err_field(err, "gpus", "gpus: '%s' is too long for a model, at most %zu characters", part, sizeof out->model - 1);

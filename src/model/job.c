@@ -169,7 +169,7 @@ static bool settle_array(struct job_spec *s, struct err *err)
         if (a != 0)
             return err_field(err, "array", "array: tasks are numbered from 0; write 0-N");
         n = strtoll(end + 1, &end, 10);
-        n += n < JOB_COUNT_MAX;
+        n += n <= JOB_COUNT_MAX;
     }
     if (*end)
         return err_field(err, "array", "array: '%s' is not understood; write 0-9 or 10 (lists, steps and %% limits do not exist here)", s->array);
