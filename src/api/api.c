@@ -1,0 +1,214 @@
+/* api.c - the server's face to the network: opens it, hands each request to who serves its verb, spreads each commit, and
+ * closes without dropping what is on its way.
+ *
+ * A verb without a row in `servers` is plain: through the door and back as JSON. */
+#include "api/api_internal.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+/* --- requests */
+
+static void plain_begin(struct visit *v) { visit_ask(v, v->verb_id, v->body, reply_answer); }
+
+static void (*const servers[VERB_COUNT])(struct visit *v) = {
+    [VERB_EVENT_LIST] = events_begin,
+    [VERB_NODE_LINK] = link_begin,
+    [VERB_NODE_STREAM] = stream_answer_begin,
+    [VERB_JOB_LOGS] = logs_begin,
+    [VERB_JOB_EXEC] = splice_begin,
+    [VERB_JOB_FILES] = splice_begin,
+    [VERB_VOLUME_FILES] = splice_begin,
+    [VERB_BLOB_GET] = blob_get_begin,
+};
+
+static bool route(struct api *a, struct http_request *rq, struct match *m)
+{
+    char allow[64];
+    struct err why;
+    enum found found = router_find(a->router, http_method(rq), http_path(rq), m, allow);
+    if (found == FOUND)
+        return true;
+    struct visit *v = visit_new(a, rq, NULL);
+    snprintf(v->from.address, sizeof v->from.address, "%s", http_peer(rq));
+    if (found == FOUND_OTHER_METHODS)
+        reply_not_allowed(v, allow);
+    else
+        reply_problem(v, (err_set(&why, RC_NOT_FOUND, "there is no such address; /openapi.json lists all of them"), &why));
+    return false;
+}
+
+static void on_head(void *arg, struct http_request *rq)
+{
+    struct api *a = arg;
+    struct match m;
+    if (!text_is(http_method(rq), "PUT") || !text_starts(http_path(rq), "/v1/blobs/") || !route(a, rq, &m))
+        return;
+    if (m.verb != VERB_BLOB_PUT)
+        return;
+    struct visit *v = visit_new(a, rq, &m);
+    request_read(v, &m);
+    blob_put_head(v);
+}
+
+static void on_request(void *arg, struct http_request *rq)
+{
+    struct api *a = arg;
+    struct match m;
+    if (http_data(rq)) {
+        blob_put_whole(http_data(rq));
+        return;
+    }
+    if (system_serve(a, rq) || !route(a, rq, &m))
+        return;
+    struct visit *v = visit_new(a, rq, &m);
+    request_read(v, &m);
+    if (v->bad.rc != RC_OK)
+        request_refuse(v);
+    else if (servers[m.verb])
+        servers[m.verb](v);
+    else
+        plain_begin(v);
+}
+
+static void on_gone(void *arg, struct http_request *rq)
+{
+    (void)arg;
+    if (http_data(rq))
+        visit_gone(http_data(rq));
+}
+
+static void on_drain(void *arg, struct http_request *rq)
+{
+    struct visit *v = http_data(rq);
+    (void)arg;
+    if (v && v->drained)
+        v->drained(v);
+}
+
+static void on_bad(void *arg, const struct err *why, struct str *content_type, struct str *body)
+{
+    struct api *a = arg;
+    char id[REQUEST_ID];
+    request_id(a, id);
+    log_line(LOG_DEBUG, "api", "%s refused: %s", id, why->text);
+    str_text(content_type, "application/problem+json");
+    problem_print(body, http_bad_status(why), why, id);
+}
+
+/* --- commits */
+
+/* Events that may take a right away from somebody who is in the middle of something. */
+static bool takes_rights(const char *kind)
+{
+    static const char *const about[] = { "key.", "user.", "account.", "member.", "project.", "node.remove" };
+    if (strstr(kind, ".create") || strstr(kind, ".made") || strstr(kind, ".add"))
+        return false;
+    for (size_t i = 0; i < COUNT(about); i++)
+        if (text_starts(kind, about[i]))
+            return true;
+    return false;
+}
+
+static void on_commit(void *arg, const struct commit *k)
+{
+    struct api *a = arg;
+    bool check = false;
+    links_commit(a, k);
+    events_commit(a, k);
+    logs_commit(a, k);
+    for (size_t i = 0; i < k->event_count && !check; i++)
+        check = takes_rights(k->events[i].kind);
+    if (check)
+        visits_recheck(a);
+}
+
+/* --- opening and closing */
+
+static void api_free(struct api *a)
+{
+    void (*closed)(void *arg) = a->on_closed;
+    void *arg = a->arg;
+    blobs_close(a->blobs);
+    router_free(a->router);
+    map_free(a->links);
+    map_free(a->awaited);
+    map_free(a->crowds);
+    str_done(&a->openapi);
+    free(a);
+    if (closed)
+        closed(arg);
+}
+
+void api_hold(struct api *a) { a->users++; }
+
+void api_release(struct api *a)
+{
+    a->users--;
+    if (a->http_gone && a->users == 0)
+        api_free(a);
+}
+
+static void on_closed(void *arg)
+{
+    struct api *a = arg;
+    a->http = NULL;
+    a->http_gone = true;
+    if (a->users == 0)
+        api_free(a);
+}
+
+static const struct http_handler handler = {
+    .on_head = on_head, .on_request = on_request, .on_gone = on_gone, .on_drain = on_drain, .on_bad = on_bad, .on_closed = on_closed,
+};
+
+static bool may_be_plain(struct os *os, const char *address)
+{
+    static const char *const near[] = { "127.", "[::1]:", "localhost:", "unix:" };
+    for (size_t i = 0; i < COUNT(near); i++)
+        if (text_starts(address, near[i]))
+            return true;
+    return os_is_simulated(os);
+}
+
+bool api_open(struct os *os, struct control *control, const struct api_config *config, struct api **out, struct err *err)
+{
+    if (!config->tls && !may_be_plain(os, config->address))
+        return err_set(err, RC_BAD_INPUT, "%s is not loopback: it is served with a certificate or not at all", config->address);
+    struct api *a = calloc(1, sizeof *a);
+    if (!a)
+        abort();
+    a->os = os;
+    a->control = control;
+    a->router = router_new();
+    a->links = map_new();
+    a->awaited = map_new();
+    a->crowds = map_new();
+    a->simulated = config->simulated;
+    snprintf(a->version, sizeof a->version, "%s", config->version);
+    os_random(os, &a->ids.s, sizeof a->ids.s);
+    openapi_print(&a->openapi, a->version, a->simulated);
+    if (!blobs_open(a, config->data, &a->blobs, err)
+        || !http_listen(os, config->address, config->tls, config->limits, &handler, a, &a->http, err)) {
+        api_free(a);
+        return false;
+    }
+    a->on_closed = config->on_closed;
+    a->arg = config->arg;
+    control_follow(control, on_commit, a);
+    *out = a;
+    return true;
+}
+
+void api_close(struct api *a, int64_t grace_ms)
+{
+    if (!a || a->closing)
+        return;
+    a->closing = true;
+    control_unfollow(a->control, a);
+    events_close(a);
+    links_close(a);
+    http_server_close(a->http, grace_ms);
+}
+
+const char *api_address(const struct api *a) { return http_address(a->http); }

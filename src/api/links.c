@@ -1,0 +1,268 @@
+/* links.c - the agents' connections: reports up, desired sets and orders to open streams down.
+ *
+ * One live link a node; a newer one replaces the older. A message becomes a verb as the node that the door found, and the
+ * door's answer is what goes down. Messages are asked in order, a few at a time; beyond that the link is not read. What a
+ * commit pushes between a hello and its answer is held back and follows it, if it is newer. */
+#include "api/api_internal.h"
+#include "base/id.h"
+#include "model/hello.h"
+#include "model/order.h"
+#include "model/prefix.h"
+#include <stdlib.h>
+
+enum { MESSAGE_MOST = 8 << 20, AT_ONCE = 16, HELD_MOST = 64, SLOW = 32 << 20 };
+enum link_state { LINK_NEW, LINK_GREETING, LINK_UP };
+
+struct node_link {
+    struct visit *visit;            /* NULL: over, but messages of it are still at the door */
+    struct ws *ws;
+    int64_t node;
+    enum link_state state;
+    size_t asked;                   /* messages at the door */
+    bool paused;
+    struct arena *held_mem;
+    struct slice held[HELD_MOST];
+    size_t held_count;
+};
+struct message { struct request ask; struct node_link *link; struct api *api; bool hello; };
+
+static void maybe_free(struct node_link *l)
+{
+    if (l->visit || l->ws || l->asked)
+        return;
+    arena_free(l->held_mem);
+    free(l);
+}
+
+static void refuse(struct node_link *l, const struct err *why)
+{
+    log_line(LOG_WARN, "api", "link of node %s: %s", l->visit ? l->visit->who.name : "?", why->text);
+    if (l->ws)
+        ws_close(l->ws, 4000 + rc_http(why->rc), why->text);
+}
+
+/* --- down */
+
+static void send_text(struct node_link *l, struct slice json)
+{
+    struct err why;
+    if (!l->ws)
+        return;
+    ws_send(l->ws, true, json.at, json.len);
+    if (ws_waiting(l->ws) > SLOW)
+        refuse(l, (err_set(&why, RC_TIMEOUT, "the agent does not read what it is sent"), &why));
+}
+
+static int64_t generation_of(struct slice json)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct json *doc;
+    struct err err;
+    return json_parse(json, mem, &doc, &err) ? json_int(doc, "generation", 0) : 0;
+}
+
+static void greeted(struct node_link *l, struct slice full)
+{
+    int64_t seen = l->held_count ? generation_of(full) : 0;
+    l->state = LINK_UP;
+    send_text(l, full);
+    for (size_t i = 0; i < l->held_count; i++)
+        if (generation_of(l->held[i]) > seen)
+            send_text(l, l->held[i]);
+    l->held_count = 0;
+    arena_free(TAKE(l->held_mem));
+}
+
+static void push(struct node_link *l, struct slice json)
+{
+    if (l->state == LINK_UP) {
+        send_text(l, json);
+    } else if (l->state == LINK_GREETING) {
+        struct err why;
+        if (l->held_count == HELD_MOST) {
+            refuse(l, (err_set(&why, RC_UNAVAILABLE, "too much changed during the hello; dial again"), &why));
+            return;
+        }
+        if (!l->held_mem)
+            l->held_mem = arena_new();
+        l->held[l->held_count++] = (struct slice){ arena_bytes(l->held_mem, json.at, json.len), json.len };
+    }
+}
+
+void links_commit(struct api *a, const struct commit *k)
+{
+    for (size_t i = 0; i < k->push_count; i++) {
+        struct node_link *l = map_get(a->links, k->pushes[i].node);
+        if (l)
+            push(l, k->pushes[i].json);
+    }
+}
+
+bool links_open_stream(struct api *a, int64_t node, const struct open_stream *o, struct err *err)
+{
+    struct node_link *l = map_get(a->links, node);
+    if (!l || !l->ws || l->state != LINK_UP)
+        return err_set(err, RC_UNAVAILABLE, "the node that holds it is not connected at the moment; try again later");
+    AUTO(str_done) struct str text = { 0 };
+    bind_write(&(struct json_out){ .to = &text }, &open_stream_fields, o);
+    send_text(l, (struct slice){ text.at, text.len });
+    return true;
+}
+
+/* --- up */
+
+static void answered(void *arg, struct request *r)
+{
+    struct message *m = arg;
+    struct node_link *l = m->link;
+    struct api *a = m->api;
+    l->asked--;
+    if (l->ws && !r->ok)
+        refuse(l, &r->err);
+    else if (l->ws && m->hello)
+        greeted(l, (struct slice){ r->reply.at, r->reply.len });
+    else if (l->ws && r->reply.len)
+        send_text(l, (struct slice){ r->reply.at, r->reply.len });
+    if (l->ws && l->paused) {
+        l->paused = false;
+        ws_pause(l->ws, false);
+    }
+    maybe_free(l);
+    str_done(&r->reply);
+    arena_free(r->mem);                 /* m is in it */
+    api_release(a);
+}
+
+static const struct kind {
+    const char *name;
+    enum verb_id verb;
+    const struct fields *fields;
+} kinds[] = {
+    { "hello", VERB_NODE_HELLO, &hello_fields },
+    { "report", VERB_NODE_REPORT, &report_fields },
+    { "beat", VERB_NODE_REPORT, &report_fields },
+};
+
+static bool read_message(struct node_link *l, struct slice text, struct arena *mem, const struct kind **kind, void **body,
+                         struct err *err)
+{
+    struct json *doc;
+    if (!json_parse(text, mem, &doc, err))
+        return false;
+    const char *name = json_text(doc, "kind");
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (text_is(name, kinds[i].name)) {
+            *kind = &kinds[i];
+            *body = arena_take(mem, 1, kinds[i].fields->size);
+            if (kinds[i].verb != VERB_NODE_HELLO && l->state == LINK_NEW)
+                return err_field(err, "kind", "the first message must be a hello");
+            return bind_read(doc, kinds[i].fields, mem, *body, NULL, err) || err_wrap(err, "%s", name);
+        }
+    return err_field(err, "kind", "unknown kind of message '%.32s'", name ? name : "");
+}
+
+static void on_message(void *arg, struct ws *w, bool text, const char *at, size_t n)
+{
+    struct node_link *l = arg;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const struct kind *kind = NULL;
+    void *body = NULL;
+    struct err err = { 0 };
+    if (!l->visit)
+        return;
+    if (!text) {
+        refuse(l, (err_set(&err, RC_BAD_INPUT, "messages of a link are texts"), &err));
+        return;
+    }
+    if (!read_message(l, (struct slice){ at, n }, mem, &kind, &body, &err)) {
+        refuse(l, &err);
+        return;
+    }
+    control_heard(l->visit->api->control, l->node);
+    struct message *m = ARENA_NEW(mem, struct message);
+    *m = (struct message){ .link = l, .api = l->visit->api, .hello = kind->verb == VERB_NODE_HELLO };
+    m->ask = (struct request){ .verb = kind->verb, .from = l->visit->from, .who = l->visit->who, .body = body, .mem = mem,
+                               .on_reply = answered, .arg = m };
+    m->ask.from.hash[0] = 0;
+    if (m->hello)
+        l->state = LINK_GREETING;
+    if (++l->asked >= AT_ONCE) {
+        l->paused = true;
+        ws_pause(w, true);
+    }
+    mem = NULL;                         /* the message's now */
+    api_hold(m->api);
+    control_ask(m->api->control, &m->ask);
+}
+
+/* --- its life */
+
+static void forget(struct node_link *l)
+{
+    struct api *a = l->visit->api;
+    if (map_get(a->links, l->node) == l)
+        map_take(a->links, l->node);
+    l->visit = NULL;
+}
+
+static void on_close(void *arg, struct ws *w, const struct err *why)
+{
+    struct node_link *l = arg;
+    (void)w;
+    l->ws = NULL;
+    if (l->visit) {
+        struct visit *v = l->visit;
+        log_line(LOG_INFO, "api", "node %s is disconnected: %s", v->who.name, why->rc == RC_OK ? "it said goodbye" : why->text);
+        forget(l);
+        visit_end(v);
+    }
+    maybe_free(l);
+}
+
+/* Its key no longer holds. */
+static void gone(struct visit *v)
+{
+    struct node_link *l = v->work;
+    forget(l);
+    if (l->ws)
+        ws_close(l->ws, 4401, "the key of this node is no longer good");
+}
+
+static void answered_link(struct visit *v)
+{
+    static const struct ws_events events = { .on_message = on_message, .on_close = on_close };
+    static const struct ws_limits limits = { .message_bytes = MESSAGE_MOST };
+    struct api *a = v->api;
+    struct err why;
+    if (!v->ask.ok) {
+        reply_problem(v, &v->ask.err);
+        return;
+    }
+    if (v->who.kind != PRINCIPAL_NODE || !ws_asked(v->rq)) {
+        err_set(&why, RC_BAD_INPUT, "this address takes the WebSocket of an agent");
+        reply_status(v, v->who.kind != PRINCIPAL_NODE ? 403 : 426, &why);
+        return;
+    }
+    struct node_link *l = calloc(1, sizeof *l), *old = map_get(a->links, v->who.id);
+    if (!l)
+        abort();
+    *l = (struct node_link){ .visit = v, .node = v->who.id };
+    if (old && old->ws)
+        ws_close(old->ws, 4409, "a newer connection of this node has taken over");
+    map_put(a->links, l->node, l);
+    v->work = l;
+    v->gone = gone;
+    l->ws = ws_accept(TAKE(v->rq), &limits, &events, l);
+    visit_keep(v);
+    log_line(LOG_INFO, "api", "node %s is connected from %s", v->who.name, v->from.address);
+}
+
+void link_begin(struct visit *v) { visit_ask(v, VERB_NODE_LINK, v->body, answered_link); }
+
+void links_close(struct api *a)
+{
+    struct node_link *l;
+    for (size_t i = 0; (l = map_next(a->links, &i));)
+        if (l->ws)
+            ws_close(l->ws, 1001, "the server is closing");
+}

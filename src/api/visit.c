@@ -1,0 +1,137 @@
+/* visit.c - the life of one request: made when it came, asked at the door once or more, ended when both the client and the door
+ * have let go of it.
+ *
+ * Long ones (streams, followers) are kept on a list: when somebody's key, account or membership changes, each is asked for again,
+ * and one that may no longer be is cut. So a disabled key stops at once, not at the next request. */
+#include "api/api_internal.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+void request_id(struct api *a, char out[static REQUEST_ID])
+{
+    snprintf(out, REQUEST_ID, "req-%016llx", (unsigned long long)rng_next(&a->ids));
+}
+
+struct visit *visit_new(struct api *a, struct http_request *rq, const struct match *m)
+{
+    struct arena *mem = arena_new();
+    struct visit *v = ARENA_NEW(mem, struct visit);
+    *v = (struct visit){ .api = a, .rq = rq, .mem = mem, .began_ms = os_boot_ms(a->os) };
+    if (m) {
+        v->verb_id = m->verb;
+        v->verb = &verbs[m->verb];
+    }
+    request_id(a, v->from.request);
+    http_set_data(rq, v);
+    api_hold(a);
+    return v;
+}
+
+static void unkeep(struct visit *v)
+{
+    if (!v->keeping)
+        return;
+    v->keeping = false;
+    if (v->kept_next)
+        v->kept_next->kept_prev = v->kept_prev;
+    *(v->kept_prev ? &v->kept_prev->kept_next : &v->api->kept) = v->kept_next;
+}
+
+void visit_end(struct visit *v)
+{
+    struct api *a = v->api;
+    unkeep(v);
+    v->dead = true;
+    v->rq = NULL;
+    if (v->waiting)
+        return;
+    str_done(&v->ask.reply);
+    arena_free(v->mem);
+    api_release(a);
+}
+
+void visit_gone(struct visit *v)
+{
+    v->rq = NULL;
+    if (v->gone)
+        v->gone(v);
+    visit_end(v);
+}
+
+static void on_reply(void *arg, struct request *r)
+{
+    struct visit *v = arg;
+    v->waiting = false;
+    if (r->ok)
+        v->who = r->who;
+    if (v->dead)
+        visit_end(v);
+    else
+        v->answered(v);
+}
+
+static void ask(struct visit *v, enum verb_id verb, const void *body, void (*answered)(struct visit *v), bool inside)
+{
+    assert(!v->waiting && !v->dead);
+    str_done(&v->ask.reply);
+    v->ask = (struct request){ .verb = verb, .body = body, .mem = v->mem, .on_reply = on_reply, .arg = v };
+    v->ask.from = v->from;
+    if (inside) {
+        v->ask.who = v->who;
+        v->ask.from.hash[0] = 0;
+    }
+    if (verb == v->verb_id) {
+        v->ask.given = v->given;
+        v->ask.if_match = v->if_match;
+        v->ask.idem = v->verb->kind == VERB_WRITE ? v->idem : NULL;
+        memcpy(v->ask.body_hash, v->body_hash, sizeof v->body_hash);
+    }
+    v->answered = answered;
+    v->waiting = true;
+    control_ask(v->api->control, &v->ask);
+}
+
+void visit_ask(struct visit *v, enum verb_id verb, const void *body, void (*answered)(struct visit *v))
+{
+    ask(v, verb, body, answered, false);
+}
+
+void visit_ask_inside(struct visit *v, enum verb_id verb, const void *body, void (*answered)(struct visit *v))
+{
+    ask(v, verb, body, answered, true);
+}
+
+void visit_keep(struct visit *v)
+{
+    v->keeping = true;
+    v->kept_next = v->api->kept;
+    v->kept_prev = NULL;
+    if (v->kept_next)
+        v->kept_next->kept_prev = v;
+    v->api->kept = v;
+}
+
+/* What was refused because the thing has moved on (a task that ended) is no reason to cut what still flows. */
+static void rechecked(struct visit *v)
+{
+    enum rc rc = v->ask.ok ? RC_OK : v->ask.err.rc;
+    if (rc != RC_UNAUTHENTICATED && rc != RC_DENIED && rc != RC_NOT_FOUND) {
+        if (v->rq && v->drained)
+            v->drained(v);              /* it may have wanted to ask while this was on its way */
+        return;
+    }
+    log_line(LOG_INFO, "api", "%s %s cut: %s", v->from.request, v->verb->name, v->ask.err.text);
+    struct http_request *rq = v->rq;
+    visit_gone(v);
+    if (rq)
+        http_abort(rq);
+}
+
+void visits_recheck(struct api *a)
+{
+    for (struct visit *v = a->kept, *next; v; v = next) {
+        next = v->kept_next;
+        if (!v->waiting)                /* else its answer is a check already */
+            visit_ask(v, v->verb_id, v->body, rechecked);
+    }
+}
