@@ -19,7 +19,7 @@ struct key_ask { const char *key, *name, *account, *roles; int64_t expires_in_s;
 struct secret_ask { const char *name, *value; };
 struct volume_ask { const char *volume, *name; };
 struct image_ask { const char *image, *name, *digest; };
-struct blob_ask { const char *digest; int64_t size; };         /* size: of blob.add, counted by api/; in no table */
+struct blob_ask { const char *digest; };
 struct job_list_ask { const char *page; int64_t limit; const char *state, *name; bool all; };
 struct job_ref { const char *job; const char *page; int64_t limit; };
 struct job_update_ask { const char *job; int64_t priority; };
