@@ -182,7 +182,7 @@ static bool read_id(const struct field *f, struct slice t, struct arena *mem, vo
             memcpy(prefix, t.at, (size_t)(dash - t.at));
         want = prefix;
     }
-    if (!clean(t) || !id_parse(t.at, want, &id))
+    if (!clean(t) || !id_parse(t.at, want, &id) || id == 0)    /* 0 is nothing's id: it would be written as null */
         return err_set(err, RC_BAD_INPUT, "'%.*s' is not an id; one looks like %s", (int)MIN(t.len, 60u), t.at,
                        id_text(example, f->prefix ? f->prefix : "job", 0x0d3d7f2a51c9b64e));
     *(int64_t *)to = id;
