@@ -18,7 +18,7 @@ static void put(struct env *e, const char *key, const char *value)
 }
 static void put_int(struct env *e, const char *key, int64_t n) { put(e, key, arena_printf(e->mem, "%lld", (long long)n)); }
 
-static const char *gpu_list(struct arena *mem, const struct attempt *a, bool uuids)
+static const char *device_list(struct arena *mem, const struct attempt *a, bool uuids)
 {
     AUTO(str_done) struct str s = { 0 };
     for (int g = 0; g < a->gpu_count; g++)
@@ -36,7 +36,7 @@ static struct pairs env_of(struct call *c, const struct attempt *a)
     const struct job *j = t->job;
     struct env e = { .mem = c->mem, .room = 64 };
     e.at = ARENA_ARRAY(c->mem, struct pair, e.room);
-    const char *id = id_of(c, PREFIX_JOB, j->id), *devices = gpu_list(c->mem, a, false);
+    const char *id = id_of(c, PREFIX_JOB, j->id), *devices = device_list(c->mem, a, false);
     put(&e, "ARCUS_JOB_ID", id);
     put(&e, "ARCUS_JOB_NAME", j->name);
     put(&e, "ARCUS_TASK_ID", arena_printf(c->mem, "%s.%lld", id, (long long)t->index));
@@ -48,7 +48,7 @@ static struct pairs env_of(struct call *c, const struct attempt *a)
     put_int(&e, "ARCUS_ARRAY_COUNT", j->count);
     put_int(&e, "ARCUS_TRY", t->tries);
     put(&e, "CUDA_VISIBLE_DEVICES", devices);
-    put(&e, "NVIDIA_VISIBLE_DEVICES", a->gpu_count ? gpu_list(c->mem, a, true) : "void");
+    put(&e, "NVIDIA_VISIBLE_DEVICES", a->gpu_count ? device_list(c->mem, a, true) : "void");
     put(&e, "MASTER_ADDR", "127.0.0.1");
     put(&e, "MASTER_PORT", "29500");
     put(&e, "NODE_RANK", "0");

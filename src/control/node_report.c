@@ -156,16 +156,6 @@ bool job_tick(struct call *c, const void *body, struct err *err)
     return true;
 }
 
-bool node_lost(struct call *c, const void *body, struct err *err)
-{
-    const struct lost_ask *ask = body;
-    struct node *n = map_get(c->s->nodes, ask->node);
-    if (!n)
-        return err_set(err, RC_NOT_FOUND, "there is no such node");
-    n->linked = false;
-    return true;
-}
-
 bool node_remove(struct call *c, const void *body, struct err *err)
 {
     const struct node_ask *ask = body;
@@ -188,7 +178,7 @@ bool node_remove(struct call *c, const void *body, struct err *err)
     emit_news(c, SCHED_NODE_GONE)->node = n->id;
     struct simple_view view = { .id = n->id, .name = arena_text(c->mem, n->name), .state = "removed", .created_ms = n->joined_ms };
     state_drop_node(c->s, n);
-    reply_view(c, &simple_view_fields, &view);
+    reply_view(c, &gone_node_fields, &view);
     return true;
 }
 
@@ -206,7 +196,7 @@ bool node_update(struct call *c, const void *body, struct err *err)
     node_state(c, n, n->state == NODE_DOWN ? NODE_DOWN : (enum node_state)ask->state, n->cordoned ? "node.cordoned" : "node.ready");
     struct simple_view view = { .id = n->id, .name = n->name, .state = node_state_names.at[n->state], .created_ms = n->joined_ms };
     c->r->version = n->version;
-    reply_view(c, &simple_view_fields, &view);
+    reply_view(c, &gone_node_fields, &view);
     return true;
 }
 

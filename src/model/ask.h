@@ -37,7 +37,6 @@ struct usage_ask { const char *by; int64_t from_ms, to_ms; };
 struct placement { int64_t job, task, node; struct objects gpus; };     /* gpus: of struct order_gpu */
 struct place_ask { struct objects placements, waits; };                 /* of struct placement, of struct wait */
 struct wait { int64_t job; int reason; };                               /* why a job that was looked at does not start */
-struct lost_ask { int64_t node; };
 
 extern const struct fields nothing_fields, page_ask_fields, login_ask_fields, password_ask_fields, org_ask_fields, project_ask_fields,
     project_ref_fields, project_set_fields, member_ask_fields, member_ref_fields, user_ask_fields, user_set_fields, account_ask_fields,

@@ -67,7 +67,6 @@ const struct verb verbs[VERB_COUNT] = {
     [VERB_NODE_STREAM] = { "node.stream", VERB_STREAM, NODES, "GET", "/v1/streams/{stream}", TAKES(stream_ask), NULL, false, 101, "An agent answers an `open` order (WebSocket)" },
     [VERB_NODE_HELLO] = { "node.hello", VERB_INSIDE, NODES, NO_ROUTE, TAKES(nothing), GIVES(nothing), false, 200, "A node connects and tells its inventory and what runs on it" },
     [VERB_NODE_REPORT] = { "node.report", VERB_INSIDE, NODES, NO_ROUTE, TAKES(report), TAKES(nothing), false, 200, "A node tells what happened to its tasks" },
-    [VERB_NODE_LOST] = { "node.lost", VERB_INSIDE, PLANNERS, NO_ROUTE, TAKES(nothing), GIVES(nothing), false, 200, "A node has been silent for longer than its tasks may run unseen" },
     [VERB_GPU_LIST] = { "gpu.list", VERB_READ, ANYBODY, "GET", "/v1/gpus", TAKES(page_ask), GIVES(gpu_view), true, 200, "List GPUs and what is free of them" },
     [VERB_FLAVOR_LIST] = { "flavor.list", VERB_READ, ANYBODY, "GET", "/v1/flavors", TAKES(page_ask), GIVES(flavor_view), true, 200, "List the standard shapes that this cloud can give" },
     [VERB_EVENT_LIST] = { "event.list", VERB_READ, VIEWERS | WATCHERS, "GET", "/v1/events", TAKES(event_ask), GIVES(event_view), true, 200, "List events after a number, or follow them (Accept: text/event-stream)" },

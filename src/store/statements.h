@@ -5,6 +5,15 @@
  * $1 and nothing else. Names: NOUN_WHAT. Writes come from the writer alone. */
 #pragma once
 
+/* A job with what a listing shows beside it. */
+#define JOB_COLUMNS                                                                                                            \
+    "id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version," \
+    " (SELECT p.name FROM project p WHERE p.id = job.project),"                                                                \
+    " COALESCE((SELECT u.name FROM person u WHERE u.id = job.owner), (SELECT a.name FROM account a WHERE a.id = job.owner), '')," \
+    " COALESCE((SELECT n.name FROM attempt a JOIN node n ON n.id = a.node WHERE a.job = job.id ORDER BY a.id DESC LIMIT 1), '')," \
+    " CAST(COALESCE((SELECT CASE WHEN a.lease LIKE '%\"simulated\":true%' THEN 1 ELSE 0 END FROM attempt a WHERE a.job = job.id ORDER BY a.id DESC LIMIT 1), 0) AS BIGINT)," \
+    " (SELECT COUNT(*) FROM task t WHERE t.job = job.id AND t.state < 4 AND t.state > 1)"
+
 #define STATEMENTS(X)                                                                                                          \
     /* --- writes */                                                                                                           \
     X(ORG_ADD, "iti", "INSERT INTO org (id, name, created_ms) VALUES (?1, ?2, ?3)")                                            \
@@ -67,18 +76,31 @@
     X(AUTH_PROJECT_ANY, "i", "SELECT p.id, p.org, m.roles FROM project p JOIN member m ON m.project = p.id WHERE m.person = ?1 AND p.state = 0 ORDER BY p.id LIMIT 1") \
     X(PERSON_BY_NAME, "t", "SELECT id, name, password, roles, state, created_ms, version FROM person WHERE name = ?1")         \
     /* --- reads; every one that a tenant can reach names the project */                                                       \
-    X(JOB_GET, "ii", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE project = ?1 AND id = ?2") \
+    X(JOB_GET, "ii", "SELECT " JOB_COLUMNS ", COALESCE((SELECT t.detail FROM task t WHERE t.job = job.id AND t.detail <> '' ORDER BY t.task LIMIT 1), '') FROM job WHERE project = ?1 AND id = ?2") \
     X(JOB_BY_NAME, "it", "SELECT id FROM job WHERE project = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1")                       \
-    X(JOB_LIST, "iiiiti", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE project = ?1 AND id < ?2 AND state >= ?3 AND state <= ?4 AND (?5 = '' OR name = ?5) ORDER BY id DESC LIMIT ?6") \
+    X(JOB_LIST, "iiiiti", "SELECT " JOB_COLUMNS " FROM job WHERE project = ?1 AND id < ?2 AND state >= ?3 AND state <= ?4 AND (?5 = '' OR name = ?5) ORDER BY id DESC LIMIT ?6") \
     X(TASK_LIST, "iiiii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE project = ?1 AND job = ?2 AND task > ?3 AND task <= ?4 ORDER BY task LIMIT ?5") \
-    X(ATTEMPT_LIST, "iiii", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, ended_ms, exit_code, signal, detail FROM attempt WHERE project = ?1 AND job = ?2 AND id > ?3 ORDER BY id LIMIT ?4") \
-    X(ATTEMPT_GET, "ii", "SELECT id, job, task, project, node, state, outcome FROM attempt WHERE project = ?1 AND id = ?2")     \
+    X(ATTEMPT_LIST, "iiii", "SELECT a.id, a.task, a.state, a.outcome, a.lease, a.run_for_s, a.placed_ms, a.started_ms, a.ended_ms, a.exit_code, a.signal, a.detail, COALESCE(n.name, '') FROM attempt a LEFT JOIN node n ON n.id = a.node WHERE a.project = ?1 AND a.job = ?2 AND a.id > ?3 ORDER BY a.id LIMIT ?4") \
     X(ATTEMPT_LAST, "iii", "SELECT id, node, state FROM attempt WHERE project = ?1 AND job = ?2 AND task = ?3 ORDER BY id DESC LIMIT 1") \
     X(EVENT_LIST, "iiii", "SELECT seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, data FROM event WHERE seq > ?1 AND (?2 = 0 OR project = ?2) AND seq <= ?3 ORDER BY seq LIMIT ?4") \
     X(EVENT_FIRST, "", "SELECT COALESCE(MIN(seq), 0) FROM event")                                                              \
-    X(KEY_LIST, "iii", "SELECT id, owner_kind, owner, project, roles, name, hint, state, created_ms, expires_ms FROM apikey WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3") \
-    X(KEY_LIST_OWN, "iiii", "SELECT id, owner_kind, owner, project, roles, name, hint, state, created_ms, expires_ms FROM apikey WHERE owner_kind = ?1 AND owner = ?2 AND id > ?3 ORDER BY id LIMIT ?4") \
-    X(USAGE_SUM, "iii", "SELECT attempt, project, owner_kind, owner, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated FROM usage WHERE (?1 = 0 OR project = ?1) AND ended_ms > ?2 AND started_ms < ?3 ORDER BY ended_ms") \
+    X(KEY_LIST, "iiiii", "SELECT k.id, k.name, k.state, k.roles, k.hint, k.created_ms, k.expires_ms, COALESCE(u.name, a.name, ''), COALESCE(p.name, '') FROM apikey k LEFT JOIN person u ON k.owner_kind = 1 AND u.id = k.owner LEFT JOIN account a ON k.owner_kind = 2 AND a.id = k.owner LEFT JOIN project p ON p.id = k.project WHERE ((k.owner_kind = ?1 AND k.owner = ?2) OR (?3 <> 0 AND k.owner_kind = 2 AND k.project = ?3)) AND k.id > ?4 ORDER BY k.id LIMIT ?5") \
+    X(USAGE_SUM, "iii", "SELECT u.attempt, u.project, u.owner_kind, u.owner, u.flavor, u.gpu_milli, u.gpu_mib, u.cpu_milli, u.mem_mib, u.started_ms, u.ended_ms, u.billable, u.simulated, COALESCE(p.name, ''), COALESCE(o.name, a.name, '') FROM usage u LEFT JOIN project p ON p.id = u.project LEFT JOIN person o ON o.id = u.owner LEFT JOIN account a ON a.id = u.owner WHERE (?1 = 0 OR u.project = ?1) AND u.ended_ms > ?2 AND u.started_ms < ?3 ORDER BY u.ended_ms LIMIT 100000") \
+    X(ORG_LIST, "ii", "SELECT id, name, created_ms FROM org WHERE id > ?1 ORDER BY id LIMIT ?2")                               \
+    X(PROJECT_LIST, "iiii", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0) FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND p.id > ?3 ORDER BY p.id LIMIT ?4") \
+    X(PROJECT_FIND, "iiti", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0) FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND (p.name = ?3 OR p.id = ?4)") \
+    X(PROJECT_NAME, "i", "SELECT name FROM project WHERE id = ?1")                                                             \
+    X(MEMBER_LIST, "iii", "SELECT u.id, u.name, u.state, m.roles FROM member m JOIN person u ON u.id = m.person WHERE m.project = ?1 AND u.id > ?2 ORDER BY u.id LIMIT ?3") \
+    X(PERSON_LIST, "ii", "SELECT id, name, roles, state, created_ms, version FROM person WHERE id > ?1 ORDER BY id LIMIT ?2")   \
+    X(ACCOUNT_LIST, "iii", "SELECT id, name, roles, state FROM account WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3")    \
+    X(SECRET_LIST, "iii", "SELECT id, name, created_ms, updated_ms, version FROM secret WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3") \
+    X(VOLUME_LIST, "iii", "SELECT v.id, v.name, v.created_ms, COALESCE(n.name, '') FROM volume v LEFT JOIN node n ON n.id = v.node WHERE v.project = ?1 AND v.id > ?2 ORDER BY v.id LIMIT ?3") \
+    X(VOLUME_FIND, "iti", "SELECT id, node FROM volume WHERE project = ?1 AND (name = ?2 OR id = ?3)")                         \
+    X(IMAGE_LIST, "iii", "SELECT id, name, digest, format, size, created_ms FROM image WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3") \
+    X(NODE_LIST, "ii", "SELECT id, name, state, info, joined_ms, version FROM node WHERE id > ?1 ORDER BY id LIMIT ?2")         \
+    X(NODE_FIND, "ti", "SELECT id, name, state, info, joined_ms, version FROM node WHERE name = ?1 OR id = ?2")                \
+    X(LEASE_LIST, "i", "SELECT node, lease, project FROM attempt WHERE state < 4 AND (?1 = 0 OR node = ?1)")                   \
+    X(BLOB_ON_NODE, "itt", "SELECT j.project FROM attempt a JOIN job j ON j.id = a.job WHERE a.state < 4 AND a.node = ?1 AND (j.spec LIKE ?2 OR EXISTS (SELECT 1 FROM image i WHERE i.project = j.project AND i.digest = ?3 AND j.spec LIKE '%\"image\":\"' || i.name || '\"%')) LIMIT 1") \
     X(BLOB_GET, "it", "SELECT size FROM blob WHERE project = ?1 AND digest = ?2")                                              \
     X(FOLLOWER_GET, "t", "SELECT seq FROM follower WHERE name = ?1")
 

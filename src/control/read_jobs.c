@@ -1,0 +1,244 @@
+/* read_jobs.c - looking at jobs, their tasks and attempts: from what is committed, always within the caller's project. */
+#include "control/call.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What the spec says in short. */
+static void view_spec(struct job_view *v, const char *spec_text, struct arena *mem)
+{
+    struct json *doc;
+    struct job_spec spec = { 0 };
+    struct shape shape = { 0 };
+    struct err ignored;
+    if (!json_parse(SLICE(spec_text), mem, &doc, &ignored) || !bind_read(doc, &job_spec_fields, mem, &spec, NULL, &ignored)
+        || !job_spec_settle(&spec, mem, &shape, &ignored))
+        return;
+    v->image = spec.image;
+    v->gpus = spec.gpus ? spec.gpus : "";
+    v->cpu_milli = shape.cpu_milli;
+    v->mem_mib = shape.mem_mib;
+}
+
+static void view_row(struct call *c, const struct rows *r, size_t i, struct job_view *v)
+{
+    enum reason reason = (enum reason)row_int(r, i, 6);
+    enum outcome outcome = (enum outcome)row_int(r, i, 7);
+    *v = (struct job_view){ .id = row_int(r, i, 0), .name = row_text(r, i, 4), .state = job_state_name((enum job_state)row_int(r, i, 5)),
+                            .reason = reason_name(reason), .reason_text = reason_text(reason), .outcome = outcome ? outcome_name(outcome) : "",
+                            .priority = row_int(r, i, 8), .count = row_int(r, i, 9), .done = row_int(r, i, 11), .failed = row_int(r, i, 12),
+                            .cancelled = row_int(r, i, 13), .exit_code = row_int(r, i, 14), .spec = row_text(r, i, 15), .flavor = row_text(r, i, 16),
+                            .created_ms = row_int(r, i, 17), .started_ms = row_int(r, i, 18), .ended_ms = row_int(r, i, 19),
+                            .version = row_int(r, i, 20), .project = row_text(r, i, 21), .owner = row_text(r, i, 22), .node = row_text(r, i, 23),
+                            .simulated = row_int(r, i, 24) != 0, .running = row_int(r, i, 25), .detail = r->columns > 26 ? row_text(r, i, 26) : "" };
+    v->queued = MAX(v->count - v->done - v->failed - v->cancelled - v->running, 0);
+    view_spec(v, v->spec, c->mem);
+}
+
+/* A queued job that has just been taken, before any reader can see it. */
+void job_reply(struct call *c, const struct job *j)
+{
+    struct project *p = j->project;
+    struct task *t;
+    struct job_view v = { .id = j->id, .name = j->name, .state = job_state_name(j->state), .reason = reason_name(j->reason),
+                          .reason_text = reason_text(j->reason), .outcome = j->outcome ? outcome_name(j->outcome) : "", .project = p->name,
+                          .owner = c->who->name, .image = j->spec.image, .flavor = j->flavor, .gpus = j->spec.gpus ? j->spec.gpus : "", .node = "",
+                          .cpu_milli = j->shape.cpu_milli, .mem_mib = j->shape.mem_mib, .priority = j->priority, .count = j->count, .done = j->done,
+                          .failed = j->failed, .cancelled = j->cancelled, .exit_code = j->exit_code, .created_ms = j->created_ms,
+                          .started_ms = j->started_ms, .ended_ms = j->ended_ms, .version = j->version, .detail = "", .spec = j->spec_text };
+    for (size_t i = 0; (t = map_next(j->tasks, &i));)
+        v.running += t->state == JOB_RUNNING || t->state == JOB_STOPPING;
+    v.queued = v.count - v.done - v.failed - v.cancelled - v.running;
+    c->r->version = j->version;
+    reply_view(c, &job_view_fields, &v);
+}
+
+bool job_locate(struct call *c, const char *ref, int64_t *id, struct err *err)
+{
+    struct rows r;
+    if (id_parse(ref, PREFIX_JOB, id))
+        return true;
+    if (!ROWS(c, JOB_BY_NAME, &r, err, V_INT(c->who->project), V_TEXT(ref)))
+        return false;
+    if (r.count == 0)
+        return err_set(err, RC_NOT_FOUND, "there is no job '%s' in this project", ref);
+    *id = row_int(&r, 0, 0);
+    return true;
+}
+
+static bool find(struct call *c, const char *ref, struct rows *r, struct err *err)
+{
+    int64_t id;
+    if (!job_locate(c, ref, &id, err) || !ROWS(c, JOB_GET, r, err, V_INT(c->who->project), V_INT(id)))
+        return false;
+    return r->count > 0 || err_set(err, RC_NOT_FOUND, "there is no job '%s' in this project", ref);
+}
+
+bool job_get(struct call *c, const void *body, struct err *err)
+{
+    const struct job_ref *ask = body;
+    struct rows r;
+    struct job_view v;
+    if (!find(c, ask->job, &r, err))
+        return false;
+    view_row(c, &r, 0, &v);
+    c->r->version = v.version;
+    reply_view(c, &job_view_fields, &v);
+    return true;
+}
+
+/* "" live ones, or all with `all`; else one state by its name. */
+static bool state_range(const struct job_list_ask *ask, int64_t *low, int64_t *high, struct err *err)
+{
+    *low = 0;
+    *high = ask->all ? JOB_STATE_COUNT : JOB_STOPPING;
+    if (!text_given(ask->state))
+        return true;
+    for (int s = 0; s < JOB_STATE_COUNT; s++)
+        if (text_is(ask->state, job_state_name((enum job_state)s)))
+            return *low = *high = s, true;
+    return err_field(err, "state", "'%s' is not a state; they are queued, placed, running, stopping, done, failed, cancelled", ask->state);
+}
+
+bool job_list(struct call *c, const void *body, struct err *err)
+{
+    const struct job_list_ask *ask = body;
+    int64_t before = INT64_MAX, low, high;
+    struct rows r;
+    if (text_given(ask->page) && !id_parse(ask->page, PREFIX_JOB, &before))
+        return err_field(err, "page", "this is not the `next` of a page before");
+    if (!state_range(ask, &low, &high, err)
+        || !ROWS(c, JOB_LIST, &r, err, V_INT(c->who->project), V_INT(before), V_INT(low), V_INT(high), V_TEXT(ask->name ? ask->name : ""), V_INT(ask->limit + 1)))
+        return false;
+    struct list l = list_open(c);
+    size_t n = MIN(r.count, (size_t)ask->limit);
+    for (size_t i = 0; i < n; i++) {
+        struct job_view v;
+        view_row(c, &r, i, &v);
+        list_add(&l, &job_brief_fields, &v);
+    }
+    list_close(&l, r.count > n ? id_of(c, PREFIX_JOB, row_int(&r, n - 1, 0)) : NULL);
+    return true;
+}
+
+bool job_tasks(struct call *c, const void *body, struct err *err)
+{
+    const struct job_ref *ask = body;
+    int64_t id, after = -1;
+    struct rows r;
+    if (text_given(ask->page)) {
+        char *end;
+        after = strtoll(ask->page, &end, 10);
+        if (*end)
+            return err_field(err, "page", "this is not the `next` of a page before");
+    }
+    if (!find(c, ask->job, &r, err))
+        return false;
+    id = row_int(&r, 0, 0);
+    if (!ROWS(c, TASK_LIST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(after), V_INT(INT64_MAX), V_INT(ask->limit + 1)))
+        return false;
+    struct list l = list_open(c);
+    size_t n = MIN(r.count, (size_t)ask->limit);
+    for (size_t i = 0; i < n; i++) {
+        enum outcome outcome = (enum outcome)row_int(&r, i, 4);
+        struct task_view v = { .id = row_int(&r, i, 7), .task = row_int(&r, i, 1), .name = arena_printf(c->mem, "%lld", (long long)row_int(&r, i, 1)),
+                               .state = job_state_name((enum job_state)row_int(&r, i, 3)), .outcome = outcome ? outcome_name(outcome) : "",
+                               .detail = row_text(&r, i, 10), .tries = row_int(&r, i, 5), .exit_code = row_int(&r, i, 8),
+                               .signal = row_int(&r, i, 9), .started_ms = row_int(&r, i, 12), .ended_ms = row_int(&r, i, 13) };
+        list_add(&l, &task_view_fields, &v);
+    }
+    list_close(&l, r.count > n ? arena_printf(c->mem, "%lld", (long long)row_int(&r, n - 1, 1)) : NULL);
+    return true;
+}
+
+static const char *lease_gpus(struct call *c, const char *lease)
+{
+    struct json *doc;
+    struct err ignored;
+    AUTO(str_done) struct str text = { 0 };
+    if (!json_parse(SLICE(lease), c->mem, &doc, &ignored))
+        return "";
+    struct json *list = json_get(doc, "gpus");
+    for (struct json *g = list ? list->first : NULL; g; g = g->next) {
+        int64_t milli = json_int(g, "milli", 0);
+        struct json *simulated = json_get(g, "simulated");
+        str_printf(&text, "%s%lld", text.len ? "," : "", (long long)json_int(g, "index", 0));
+        if (milli != 1000)
+            str_printf(&text, ":0.%03lld", (long long)milli);
+        if (simulated && simulated->flag)
+            str_text(&text, " (simulated)");
+    }
+    return arena_text(c->mem, text.at ? text.at : "");
+}
+
+bool job_attempts(struct call *c, const void *body, struct err *err)
+{
+    const struct job_ref *ask = body;
+    int64_t id, after = 0;
+    struct rows r;
+    if (text_given(ask->page) && !id_parse(ask->page, PREFIX_ATTEMPT, &after))
+        return err_field(err, "page", "this is not the `next` of a page before");
+    if (!find(c, ask->job, &r, err))
+        return false;
+    id = row_int(&r, 0, 0);
+    if (!ROWS(c, ATTEMPT_LIST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(after), V_INT(ask->limit + 1)))
+        return false;
+    struct list l = list_open(c);
+    size_t n = MIN(r.count, (size_t)ask->limit);
+    for (size_t i = 0; i < n; i++) {
+        enum outcome outcome = (enum outcome)row_int(&r, i, 3);
+        struct attempt_view v = { .id = row_int(&r, i, 0), .task = row_int(&r, i, 1), .name = arena_printf(c->mem, "%lld", (long long)row_int(&r, i, 1)),
+                                  .state = job_state_name((enum job_state)row_int(&r, i, 2)), .outcome = outcome ? outcome_name(outcome) : "",
+                                  .gpus = lease_gpus(c, row_text(&r, i, 4)), .placed_ms = row_int(&r, i, 6), .started_ms = row_int(&r, i, 7),
+                                  .ended_ms = row_int(&r, i, 8), .exit_code = row_int(&r, i, 9), .signal = row_int(&r, i, 10),
+                                  .detail = row_text(&r, i, 11), .node = row_text(&r, i, 12) };
+        if (!v.ended_ms && row_int(&r, i, 5))
+            v.run_until_ms = c->now_ms + row_int(&r, i, 5) * 1000; /* renewed by every contact */
+        list_add(&l, &attempt_view_fields, &v);
+    }
+    list_close(&l, r.count > n ? id_of(c, PREFIX_ATTEMPT, row_int(&r, n - 1, 0)) : NULL);
+    return true;
+}
+
+/* Where the bytes of a task are, for api/: the node and attempt; attempt null while nothing was placed. */
+static bool locate_task(struct call *c, const char *ref, int64_t task, struct err *err)
+{
+    struct rows job, r;
+    if (!find(c, ref, &job, err))
+        return false;
+    if (task < 0)
+        task = 0;
+    if (task >= row_int(&job, 0, 9))
+        return err_field(err, "task", "%s has tasks 0 to %lld", ref, (long long)row_int(&job, 0, 9) - 1);
+    if (!ROWS(c, ATTEMPT_LAST, &r, err, V_INT(c->who->project), V_INT(row_int(&job, 0, 0)), V_INT(task)))
+        return false;
+    struct json_out o = { .to = &c->r->reply };
+    str_clear(&c->r->reply);
+    json_open(&o, '{');
+    json_key(&o, "job"), json_put_text(&o, id_of(c, PREFIX_JOB, row_int(&job, 0, 0)));
+    json_key(&o, "project"), json_put_text(&o, id_of(c, PREFIX_PROJECT, c->who->project));
+    json_key(&o, "task"), json_put_int(&o, task);
+    json_key(&o, "state"), json_put_text(&o, job_state_name((enum job_state)(r.count ? row_int(&r, 0, 2) : row_int(&job, 0, 5))));
+    json_key(&o, "job_state"), json_put_text(&o, job_state_name((enum job_state)row_int(&job, 0, 5)));
+    json_key(&o, "node"), json_put_text(&o, r.count ? id_of(c, PREFIX_NODE, row_int(&r, 0, 1)) : NULL);
+    json_key(&o, "attempt"), json_put_text(&o, r.count ? id_of(c, PREFIX_ATTEMPT, row_int(&r, 0, 0)) : NULL);
+    json_close(&o, '}');
+    return true;
+}
+
+bool job_stream(struct call *c, const void *body, struct err *err)
+{
+    const struct job_logs_ask *ask = body;
+    return locate_task(c, ask->job, ask->task, err);
+}
+
+bool job_exec(struct call *c, const void *body, struct err *err)
+{
+    const struct job_exec_ask *ask = body;
+    return locate_task(c, ask->job, ask->task, err);
+}
+
+bool job_files(struct call *c, const void *body, struct err *err)
+{
+    const struct files_ask *ask = body;
+    return locate_task(c, ask->job, ask->task, err);
+}
