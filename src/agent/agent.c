@@ -233,7 +233,7 @@ static void on_desired(void *arg, const struct desired *d, bool fresh)
     AUTO(arena_free) struct arena *mem = arena_new();
     if (fresh)
         runtime_contact(a->runtime);
-    if (!spool_kept(a->spool, d->kept, &err))
+    if (!(d->full ? spool_align : spool_kept)(a->spool, d->kept, &err))
         log_line(LOG_ERROR, "agent", "%s", err.text);
     tell_drift(a, d->now_ms);
     want(a, d);

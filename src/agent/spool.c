@@ -287,30 +287,29 @@ struct objects spool_items(struct spool *s, int64_t after, size_t limit)
     return n ? (struct objects){ s->items + i, n } : (struct objects){ 0 };
 }
 
-static bool renumber(struct spool *s, int64_t first, struct err *err)
-{
-    drop_items(s, s->sent);
-    s->next = first;
-    for (size_t i = 0; i < s->count; i++) {
-        s->items[i].n = s->next++;
-        remember(s, &s->items[i]);
-    }
-    s->sent = first - 1;
-    return rewrite(s, err);
-}
-
 bool spool_kept(struct spool *s, int64_t n, struct err *err)
 {
     if (n <= s->kept)
         return true;
-    if (n > s->sent) {
-        s->kept = n;
-        return renumber(s, n + 1, err);
-    }
-    s->kept = n;
-    drop_items(s, n);
+    s->kept = MIN(n, s->sent);      /* more than was sent cannot be meant for us; the next hello settles it */
+    drop_items(s, s->kept);
     size_t useful = 1 + map_count(s->told) + s->count;
     return s->lines < useful + GARBAGE_LINES || rewrite(s, err);
+}
+
+bool spool_align(struct spool *s, int64_t n, struct err *err)
+{
+    drop_items(s, MIN(n, s->sent));
+    int64_t first = s->count ? s->items[0].n : s->next;
+    if (first == n + 1)
+        return spool_kept(s, n, err);
+    s->kept = s->sent = n;
+    s->next = n + 1;
+    for (size_t i = 0; i < s->count; i++) {
+        s->items[i].n = s->next++;
+        remember(s, &s->items[i]);
+    }
+    return rewrite(s, err);
 }
 
 void spool_forget(struct spool *s, int64_t attempt)

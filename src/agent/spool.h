@@ -20,8 +20,10 @@ size_t spool_damaged(const struct spool *s);        /* lines inside the file tha
 MUST_CHECK bool spool_add(struct spool *s, const struct report_item *item, struct err *err);
 /* Items behind `after`, at most `limit`, of struct report_item; borrowed until the spool changes. They count as sent. */
 struct objects spool_items(struct spool *s, int64_t after, size_t limit);
-/* The server holds everything up to n. If n was never sent from here (an older spool was lost), what waits is numbered anew. */
-MUST_CHECK bool spool_kept(struct spool *s, int64_t n, struct err *err);
+MUST_CHECK bool spool_kept(struct spool *s, int64_t n, struct err *err);   /* the server holds everything up to n */
+/* The same in the answer to a hello, when nothing is under way. Where the numbers do not meet (a spool or a line of it was lost here, or
+ * the server came back from a backup) what waits is numbered anew, from n + 1. */
+MUST_CHECK bool spool_align(struct spool *s, int64_t n, struct err *err);
 int64_t spool_last_kept(const struct spool *s);
 int64_t spool_next(const struct spool *s);
 size_t spool_waiting(const struct spool *s);

@@ -182,6 +182,8 @@ TEST(a_damaged_line_in_the_middle_is_left_out_and_counted)
     AUTO(spool_free) struct spool *s = opened(&p);
     CHECK(spool_damaged(s) == 1 && spool_waiting(s) == 2 && spool_next(s) == 4 && !spool_told(s, 6));
     CHECK(ended(s, 6) && spool_next(s) == 5);           /* it is told again, under a new number */
+    struct err err = { 0 };
+    CHECK(spool_align(s, 1, &err) && numbers_run(s, 2) && spool_next(s) == 4);     /* and the hole is closed */
 }
 
 TEST(rubbish_is_not_obeyed)
@@ -205,10 +207,44 @@ TEST(a_lost_spool_goes_on_behind_what_the_server_has)
     struct err err = { 0 };
     AUTO(spool_free) struct spool *s = opened(&p);
     CHECK(started(s, 5) && ended(s, 5));                /* numbered 1 and 2, not sent */
-    CHECK(spool_kept(s, 40, &err));
+    CHECK(spool_align(s, 40, &err));
     CHECK(spool_waiting(s) == 2 && numbers_run(s, 41) && spool_told(s, 5)->ended_n == 42);
     AUTO(spool_free) struct spool *again = opened(&p);
     CHECK(spool_waiting(again) == 2 && numbers_run(again, 41) && spool_last_kept(again) == 40);
+}
+
+TEST(a_server_that_came_back_from_a_backup_gets_numbers_that_follow_its_own)
+{
+    AUTO(place_drop) struct place p = place_make();
+    struct err err = { 0 };
+    AUTO(spool_free) struct spool *s = opened(&p);
+    for (int64_t a = 1; a <= 10; a++)
+        CHECK(ended(s, a));
+    CHECK(spool_items(s, 0, 100).count == 10 && spool_kept(s, 8, &err));
+    CHECK(spool_align(s, 3, &err) && numbers_run(s, 4) && spool_waiting(s) == 2 && spool_next(s) == 6);
+    CHECK(spool_align(s, 5, &err) && spool_waiting(s) == 0 && spool_next(s) == 6);
+    CHECK(spool_align(s, 2, &err) && spool_next(s) == 3);
+    CHECK(ended(s, 77) && numbers_run(s, 3));
+}
+
+TEST(aligning_where_the_numbers_meet_changes_nothing)
+{
+    AUTO(place_drop) struct place p = place_make();
+    struct err err = { 0 };
+    AUTO(spool_free) struct spool *s = opened(&p);
+    CHECK(spool_align(s, 0, &err) && spool_next(s) == 1);
+    CHECK(ended(s, 1) && ended(s, 2) && ended(s, 3));
+    CHECK(spool_align(s, 0, &err) && numbers_run(s, 1));                /* nothing was kept yet */
+    CHECK(spool_items(s, 0, 2).count == 2 && spool_align(s, 2, &err) && numbers_run(s, 3) && spool_last_kept(s) == 2);
+}
+
+TEST(a_number_that_was_never_sent_is_not_taken_for_ours)
+{
+    AUTO(place_drop) struct place p = place_make();
+    struct err err = { 0 };
+    AUTO(spool_free) struct spool *s = opened(&p);
+    CHECK(ended(s, 1) && ended(s, 2) && spool_items(s, 0, 1).count == 1);
+    CHECK(spool_kept(s, 2, &err) && spool_waiting(s) == 1 && spool_last_kept(s) == 1);
 }
 
 TEST(an_item_that_could_not_be_written_is_not_there_and_can_be_added_again)
