@@ -1,3 +1,4 @@
+/* err.c - the one table that says what each kind of failure is called, answered and exited with. */
 #include "base/err.h"
 #include <errno.h>
 #include <stdio.h>
@@ -38,17 +39,19 @@ enum rc rc_of_http(int status)
 
 static void set_text(struct err *e, enum rc rc, const char *fmt, va_list ap)
 {
+    char text[sizeof e->text];          /* an argument may point into *e */
+    vsnprintf(text, sizeof text, fmt, ap);
     e->rc = rc;
-    vsnprintf(e->text, sizeof e->text, fmt, ap);
+    memcpy(e->text, text, strlen(text) + 1);
 }
 
 bool err_set(struct err *e, enum rc rc, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    e->field[0] = 0;
     set_text(e, rc, fmt, ap);
     va_end(ap);
+    e->field[0] = 0;
     return false;
 }
 
@@ -58,8 +61,8 @@ bool err_field(struct err *e, const char *field, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     snprintf(name, sizeof name, "%s", field);
-    memcpy(e->field, name, sizeof name);
     set_text(e, RC_BAD_INPUT, fmt, ap);
+    memcpy(e->field, name, sizeof name);
     va_end(ap);
     return false;
 }

@@ -1,3 +1,4 @@
+/* id.c - making, printing and reading ids. A clock that steps back costs order against other makers, never uniqueness here. */
 #include "base/id.h"
 #include <stdio.h>
 
@@ -16,7 +17,7 @@ int64_t id_make(struct id_maker *m, int64_t wall_ms)
 
 const char *id_text(char out[static ID_TEXT], const char *prefix, int64_t id)
 {
-    int n = snprintf(out, ID_TEXT - DIGITS, "%s-", prefix);
+    int n = snprintf(out, ID_TEXT - DIGITS, "%.8s-", prefix);
     for (int i = DIGITS - 1; i >= 0; i--, id >>= 5)
         out[n + i] = letters[id & 31];
     out[n + DIGITS] = 0;

@@ -1,3 +1,4 @@
+/* log.c - one write(2) for each line, so that lines of threads and processes do not mix. */
 #include "base/log.h"
 #include "base/when.h"
 #include <stdio.h>
@@ -32,7 +33,7 @@ void log_line(enum log_level level, const char *who, const char *fmt, ...)
     va_end(ap);
     size_t len = MIN((size_t)n + (size_t)MAX(m, 0), sizeof line - 2);
     for (size_t i = (size_t)n; i < len; i++) /* a name from outside must not forge a line */
-        if ((unsigned char)line[i] < 32)
+        if ((unsigned char)line[i] < 32 || line[i] == 127)
             line[i] = ' ';
     line[len++] = '\n';
     if (write(STDERR_FILENO, line, len) < 0)

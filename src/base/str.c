@@ -1,9 +1,12 @@
+/* str.c - the growable buffer doubles, so appending byte by byte is cheap; out of memory stops the process (arena.h). */
 #include "base/str.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 char *str_grow(struct str *s, size_t n)
 {
+    if (n > SIZE_MAX / 4)
+        abort();
     if (s->room - s->len < n + 1) {
         size_t room = s->room ? s->room * 2 : 64;
         while (room - s->len < n + 1)
@@ -36,6 +39,8 @@ void str_printf(struct str *s, const char *fmt, ...)
     va_copy(again, ap);
     int n = vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
+    if (n < 0)
+        abort();
     vsnprintf(str_grow(s, (size_t)n), (size_t)n + 1, fmt, again);
     va_end(again);
     s->len += (size_t)n;

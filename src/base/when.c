@@ -1,54 +1,82 @@
+/* when.c - times and spans in the spelling of people. Every parser takes the whole text or refuses it: a blank, a sign, a unit
+ * twice or 31 February is a mistake to be told, not to be guessed at. */
 #include "base/when.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
-#include <stdlib.h>
 #include <time.h>
 
 const char *when_text(char out[static WHEN_TEXT], int64_t ms)
 {
-    time_t s = (time_t)(ms / 1000);
+    int64_t part = (ms % 1000 + 1000) % 1000;
+    time_t s = (time_t)((ms - part) / 1000);
     struct tm t;
     gmtime_r(&s, &t);
     size_t n = strftime(out, WHEN_TEXT, "%Y-%m-%dT%H:%M:%S", &t);
-    snprintf(out + n, WHEN_TEXT - n, ".%03dZ", (int)(((ms % 1000) + 1000) % 1000));
+    snprintf(out + n, WHEN_TEXT - n, ".%03dZ", (int)part);
     return out;
+}
+
+/* "dd-dd" and the like: d takes digits into the next number, anything else stands for itself. */
+static bool fixed(const char **p, const char *form, int *out)
+{
+    for (; *form; form++, (*p)++) {
+        if (*form != 'd') {
+            if (**p != *form)
+                return false;
+            out++;
+        } else if (isdigit((unsigned char)**p)) {
+            *out = *out * 10 + (**p - '0');
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool zone(const char **p, int *offset_s)
+{
+    int part[2] = { 0 }, sign = **p == '-' ? -1 : 1;
+    if (**p == 'Z' || **p == 'z')
+        return (*p)++, true;
+    if ((**p != '+' && **p != '-') || ((*p)++, !fixed(p, "dd:dd", part)) || part[0] > 23 || part[1] > 59)
+        return false;
+    *offset_s = sign * (part[0] * 3600 + part[1] * 60);
+    return true;
+}
+
+static bool is_day(const int day[3])
+{
+    static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+    int y = day[0], m = day[1];
+    bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+    return y >= 1970 && m >= 1 && m <= 12 && day[2] >= 1 && day[2] <= days[m - 1] + (m == 2 && leap);
 }
 
 bool when_parse(const char *text, int64_t *ms)
 {
-    struct tm t = { 0 };
-    int frac = 0, n = 0, sign = 1, oh = 0, om = 0;
-    if (sscanf(text, "%4d-%2d-%2d%n", &t.tm_year, &t.tm_mon, &t.tm_mday, &n) != 3 || n != 10)
+    int day[3] = { 0 }, clock[3] = { 0 }, offset_s = 0, part = 0;
+    const char *p = text;
+    if (!fixed(&p, "dddd-dd-dd", day) || !is_day(day))
         return false;
-    const char *p = text + n;
     if (*p) {
-        if ((*p != 'T' && *p != 't' && *p != ' ')
-            || sscanf(p + 1, "%2d:%2d:%2d%n", &t.tm_hour, &t.tm_min, &t.tm_sec, &n) != 3 || n != 8)
+        if (*p != 'T' && *p != 't' && *p != ' ')
             return false;
-        p += 9;
+        p++;
+        if (!fixed(&p, "dd:dd:dd", clock) || clock[0] > 23 || clock[1] > 59 || clock[2] > 60)
+            return false;
         if (*p == '.') {
             int unit = 100;
-            for (p++; isdigit((unsigned char)*p); p++, unit /= 10)
-                frac += (*p - '0') * unit;
-        }
-        if (*p == '+' || *p == '-') {
-            sign = *p == '-' ? -1 : 1;
-            if (sscanf(p + 1, "%2d:%2d%n", &oh, &om, &n) != 2 || n != 5)
+            if (!isdigit((unsigned char)*++p))
                 return false;
-            p += 6;
-        } else if (*p == 'Z' || *p == 'z') {
-            p++;
+            for (; isdigit((unsigned char)*p); p++, unit /= 10)
+                part += (*p - '0') * unit;
         }
-        if (*p)
+        if (!zone(&p, &offset_s) || *p)
             return false;
     }
-    if (t.tm_year < 1970 || t.tm_mon < 1 || t.tm_mon > 12 || t.tm_mday < 1 || t.tm_mday > 31 || t.tm_hour > 23
-        || t.tm_min > 59 || t.tm_sec > 60 || oh > 14 || om > 59)
-        return false;
-    t.tm_year -= 1900;
-    t.tm_mon -= 1;
-    *ms = ((int64_t)timegm(&t) - sign * (oh * 3600 + om * 60)) * 1000 + frac;
+    struct tm t = { .tm_year = day[0] - 1900, .tm_mon = day[1] - 1, .tm_mday = day[2], .tm_hour = clock[0], .tm_min = clock[1], .tm_sec = clock[2] };
+    *ms = ((int64_t)timegm(&t) - offset_s) * 1000 + part;
     return true;
 }
 
@@ -82,62 +110,49 @@ static bool digits(const char **p, int64_t most, int64_t *out)
     return *out = n, *p > from;
 }
 
-static bool clock_parse(const char *p, int64_t *seconds)       /* [[d-]h:]m:s, as Slurm writes it */
+/* [d-]h[:m[:s]] with days, [h:]m:s without, as Slurm writes it. */
+static bool clock_parse(const char *p, int64_t *seconds)
 {
-    int64_t total = 0, n;
-    for (int part = 0; part < 4; part++) {
-        if (!digits(&p, longest, &n))
+    int64_t part[3] = { 0 }, days = 0;
+    size_t count = 0;
+    bool dashed = strchr(p, '-') != NULL;
+    if (dashed && (!digits(&p, longest / 86400, &days) || *p++ != '-'))
+        return false;
+    do {
+        if (count == COUNT(part) || !digits(&p, longest, &part[count]) || (count && part[count] > 59))
             return false;
-        if (*p == '-' && part == 0)
-            total = n * 24;
-        else
-            total = total * (part ? 60 : 1) + n;
-        if (total > longest)
+        count++;
+    } while (*p == ':' && p++);
+    if (*p || (dashed && part[0] > 23))
+        return false;
+    int64_t unit = dashed || count == 3 ? 3600 : 60, total = days * 86400;
+    for (size_t i = 0; i < count; i++, unit /= 60)
+        if (part[i] > longest / unit || (total += part[i] * unit) > longest)
             return false;
-        if (!*p)
-            return *seconds = total, true;
-        if (*p != ':' && !(*p == '-' && part == 0))
-            return false;
-        if (*p == '-') {
-            p++;
-            if (!digits(&p, 10000, &n))
-                return false;
-            total += n;
-            if (!*p)
-                return *seconds = total * 3600, true;
-            if (*p != ':')
-                return false;
-        }
-        p++;
-    }
-    return false;
+    return *seconds = total, true;
 }
 
 bool span_parse(const char *text, int64_t *seconds)
 {
-    if (strchr(text, ':') || strchr(text, '-'))
-        return clock_parse(text, seconds) && *seconds <= longest;
     int64_t total = 0, n;
     const char *p = text;
-    if (!*p)
+    if (strchr(text, ':') || strchr(text, '-'))
+        return clock_parse(text, seconds);
+    if (!digits(&p, longest, &n))
         return false;
-    while (*p) {
+    if (!*p)
+        return *seconds = n, true;
+    for (size_t i = 0; i < COUNT(spans); i++) {     /* each unit once, from days down */
+        if (*p != spans[i].unit)
+            continue;
+        if (n > longest / spans[i].seconds || (total += n * spans[i].seconds) > longest)
+            return false;
+        if (!*++p)
+            return *seconds = total, true;
         if (!digits(&p, longest, &n))
             return false;
-        int64_t unit = 0;
-        for (size_t i = 0; i < COUNT(spans); i++)
-            if (*p == spans[i].unit)
-                unit = spans[i].seconds;
-        if (!*p && p > text && total == 0)
-            unit = 1;
-        else if (!unit)
-            return false;
-        else
-            p++;
-        if (n > longest / unit || (total += n * unit) > longest)
-            return false;
     }
-    return *seconds = total, true;
+    return false;
 }
 
 bool mib_parse(const char *text, int64_t *mib)
@@ -148,16 +163,15 @@ bool mib_parse(const char *text, int64_t *mib)
         { "G", 1LL << 30 }, { "GB", 1LL << 30 }, { "Gi", 1LL << 30 }, { "GiB", 1LL << 30 },
         { "T", 1LL << 40 }, { "TB", 1LL << 40 }, { "Ti", 1LL << 40 }, { "TiB", 1LL << 40 },
     };
-    int64_t whole, thousandths = 0;
+    int64_t whole, billionths = 0;
     const char *p = text;
     if (!digits(&p, 1LL << 40, &whole))
         return false;
     if (*p == '.') {
-        p++;
-        int64_t scale = 100;
-        const char *from = p;
-        for (; isdigit((unsigned char)*p); p++, scale /= 10)
-            thousandths += (*p - '0') * scale;
+        int64_t scale = 100000000;
+        const char *from = ++p;
+        for (; isdigit((unsigned char)*p) && scale; p++, scale /= 10)
+            billionths += (*p - '0') * scale;
         if (p == from)
             return false;
     }
@@ -165,9 +179,9 @@ bool mib_parse(const char *text, int64_t *mib)
         p++;
     for (size_t i = 0; i < COUNT(units); i++)
         if (strcasecmp(p, units[i].unit) == 0) {
-            __int128 bytes = (__int128)whole * units[i].bytes + (__int128)thousandths * units[i].bytes / 1000;
-            __int128 n = (bytes + (1 << 20) - 1) >> 20;
-            if (n > (1LL << 40))
+            const __int128 billion = 1000000000, step = billion << 20;
+            __int128 n = ((whole * billion + billionths) * units[i].bytes + step - 1) / step;
+            if (n > 1LL << 40)
                 return false;
             return *mib = (int64_t)n, true;
         }
