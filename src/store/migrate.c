@@ -1,11 +1,13 @@
 /* migrate.c - brings a store to the schema of this program, one numbered step after the other.
  *
- * A step and the row that remembers it are one transaction, and each transaction looks again at what is there, so that
- * several servers that start at once do every step exactly once. Steps only add; nothing here goes back. */
+ * A step and the row that remembers it are one transaction, and each transaction looks again at
+ * what is there, so that several servers that start at once do every step exactly once. Steps
+ * only add; nothing here goes back. */
 #include "store/store_internal.h"
 #include <stdio.h>
 
-static const char make_table[] = "CREATE TABLE IF NOT EXISTS migration (n BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL)";
+static const char make_table[]
+    = "CREATE TABLE IF NOT EXISTS migration (n BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL)";
 
 /* How many steps the store has seen. */
 static bool steps_done(struct conn *c, int known, int64_t *out, struct err *err)
@@ -16,10 +18,12 @@ static bool steps_done(struct conn *c, int known, int64_t *out, struct err *err)
         || !how->number(c, "SELECT COUNT(*) FROM migration", &count, err))
         return false;
     if (highest > known)
-        return err_set(err, RC_CONFLICT, "the store was made by a newer arcus (its schema is at step %lld, this program knows %d): "
-                       "start that version, or restore a backup of the store from before the upgrade", (long long)highest, known);
+        return err_set(err, RC_CONFLICT,
+                       "the store was made by a newer arcus (its schema is at step %lld, this "
+                       "program knows %d): start that version, or restore a backup of the store "
+                       "from before the upgrade", (long long)highest, known);
     if (count != highest)
-        return err_set(err, RC_INTERNAL, "the store is damaged (it knows %lld of %lld schema steps): restore it from a backup",
+        return err_set(err, RC_INTERNAL, STORE_DAMAGED " (it knows %lld of %lld schema steps)",
                        (long long)count, (long long)highest);
     *out = highest;
     return true;
@@ -34,8 +38,8 @@ static bool step_in_transaction(struct conn *c, struct steps steps, int64_t *don
         return false;
     if (*done == steps.count)
         return true;
-    snprintf(remember, sizeof remember, "INSERT INTO migration (n, at_ms) VALUES (%lld, %lld)", (long long)*done + 1,
-             (long long)os_wall_ms(c->store->os));
+    snprintf(remember, sizeof remember, "INSERT INTO migration (n, at_ms) VALUES (%lld, %lld)",
+             (long long)*done + 1, (long long)os_wall_ms(c->store->os));
     if (!how->run(c, steps.at[*done], err) || !how->run(c, remember, err))
         return err_wrap(err, "schema step %lld", (long long)*done + 1);
     ++*done;
@@ -49,7 +53,7 @@ static bool next_step(struct conn *c, struct steps steps, int64_t *done, struct 
         return false;
     if (step_in_transaction(c, steps, done, err) && how->run(c, "COMMIT", err))
         return true;
-    struct err ignored = { 0 };         /* the first reason is the one to tell, and closing rolls back too */
+    struct err ignored = { 0 };         /* the first reason counts, and closing rolls back too */
     return how->run(c, "ROLLBACK", &ignored) && false;
 }
 

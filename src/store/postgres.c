@@ -1,15 +1,16 @@
 /* postgres.c - the store in a PostgreSQL that others run, back up and replicate.
  *
- * A commit is one pipeline: BEGIN, every statement, COMMIT, one sync, so that its time is one way there and back. A connection that was
- * lost is opened again by the next call; a read is then asked again, a commit never, because nobody knows what became of it. */
+ * A commit is one pipeline: BEGIN, every statement, COMMIT, one sync, so that its time is one
+ * way there and back. A connection that was lost is opened again by the next call; a read is
+ * then asked again, a commit never, because nobody knows what became of it. */
 #include "store/postgres_internal.h"
-#include "base/fault.h"
 #include <endian.h>
 #include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BOOL_OID = 16, BYTEA_OID = 17, INT8_OID = 20, INT2_OID = 21, INT4_OID = 23, TEXT_OID = 25, VARCHAR_OID = 1043 };
+enum { BOOL_OID = 16, BYTEA_OID = 17, INT8_OID = 20, INT2_OID = 21, INT4_OID = 23 };
+enum { TEXT_OID = 25, VARCHAR_OID = 1043 };
 
 struct pg_conn { struct conn base; PGconn *db; bool prepared; };
 
@@ -17,7 +18,8 @@ static struct pg_conn *inside(struct conn *c) { return CONTAINER(c, struct pg_co
 AUTO_FN(PGresult *, PQclear)
 
 /* --- errors */
-static const struct { const char *state; enum rc rc; const char *text; } kinds[] = {    /* the first that fits */
+static const struct { const char *state; enum rc rc; const char *text; } kinds[] = {
+    /* The first that fits. */
     { "23", RC_CONFLICT, "it is there already, or breaks a rule of the store" },
     { "22", RC_BAD_INPUT, "PostgreSQL refuses a value" },
     { "25006", RC_UNAVAILABLE, "this PostgreSQL can only be read" },
@@ -29,8 +31,8 @@ static const struct { const char *state; enum rc rc; const char *text; } kinds[]
     { "57014", RC_UNAVAILABLE, "PostgreSQL took too long" },
     { "57", RC_UNAVAILABLE, "PostgreSQL is away" },
     { "58", RC_UNAVAILABLE, "the disk of PostgreSQL failed" },
-    { "XX001", RC_INTERNAL, "the store is damaged: restore it from a backup" },
-    { "XX002", RC_INTERNAL, "the store is damaged: restore it from a backup" },
+    { "XX001", RC_INTERNAL, STORE_DAMAGED },
+    { "XX002", RC_INTERNAL, STORE_DAMAGED },
     { "08001", RC_UNAVAILABLE, "cannot connect to PostgreSQL" },
     { "08", RC_UNAVAILABLE, "PostgreSQL is away" },
 };
@@ -49,15 +51,11 @@ static bool fails_with(const struct pg_conn *c, const char *state, const char *w
 
 static bool fails(const struct pg_conn *c, const PGresult *r, struct err *err)
 {
-    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *why = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+    const char *why = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
     if (!state && PQstatus(c->db) == CONNECTION_BAD)
         state = "08006";
     return fails_with(c, state, why ? why : PQerrorMessage(c->db), err);
-}
-
-static bool fault_at(const char *point, struct err *err)
-{
-    return fault(point) && !err_set(err, RC_UNAVAILABLE, "the store failed at %s because a test wanted it", point);
 }
 
 static bool succeeded(const PGresult *r)
@@ -81,14 +79,25 @@ static bool plain(struct pg_conn *c, const char *text, struct err *err)
     return succeeded(r) || fails(c, r, err);
 }
 
-/* What stands before dbname is ours unless the URL says otherwise; what stands behind it is ours whatever the URL says. */
+/* What stands before dbname is ours unless the URL says otherwise; what stands behind it is ours
+ * whatever the URL says. */
 static bool dial(struct pg_conn *c, struct err *err)
 {
-    const char *const keys[] = { "application_name", "connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
-                                 "tcp_user_timeout", "gssencmode", "target_session_attrs", "dbname", "client_encoding", NULL };
-    const char *const values[] = { "arcus", "10", "10", "5", "3", "30000", "disable", c->base.writes ? "read-write" : "any",
-                                   c->base.store->where, "UTF8", NULL };
-    _Static_assert(COUNT(keys) == COUNT(values), "a value for each key");
+    const struct { const char *key, *value; } options[] = {
+        { "application_name", "arcus" },
+        { "connect_timeout", "10" },
+        { "keepalives_idle", "10" },
+        { "keepalives_interval", "5" },
+        { "keepalives_count", "3" },
+        { "tcp_user_timeout", "30000" },
+        { "gssencmode", "disable" },
+        { "target_session_attrs", c->base.writes ? "read-write" : "any" },
+        { "dbname", c->base.store->where },
+        { "client_encoding", "UTF8" },
+    };
+    const char *keys[COUNT(options) + 1] = { 0 }, *values[COUNT(options) + 1] = { 0 };
+    for (size_t i = 0; i < COUNT(options); i++)
+        keys[i] = options[i].key, values[i] = options[i].value;
     c->db = PQconnectdbParams(keys, values, 1);
     if (PQstatus(c->db) != CONNECTION_OK) {
         fails_with(c, "08001", PQerrorMessage(c->db), err);
@@ -99,17 +108,19 @@ static bool dial(struct pg_conn *c, struct err *err)
     return true;
 }
 
-/* A server that was told to answer before its disk has it is told otherwise: acknowledged means durable. Reads are planned for
- * their very values: a plan for any project walks the whole log for a project that is hardly in it (300 ms instead of 0.03). */
+/* A server that was told to answer before its disk has it is told otherwise: acknowledged means
+ * durable. Reads are planned for their very values: a plan for any project walks the whole log
+ * for a project that is hardly in it (300 ms instead of 0.03). */
 static bool settle(struct pg_conn *c, struct err *err)
 {
-    char text[400];
-    snprintf(text, sizeof text, "SET statement_timeout = '30s'; SET lock_timeout = '10s';"
-             "SET idle_in_transaction_session_timeout = '60s'; %s;"
-             "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')",
-             c->base.writes ? "SET default_transaction_read_only = off"
-                            : "SET default_transaction_read_only = on; SET plan_cache_mode = force_custom_plan");
-    return plain(c, text, err);
+    static const char reading[] = "SET default_transaction_read_only = on;"
+                                  "SET plan_cache_mode = force_custom_plan";
+    static const char writing[] = "SET default_transaction_read_only = off;"
+                                  "SELECT set_config(name, 'on', false) FROM pg_settings WHERE "
+                                  "name = 'synchronous_commit' AND setting IN ('off', 'local')";
+    return plain(c, "SET statement_timeout = '30s'; SET lock_timeout = '10s';"
+                    "SET idle_in_transaction_session_timeout = '60s'", err)
+        && plain(c, c->base.writes ? writing : reading, err);
 }
 
 /* --- statements */
@@ -123,7 +134,8 @@ static int types_of(const struct sql *q, Oid out[static STORE_ARGS])
     return n;
 }
 
-/* Without a limit of its own a statement gets ours, so that neither side gathers rows that would be refused anyway. */
+/* Without a limit of its own a statement gets ours, so that neither side gathers rows that would
+ * be refused anyway. */
 static void text_of(const struct sql *q, struct str *out)
 {
     sql_for_postgres(q, out);
@@ -131,15 +143,26 @@ static void text_of(const struct sql *q, struct str *out)
         str_printf(out, " LIMIT %d", STORE_ROWS + 1);
 }
 
+/* The columns we understand; VALUE_NULL: not this one. */
+static enum value_type kind_of(Oid type)
+{
+    static const struct { Oid type; enum value_type kind; } all[] = {
+        { INT8_OID, VALUE_INT },  { INT4_OID, VALUE_INT },  { INT2_OID, VALUE_INT },
+        { BOOL_OID, VALUE_INT },  { TEXT_OID, VALUE_TEXT }, { VARCHAR_OID, VALUE_TEXT },
+        { BYTEA_OID, VALUE_BLOB },
+    };
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i].type == type)
+            return all[i].kind;
+    return VALUE_NULL;
+}
+
 static bool columns_ok(const PGresult *r, struct err *err)
 {
     for (int i = 0; i < PQnfields(r); i++)
-        switch (PQftype(r, i)) {
-        case BOOL_OID: case INT2_OID: case INT4_OID: case INT8_OID: case TEXT_OID: case VARCHAR_OID: case BYTEA_OID:
-            break;
-        default:
-            return err_set(err, RC_INTERNAL, "column %s is neither integer, text nor bytea: cast it", PQfname(r, i));
-        }
+        if (kind_of(PQftype(r, i)) == VALUE_NULL)
+            return err_set(err, RC_INTERNAL, "column %s is not integer, text or bytea: cast it",
+                           PQfname(r, i));
     return true;
 }
 
@@ -159,7 +182,10 @@ static bool prepared_ok(struct pg_conn *c, struct err *err)
     return succeeded(told) ? columns_ok(told, err) : fails(c, told, err);
 }
 
-static bool is_for(const struct pg_conn *c, int st) { return c->base.writes || sql_reads(&c->base.store->statements.at[st]); }
+static bool is_for(const struct pg_conn *c, int st)
+{
+    return c->base.writes || sql_reads(&c->base.store->statements.at[st]);
+}
 
 static bool send_prepares(struct pg_conn *c)
 {
@@ -173,7 +199,8 @@ static bool send_prepares(struct pg_conn *c)
             continue;
         name_of(name, i);
         text_of(&list.at[i], &text);
-        ok = PQsendPrepare(c->db, name, text.at, types_of(&list.at[i], types), types) && PQsendDescribePrepared(c->db, name);
+        ok = PQsendPrepare(c->db, name, text.at, types_of(&list.at[i], types), types)
+             && PQsendDescribePrepared(c->db, name);
     }
     return ok && PQpipelineSync(c->db);
 }
@@ -192,8 +219,8 @@ static bool prepare_all(struct pg_conn *c, struct err *err)
     return c->prepared = true;
 }
 
-/* A server that went away has said so long before we ask: looking first (twice: its last words, then the end) saves a commit whose fate
- * would be unknown. */
+/* A server that went away has said so long before we ask: looking first (twice: its last words,
+ * then the end) saves a commit whose fate would be unknown. */
 static bool alive(struct pg_conn *c, struct err *err)
 {
     if (c->db && PQconsumeInput(c->db) && PQconsumeInput(c->db) && PQstatus(c->db) == CONNECTION_OK)
@@ -206,7 +233,11 @@ static bool alive(struct pg_conn *c, struct err *err)
 }
 
 /* --- values there */
-struct packed { const char *at[STORE_ARGS]; int lens[STORE_ARGS], formats[STORE_ARGS]; int64_t numbers[STORE_ARGS]; };
+struct packed {
+    const char *at[STORE_ARGS];
+    int lens[STORE_ARGS], formats[STORE_ARGS];
+    int64_t numbers[STORE_ARGS];
+};
 
 static void pack(struct packed *p, const char *types, const struct value *args)
 {
@@ -215,12 +246,17 @@ static void pack(struct packed *p, const char *types, const struct value *args)
         p->formats[i] = 1;
         p->numbers[i] = (int64_t)htobe64((uint64_t)v->n);
         p->lens[i] = v->type == VALUE_INT ? (int)sizeof v->n : (int)v->len;
-        p->at[i] = v->type == VALUE_NULL ? NULL : v->type == VALUE_INT ? (const char *)&p->numbers[i] : v->len ? v->text : "";
+        p->at[i] = v->type == VALUE_INT ? (const char *)&p->numbers[i] : v->len ? v->text : "";
+        if (v->type == VALUE_NULL)
+            p->at[i] = NULL;
     }
 }
 
 /* --- writing */
-static bool send_plain(struct pg_conn *c, const char *text) { return PQsendQueryParams(c->db, text, 0, NULL, NULL, NULL, NULL, 1); }
+static bool send_plain(struct pg_conn *c, const char *text)
+{
+    return PQsendQueryParams(c->db, text, 0, NULL, NULL, NULL, NULL, 1);
+}
 
 static bool send_write(struct pg_conn *c, const struct write *w)
 {
@@ -232,19 +268,22 @@ static bool send_write(struct pg_conn *c, const struct write *w)
 }
 
 /* False with *lost unset: a test failed it on this side, and the pipeline is still good. */
-static bool send_all(struct pg_conn *c, const struct write *writes, size_t count, bool *lost, struct err *err)
+static bool send_all(struct pg_conn *c, const struct write *writes, size_t count, bool *lost,
+                     struct err *err)
 {
     *lost = !PQenterPipelineMode(c->db) || !send_plain(c, "BEGIN");
     for (size_t i = 0; !*lost && i < count; i++) {
-        if (fault_at("store.step", err))
+        if (store_fault("store.step", err))
             return false;
         *lost = !send_write(c, &writes[i]);
     }
-    return !*lost && !fault_at("store.commit", err);
+    return !*lost && !store_fault("store.commit", err);
 }
 
-/* Reads the answers up to the sync. The last of them is that of COMMIT; *unknown when it did not come. */
-static bool read_all(struct pg_conn *c, const struct write *writes, size_t count, bool *unknown, struct err *err)
+/* Reads the answers up to the sync. The last of them is that of COMMIT; *unknown when it did not
+ * come. */
+static bool read_all(struct pg_conn *c, const struct write *writes, size_t count, bool *unknown,
+                     struct err *err)
 {
     bool ok = true;
     for (size_t i = 0; i < count + 2; i++) {
@@ -264,19 +303,26 @@ static bool read_all(struct pg_conn *c, const struct write *writes, size_t count
     return ok;
 }
 
-/* Leaves no transaction behind: on a connection that does not come back to rest, nothing more is sent. */
+/* Leaves no transaction behind: on a connection that does not come back to rest, nothing more is
+ * sent. */
 static void come_to_rest(struct pg_conn *c)
 {
     struct err ignored = { 0 };
-    if (c->db && (!PQexitPipelineMode(c->db) || (PQtransactionStatus(c->db) != PQTRANS_IDLE && !plain(c, "ROLLBACK", &ignored))))
+    if (!c->db)
+        return;
+    bool rest = PQexitPipelineMode(c->db);
+    if (rest && PQtransactionStatus(c->db) != PQTRANS_IDLE)
+        rest = plain(c, "ROLLBACK", &ignored);
+    if (!rest)
         drop(c);
 }
 
-static bool pg_commit(struct conn *base, const struct write *writes, size_t count, bool *unknown, struct err *err)
+static bool pg_commit(struct conn *base, const struct write *writes, size_t count, bool *unknown,
+                      struct err *err)
 {
     struct pg_conn *c = inside(base);
     bool lost = false;
-    if (fault_at("store.begin", err) || !alive(c, err))
+    if (store_fault("store.begin", err) || !alive(c, err))
         return false;
     if (!send_all(c, writes, count, &lost, err)) {
         if (lost)
@@ -306,44 +352,44 @@ static int64_t number_at(const char *at, int len)
     return (int64_t)n;
 }
 
+static struct value value_at(const PGresult *r, int row, int i)
+{
+    struct value v = { .type = kind_of(PQftype(r, i)), .text = PQgetvalue(r, row, i) };
+    if (PQgetisnull(r, row, i))
+        return (struct value){ 0 };
+    if (v.type == VALUE_INT)
+        return V_INT(number_at(v.text, PQgetlength(r, row, i)));
+    v.len = (size_t)PQgetlength(r, row, i);
+    return v;
+}
+
 static bool gather_answer(struct gather *g, const PGresult *r, struct err *err)
 {
     g->columns = PQnfields(r);
     for (int row = 0; row < PQntuples(r); row++) {
-        if (!gather_row(g, err))
+        bool ok = gather_row(g, err);
+        for (int i = 0; i < g->columns && ok; i++)
+            ok = gather_value(g, value_at(r, row, i), err);
+        if (!ok)
             return false;
-        for (int i = 0; i < g->columns; i++) {
-            Oid type = PQftype(r, i);
-            const char *at = PQgetvalue(r, row, i);
-            size_t len = (size_t)PQgetlength(r, row, i);
-            struct value v = { 0 };
-            if (PQgetisnull(r, row, i))
-                ;
-            else if (type == BYTEA_OID)
-                v = value_blob(at, len);
-            else if (type == TEXT_OID || type == VARCHAR_OID)
-                v = (struct value){ .type = VALUE_TEXT, .text = at, .len = len };
-            else
-                v = V_INT(number_at(at, (int)len));
-            if (!gather_value(g, v, err))
-                return false;
-        }
     }
     return true;
 }
 
-static bool pg_query(struct conn *base, int st, const struct value *args, struct arena *mem, struct rows *out, struct err *err)
+static bool pg_query(struct conn *base, int st, const struct value *args, struct arena *mem,
+                     struct rows *out, struct err *err)
 {
     struct pg_conn *c = inside(base);
     const struct sql *q = &base->store->statements.at[st];
     struct packed p;
     char name[16];
+    int count = (int)strlen(q->types);
     name_of(name, st);
     pack(&p, q->types, args);
     for (bool again = true;; again = false) {
-        if (fault_at("store.query", err) || !alive(c, err))
+        if (store_fault("store.query", err) || !alive(c, err))
             return err_wrap(err, "%s", q->name);
-        AUTO(PQclear) PGresult *r = PQexecPrepared(c->db, name, (int)strlen(q->types), p.at, p.lens, p.formats, 1);
+        AUTO(PQclear) PGresult *r = PQexecPrepared(c->db, name, count, p.at, p.lens, p.formats, 1);
         if (!succeeded(r) && again && PQstatus(c->db) == CONNECTION_BAD)
             continue;
         AUTO(gather_done) struct gather g = { .mem = mem };
@@ -388,7 +434,7 @@ static bool pg_prepare(struct conn *c, struct err *err) { return prepare_all(ins
 
 static bool pg_run(struct conn *c, const char *text, struct err *err)
 {
-    return !fault_at("store.step", err) && plain(inside(c), text, err);
+    return !store_fault("store.step", err) && plain(inside(c), text, err);
 }
 
 static bool pg_number(struct conn *base, const char *text, int64_t *out, struct err *err)
@@ -416,7 +462,8 @@ const struct backend postgres_backend = {
     .query = pg_query,
     .run = pg_run,
     .number = pg_number,
-    /* The number spells arcus. A step may take long on a large table; waiting for another server that migrates may not. */
+    /* The number spells arcus. A step may take long on a large table; waiting for another server
+     * that migrates may not. */
     .begin_alone = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s';"
                    "SELECT pg_advisory_xact_lock(418530948467)",
 };

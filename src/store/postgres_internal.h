@@ -3,4 +3,4 @@
 #include "store/store_internal.h"
 
 MUST_CHECK bool url_check(const char *url, struct err *err);
-void url_hide(const char *url, char *text);     /* stars over its password, wherever the text repeats it */
+void url_hide(const char *url, char *text);     /* stars over its password wherever text has it */

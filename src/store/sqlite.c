@@ -1,21 +1,21 @@
-/* sqlite.c - the store in one file. WAL, so that readers never wait for the writer, and synchronous=FULL, so that a commit that
- * returned survives a power cut.
+/* sqlite.c - the store in one file. WAL, so that readers never wait for the writer, and
+ * synchronous=FULL, so that a commit that returned survives a power cut.
  *
- * Every connection has its own handle. On a simulated machine everything is one thread, so all connections share one
- * handle that holds its file alone (sqlite_vfs.c): no shared memory is needed there. */
+ * Every connection has its own handle. On a simulated machine everything is one thread, so all
+ * connections share one handle that holds its file alone (sqlite_vfs.c): no shared memory is
+ * needed there. */
 #include "store/store_internal.h"
-#include "base/fault.h"
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-    CHECK_BYTES = 128 * 1024 * 1024,    /* larger files are not read whole at start: that would take seconds */
+    CHECK_BYTES = 128 * 1024 * 1024,    /* a larger file is not read whole at start: seconds */
     CACHE_KIB_WRITER = 16 * 1024,
     CACHE_KIB_READER = 4 * 1024,
-    WAL_PAGES = 2000,                   /* from here on its pages are copied back after a commit */
-    WAL_PAGES_MOST = 16000,             /* from here on we wait a little for readers, so that it can start over */
+    WAL_PAGES = 2000,                   /* from here on they are copied back after a commit */
+    WAL_PAGES_MOST = 16000,             /* from here on we wait a little for readers */
     WAL_WAIT_MS = 200,
     ONE_TEXT = 128,
 };
@@ -42,8 +42,8 @@ static const struct { int code; enum rc rc; const char *text; } kinds[] = {
     { SQLITE_TOOBIG, RC_TOO_LARGE, "a value is too large for the store" },
     { SQLITE_READONLY, RC_UNAVAILABLE, "the store's file or folder cannot be written" },
     { SQLITE_CANTOPEN, RC_NOT_FOUND, "the store's file cannot be opened" },
-    { SQLITE_CORRUPT, RC_INTERNAL, "the store is damaged: keep a copy of the file, then restore it from a backup" },
-    { SQLITE_NOTADB, RC_INTERNAL, "the store is damaged, or not a store: keep a copy of the file, then restore it from a backup" },
+    { SQLITE_CORRUPT, RC_INTERNAL, STORE_DAMAGED },
+    { SQLITE_NOTADB, RC_INTERNAL, STORE_DAMAGED },
 };
 
 static bool fails(sqlite3 *db, int rc, struct err *err)
@@ -60,11 +60,6 @@ static bool fails(sqlite3 *db, int rc, struct err *err)
     return err_set(err, RC_INTERNAL, "the store failed: %s", why);
 }
 
-static bool fault_at(const char *point, struct err *err)
-{
-    return fault(point) && !err_set(err, RC_UNAVAILABLE, "the store failed at %s because a test wanted it", point);
-}
-
 /* --- a handle */
 static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
 {
@@ -75,7 +70,7 @@ static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
 
 static bool run_on(sqlite3 *db, const char *text, struct err *err)
 {
-    if (fault_at("store.step", err))
+    if (store_fault("store.step", err))
         return false;
     int rc = sqlite3_exec(db, text, NULL, NULL, NULL);
     return rc == SQLITE_OK || fails(db, rc, err);
@@ -88,7 +83,8 @@ static int one_text(void *arg, int columns, char **texts, char **names)
     return 0;
 }
 
-/* Another process that starts at the same moment may hold the file while it turns on the WAL, and SQLite does not wait for that. */
+/* Another process that starts at the same moment may hold the file while it turns on the WAL,
+ * and SQLite does not wait for that. */
 static bool wal_on(sqlite3 *db, struct err *err)
 {
     int rc = SQLITE_BUSY;
@@ -100,16 +96,20 @@ static bool wal_on(sqlite3 *db, struct err *err)
     }
     if (rc != SQLITE_OK)
         return fails(db, rc, err);
-    return strcmp(mode, "wal") == 0 || err_set(err, RC_UNAVAILABLE, "this file system cannot hold the store (no write-ahead log)");
+    if (strcmp(mode, "wal"))
+        return err_set(err, RC_UNAVAILABLE, "this file system cannot hold a write-ahead log");
+    return true;
 }
 
 static bool handle_setup(sqlite3 *db, bool simulated, bool writes, struct err *err)
 {
     char text[320];
-    snprintf(text, sizeof text, "PRAGMA locking_mode=%s; PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF;"
-             "PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA cache_size=-%d;"
-             "PRAGMA journal_size_limit=%d; PRAGMA query_only=%s", simulated ? "EXCLUSIVE" : "NORMAL",
-             writes ? CACHE_KIB_WRITER : CACHE_KIB_READER, WAL_PAGES_MOST * 4096, writes ? "OFF" : "ON");
+    snprintf(text, sizeof text,
+             "PRAGMA locking_mode=%s; PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF;"
+             "PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;"
+             "PRAGMA cache_size=-%d; PRAGMA journal_size_limit=%d; PRAGMA query_only=%s",
+             simulated ? "EXCLUSIVE" : "NORMAL", writes ? CACHE_KIB_WRITER : CACHE_KIB_READER,
+             WAL_PAGES_MOST * 4096, writes ? "OFF" : "ON");
     sqlite3_extended_result_codes(db, 1);
     sqlite3_busy_timeout(db, STORE_WAIT_MS);
     /* A simulated machine that crashed is closed too, and that must not touch its disk any more. */
@@ -121,9 +121,10 @@ static bool handle_setup(sqlite3 *db, bool simulated, bool writes, struct err *e
 static bool handle_open(struct store *s, bool writes, struct handle *h, struct err *err)
 {
     struct sqlite *in = s->inside;
-    int rc = sqlite3_open_v2(in->uri, &h->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
-                             in->vfs ? in->vfs->zName : NULL);
-    bool ok = (rc == SQLITE_OK || fails(h->db, rc, err)) && handle_setup(h->db, in->vfs, writes, err);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    int rc = sqlite3_open_v2(in->uri, &h->db, flags, in->vfs ? in->vfs->zName : NULL);
+    bool ok = rc == SQLITE_OK || fails(h->db, rc, err);
+    ok = ok && handle_setup(h->db, in->vfs, writes, err);
     if (!ok) {
         sqlite3_close(h->db);
         h->db = NULL;
@@ -155,7 +156,8 @@ static bool undamaged(sqlite3 *db, struct err *err)
 {
     int64_t pages, size;
     char verdict[ONE_TEXT] = "";
-    if (!number_of(db, "PRAGMA page_count", &pages, err) || !number_of(db, "PRAGMA page_size", &size, err))
+    if (!number_of(db, "PRAGMA page_count", &pages, err)
+        || !number_of(db, "PRAGMA page_size", &size, err))
         return false;
     if (pages * size > CHECK_BYTES)
         return true;
@@ -163,8 +165,9 @@ static bool undamaged(sqlite3 *db, struct err *err)
     if (rc != SQLITE_OK)
         return fails(db, rc, err);
     verdict[strcspn(verdict, "\n")] = 0;
-    return strcmp(verdict, "ok") == 0 || err_set(err, RC_INTERNAL, "%s (%s)", "the store is damaged: keep a copy of the file, "
-                                                 "then restore it from a backup", verdict);
+    if (strcmp(verdict, "ok"))
+        return err_set(err, RC_INTERNAL, STORE_DAMAGED " (%s)", verdict);
+    return true;
 }
 
 /* --- the store */
@@ -177,8 +180,8 @@ static char *uri_of(const char *path)
             str_printf(&uri, "%%%02x", (unsigned char)*p);
         else
             str_char(&uri, *p);
-    /* SQLite would make the file readable by all, less the umask, which belongs to every thread. It can take the mode of
-     * another file instead, and this one is always 0600. */
+    /* SQLite would make the file readable by all, less the umask, which belongs to every thread.
+     * It can take the mode of another file instead, and this one is always 0600. */
     str_text(&uri, "?modeof=/proc/self/mem");
     return uri.at;
 }
@@ -206,7 +209,8 @@ static bool sqlite_open(struct store *s, struct err *err)
         in->vfs = sqlite_vfs_new(s->os);
         h = &in->shared;
     }
-    bool ok = handle_open(s, true, h, err) && (undamaged(h->db, err) || err_wrap(err, "%s", s->where));
+    bool ok = handle_open(s, true, h, err);
+    ok = ok && (undamaged(h->db, err) || err_wrap(err, "%s", s->where));
     sqlite3_close(own.db);
     return ok;
 }
@@ -241,7 +245,8 @@ static bool sqlite_conn_open(struct store *s, bool writes, struct conn **out, st
     return true;
 }
 
-static bool prepare_one(struct sqlite_conn *c, const char *text, sqlite3_stmt **out, struct err *err)
+static bool prepare_one(struct sqlite_conn *c, const char *text, sqlite3_stmt **out,
+                        struct err *err)
 {
     int rc = sqlite3_prepare_v3(c->h->db, text, -1, SQLITE_PREPARE_PERSISTENT, out, NULL);
     return rc == SQLITE_OK || fails(c->h->db, rc, err);
@@ -255,10 +260,14 @@ static bool sqlite_prepare(struct conn *base, struct err *err)
     if (!c->st)
         abort();
     for (int i = 0; i < list.count; i++)
-        if ((base->writes || sql_reads(&list.at[i])) && !prepare_one(c, list.at[i].text, &c->st[i], err))
+        if ((base->writes || sql_reads(&list.at[i]))
+            && !prepare_one(c, list.at[i].text, &c->st[i], err))
             return err_wrap(err, "statement %s", list.at[i].name);
-    return !base->writes || (prepare_one(c, "BEGIN IMMEDIATE", &c->begin, err) && prepare_one(c, "COMMIT", &c->commit, err)
-                             && prepare_one(c, "ROLLBACK", &c->rollback, err));
+    if (!base->writes)
+        return true;
+    return prepare_one(c, "BEGIN IMMEDIATE", &c->begin, err)
+        && prepare_one(c, "COMMIT", &c->commit, err)
+        && prepare_one(c, "ROLLBACK", &c->rollback, err);
 }
 
 static int bind_one(sqlite3_stmt *st, int at, const struct value *v)
@@ -269,7 +278,8 @@ static int bind_one(sqlite3_stmt *st, int at, const struct value *v)
     case VALUE_TEXT:
         return sqlite3_bind_text64(st, at, v->text, v->len, SQLITE_STATIC, SQLITE_UTF8);
     case VALUE_BLOB:
-        return v->len ? sqlite3_bind_blob64(st, at, v->text, v->len, SQLITE_STATIC) : sqlite3_bind_zeroblob(st, at, 0);
+        return v->len ? sqlite3_bind_blob64(st, at, v->text, v->len, SQLITE_STATIC)
+                      : sqlite3_bind_zeroblob(st, at, 0);
     default:
         return sqlite3_bind_null(st, at);
     }
@@ -293,13 +303,15 @@ static bool step_done(struct sqlite_conn *c, sqlite3_stmt *st, int rc, struct er
     return ok;
 }
 
-static bool write_all(struct sqlite_conn *c, const struct write *writes, size_t count, struct err *err)
+static bool write_all(struct sqlite_conn *c, const struct write *writes, size_t count,
+                      struct err *err)
 {
     const struct sql *list = c->base.store->statements.at;
     for (size_t i = 0; i < count; i++) {
         const struct write *w = &writes[i];
         sqlite3_stmt *st = c->st[w->st];
-        if (fault_at("store.step", err) || !step_done(c, st, bind_all(st, list[w->st].types, w->args), err))
+        if (store_fault("store.step", err)
+            || !step_done(c, st, bind_all(st, list[w->st].types, w->args), err))
             return err_wrap(err, "%s", list[w->st].name);
     }
     return true;
@@ -307,40 +319,44 @@ static bool write_all(struct sqlite_conn *c, const struct write *writes, size_t 
 
 static bool commit_now(struct sqlite_conn *c, bool *unknown, struct err *err)
 {
-    if (fault_at("store.commit", err))
+    if (store_fault("store.commit", err))
         return false;
     int rc = sqlite3_step(c->commit);
     bool ok = rc == SQLITE_DONE || fails(c->h->db, rc, err);
     sqlite3_reset(c->commit);
-    /* The frames may be on the disk although the sync failed, and a crash before they are overwritten would bring them back. */
+    /* The frames may be on the disk although the sync failed, and a crash before they are
+     * overwritten would bring them back. */
     *unknown = !ok && (rc & 0xff) == SQLITE_IOERR;
     return ok;
 }
 
-/* The WAL stays bounded: its pages go back into the file after every few megabytes; when readers keep it from starting over for long, we
- * wait for them a moment. A failure here is no failure of the commit, which is durable already; it is tried again after the next. */
+/* The WAL stays bounded: its pages go back into the file after every few megabytes; when readers
+ * keep it from starting over for long, we wait for them a moment. A failure here is no failure
+ * of the commit, which is durable already; it is tried again after the next. */
 static void checkpoint(struct handle *h)
 {
     if (h->wal_pages < WAL_PAGES)
         return;
     bool wait = h->wal_pages >= h->wal_patience;
     sqlite3_busy_timeout(h->db, WAL_WAIT_MS);
-    sqlite3_wal_checkpoint_v2(h->db, NULL, wait ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    int how = wait ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
+    sqlite3_wal_checkpoint_v2(h->db, NULL, how, NULL, NULL);
     sqlite3_busy_timeout(h->db, STORE_WAIT_MS);
     h->wal_patience = wait ? h->wal_pages + WAL_PAGES : WAL_PAGES_MOST;
     h->wal_pages = 0;
 }
 
-static bool sqlite_commit(struct conn *base, const struct write *writes, size_t count, bool *unknown, struct err *err)
+static bool sqlite_commit(struct conn *base, const struct write *writes, size_t count,
+                          bool *unknown, struct err *err)
 {
     struct sqlite_conn *c = inside(base);
-    if (fault_at("store.begin", err) || !step_done(c, c->begin, SQLITE_OK, err))
+    if (store_fault("store.begin", err) || !step_done(c, c->begin, SQLITE_OK, err))
         return false;
     if (write_all(c, writes, count, err) && commit_now(c, unknown, err)) {
         checkpoint(c->h);
         return true;
     }
-    struct err ignored = { 0 };         /* the first reason is the one to tell; some failures have rolled back already */
+    struct err ignored = { 0 };         /* the first reason counts; some have rolled back already */
     if (!sqlite3_get_autocommit(c->h->db) && !step_done(c, c->rollback, SQLITE_OK, &ignored))
         return err_wrap(err, "not rolled back");
     return false;
@@ -357,7 +373,8 @@ static bool column(struct gather *g, sqlite3_stmt *st, int i, struct err *err)
         v = V_INT(sqlite3_column_int64(st, i));
         break;
     case SQLITE_FLOAT:
-        return err_set(err, RC_INTERNAL, "column %s is not a whole number", sqlite3_column_name(st, i));
+        return err_set(err, RC_INTERNAL, "column %s is not a whole number",
+                       sqlite3_column_name(st, i));
     default:
         v.type = sqlite3_column_type(st, i) == SQLITE_TEXT ? VALUE_TEXT : VALUE_BLOB;
         v.text = sqlite3_column_blob(st, i);
@@ -374,12 +391,13 @@ static bool row(struct gather *g, sqlite3_stmt *st, struct err *err)
     return ok;
 }
 
-static bool sqlite_query(struct conn *base, int n, const struct value *args, struct arena *mem, struct rows *out, struct err *err)
+static bool sqlite_query(struct conn *base, int n, const struct value *args, struct arena *mem,
+                         struct rows *out, struct err *err)
 {
     struct sqlite_conn *c = inside(base);
     const struct sql *q = &base->store->statements.at[n];
     sqlite3_stmt *st = c->st[n];
-    if (fault_at("store.query", err))
+    if (store_fault("store.query", err))
         return false;
     AUTO(gather_done) struct gather g = { .mem = mem, .columns = sqlite3_column_count(st) };
     int rc = bind_all(st, q->types, args);
@@ -396,7 +414,10 @@ static bool sqlite_query(struct conn *base, int n, const struct value *args, str
     return true;
 }
 
-static bool sqlite_run(struct conn *c, const char *text, struct err *err) { return run_on(inside(c)->h->db, text, err); }
+static bool sqlite_run(struct conn *c, const char *text, struct err *err)
+{
+    return run_on(inside(c)->h->db, text, err);
+}
 
 static bool sqlite_number(struct conn *c, const char *text, int64_t *out, struct err *err)
 {

@@ -1,16 +1,22 @@
-/* sqlite_vfs.c - SQLite on the disk of a simulated machine: its files are os/'s disk_*, its clock and chance are the machine's.
+/* sqlite_vfs.c - SQLite on the disk of a simulated machine: its files are os/'s disk_*, its
+ * clock and chance are the machine's.
  *
- * One handle uses a file, alone and from one thread (locking_mode=EXCLUSIVE), so locks are empty and the WAL's index lives in
- * memory. A real machine never comes here: SQLite's own VFS knows far more about real disks. */
+ * One handle uses a file, alone and from one thread (locking_mode=EXCLUSIVE), so locks are empty
+ * and the WAL's index lives in memory. A real machine never comes here: SQLite's own VFS knows
+ * far more about real disks. */
 #include "store/store_internal.h"
-#include "base/fault.h"
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { PATH_MOST = 512, SECTOR = 4096 };
 
-struct file { sqlite3_file base; struct os *os; struct disk_file *disk; char *drop; };     /* drop: a path to remove at close */
+struct file {
+    sqlite3_file base;
+    struct os *os;
+    struct disk_file *disk;
+    char *drop;                         /* a path to remove at close */
+};
 struct vfs { sqlite3_vfs base; struct os *os; char name[40]; };
 
 static struct disk_file *disk_of(sqlite3_file *f) { return ((struct file *)f)->disk; }
@@ -38,18 +44,20 @@ static int file_read_at(sqlite3_file *f, void *out, int n, sqlite3_int64 at)
 
 static int file_write_at(sqlite3_file *f, const void *from, int n, sqlite3_int64 at)
 {
-    return !fault("store.disk") && disk_write(disk_of(f), at, from, (size_t)n) ? SQLITE_OK : SQLITE_IOERR_WRITE;
+    bool ok = disk_write(disk_of(f), at, from, (size_t)n);
+    return ok ? SQLITE_OK : SQLITE_IOERR_WRITE;
 }
 
 static int file_truncate(sqlite3_file *f, sqlite3_int64 size)
 {
-    return !fault("store.disk") && disk_truncate(disk_of(f), size) ? SQLITE_OK : SQLITE_IOERR_TRUNCATE;
+    bool ok = disk_truncate(disk_of(f), size);
+    return ok ? SQLITE_OK : SQLITE_IOERR_TRUNCATE;
 }
 
 static int file_sync(sqlite3_file *f, int flags)
 {
     (void)flags;
-    return !fault("store.disk") && disk_sync(disk_of(f)) ? SQLITE_OK : SQLITE_IOERR_FSYNC;
+    return disk_sync(disk_of(f)) ? SQLITE_OK : SQLITE_IOERR_FSYNC;
 }
 
 static int file_size(sqlite3_file *f, sqlite3_int64 *out)
@@ -108,7 +116,8 @@ static const sqlite3_io_methods methods = {
     .xDeviceCharacteristics = file_traits,
 };
 
-static int vfs_open(sqlite3_vfs *v, sqlite3_filename path, sqlite3_file *base, int flags, int *out_flags)
+static int vfs_open(sqlite3_vfs *v, sqlite3_filename path, sqlite3_file *base, int flags,
+                    int *out_flags)
 {
     struct file *f = (struct file *)base;
     struct err err = { 0 };
@@ -176,7 +185,8 @@ sqlite3_vfs *sqlite_vfs_new(struct os *os)
     struct vfs *v = calloc(1, sizeof *v);
     if (!v)
         abort();
-    snprintf(v->name, sizeof v->name, "arcus-%p", (void *)v);       /* many machines live in one process */
+    /* Many machines live in one process. */
+    snprintf(v->name, sizeof v->name, "arcus-%p", (void *)v);
     v->os = os;
     v->base = (sqlite3_vfs){
         .iVersion = 1,

@@ -1,7 +1,8 @@
 /* store_internal.h - what the two backends share, and what the tests of this layer may touch.
  *
- * The vtable is the whole difference between SQLite and PostgreSQL. store.c checks arguments before a backend sees them, so a
- * backend trusts the count, the types and the UTF-8 of what it is given. */
+ * The vtable is the whole difference between SQLite and PostgreSQL. store.c checks arguments
+ * before a backend sees them, so a backend trusts the count, the types and the UTF-8 of what it
+ * is given. */
 #pragma once
 #include "store/store.h"
 
@@ -19,46 +20,52 @@ struct steps { const char *const *at; int count; };
 
 struct backend {
     const char *kind;
-    bool (*open)(struct store *s, struct err *err);             /* fills s->inside; the schema may not be there yet */
+    bool (*open)(struct store *s, struct err *err);     /* the schema may not be there yet */
     void (*close)(struct store *s);
-    bool (*conn_open)(struct store *s, bool writes, struct conn **out, struct err *err);    /* nothing is prepared yet */
+    bool (*conn_open)(struct store *s, bool writes, struct conn **out, struct err *err);
     void (*conn_close)(struct conn *c);
-    bool (*prepare)(struct conn *c, struct err *err);           /* all statements; a reader only those that read */
-    bool (*commit)(struct conn *c, const struct write *writes, size_t count, bool *unknown, struct err *err);
-    bool (*query)(struct conn *c, int st, const struct value *args, struct arena *mem, struct rows *out, struct err *err);
+    bool (*prepare)(struct conn *c, struct err *err);   /* a reader only what reads */
+    bool (*commit)(struct conn *c, const struct write *writes, size_t count, bool *unknown,
+                   struct err *err);
+    bool (*query)(struct conn *c, int st, const struct value *args, struct arena *mem,
+                  struct rows *out, struct err *err);
     /* For migrations and tests, with texts of ours alone: */
     bool (*run)(struct conn *c, const char *text, struct err *err);
-    bool (*number)(struct conn *c, const char *text, int64_t *out, struct err *err);    /* the one number it answers with */
-    const char *begin_alone;                    /* begins a transaction that no other opener can be in */
+    bool (*number)(struct conn *c, const char *text, int64_t *out, struct err *err);
+    const char *begin_alone;            /* begins a transaction that no other opener can be in */
 };
 extern const struct backend sqlite_backend, postgres_backend;
 
 struct store {
     const struct backend *how;
     struct os *os;
-    char *where;                                /* a path, or a URL that may hold a password: never printed */
+    char *where;                        /* a URL may hold a password: never printed */
     struct sql_list statements;
-    void *inside;                               /* the backend's own */
+    void *inside;                       /* the backend's own */
 };
 
 struct conn { struct store *store; bool writes; };      /* the first member of the backends' own */
 
 /* store_open with other steps and statements than the program's. */
-MUST_CHECK bool store_open_with(struct os *os, const char *where, struct steps steps, struct sql_list statements,
-                                struct store **out, struct err *err);
+MUST_CHECK bool store_open_with(struct os *os, const char *where, struct steps steps,
+                                struct sql_list statements, struct store **out, struct err *err);
 struct sql_list store_statements(void);         /* statements.h */
 struct steps store_steps(void);                 /* schema.h */
 
 MUST_CHECK bool migrate(struct store *s, struct steps steps, struct err *err);
 /* Its types are of "itb", as many as it has parameters, which are ?1, ?2 ... without a gap. */
 MUST_CHECK bool sql_check(const struct sql *q, struct err *err);
-bool sql_reads(const struct sql *q);            /* SELECT: allowed on a connection that does not write */
+bool sql_reads(const struct sql *q);            /* SELECT: what a reader's connection may */
 void sql_for_postgres(const struct sql *q, struct str *out);    /* ?1 -> $1, not within quotes */
+
+bool store_fault(const char *point, struct err *err);   /* true when a test wants it */
+#define STORE_DAMAGED "the store is damaged: keep a copy of it, then restore it from a backup"
 
 /* Rows of an answer while it comes in; its bounds are kept here. */
 struct gather { struct arena *mem; struct str values; size_t rows, bytes; int columns; };
 static inline void gather_done_auto(struct gather *g) { str_done(&g->values); }
-MUST_CHECK bool gather_value(struct gather *g, struct value v, struct err *err);    /* copies texts and blobs */
+/* Copies texts and blobs. */
+MUST_CHECK bool gather_value(struct gather *g, struct value v, struct err *err);
 MUST_CHECK bool gather_row(struct gather *g, struct err *err);  /* one more begins */
 struct rows gather_rows(const struct gather *g);
 

@@ -1,8 +1,10 @@
-/* store_rows.c - how many rows a second a store takes, durably, in transactions of 1, 10, 100 and 1000.
+/* store_rows.c - how many rows a second a store takes, durably, in transactions of 1, 10, 100
+ * and 1000.
  *
- *   store_rows [SECONDS] PLACE...      a PLACE is what store_open takes; it is filled with rows, so give it a fresh one
+ *   store_rows [-r] [SECONDS] PLACE...     a PLACE is what store_open takes; give it a fresh one
  *
- * The rows are those of a submit: an event of about 300 bytes each. With -r it also reads while it writes. */
+ * The rows are those of a submit: an event of about 300 bytes each. With -r it also reads while
+ * it writes. */
 #include "store/store.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,19 +27,31 @@ static double now(void)
 
 static void fill(struct rows_of_event *e, int count, int64_t seq)
 {
-    static const char data[] = "{\"name\":\"train\",\"image\":\"registry.example/team/train:7\",\"gpus\":1,\"cpu\":4000,\"mem_mib\":16384,"
-                               "\"argv\":[\"python\",\"train.py\",\"--epochs\",\"3\"],\"state\":\"queued\"}";
+    static const char data[]
+        = "{\"name\":\"train\",\"image\":\"registry.example/team/"
+          "train:7\",\"gpus\":1,\"cpu\":4000,\"mem_mib\":16384,"
+          "\"argv\":[\"python\",\"train.py\",\"--epochs\",\"3\"],\"state\":\"queued\"}";
     for (int i = 0; i < count; i++) {
-        struct value args[] = { V_INT(seq + i), V_INT(1790000000000 + seq), V_INT(7), V_TEXT("job.queued"), V_TEXT("job-0d3kq8zj2m4xa"),
-                                V_TEXT("user-0d3kq8zj2m4xb"), V_INT(11), V_INT(12), V_TEXT("10.0.0.1"), V_TEXT("req-0d3kq8zj2m4xc"),
-                                V_TEXT(NULL), V_TEXT(data) };
+        struct value args[] = { V_INT(seq + i),
+                                V_INT(1790000000000 + seq),
+                                V_INT(7),
+                                V_TEXT("job.queued"),
+                                V_TEXT("job-0d3kq8zj2m4xa"),
+                                V_TEXT("user-0d3kq8zj2m4xb"),
+                                V_INT(11),
+                                V_INT(12),
+                                V_TEXT("10.0.0.1"),
+                                V_TEXT("req-0d3kq8zj2m4xc"),
+                                V_TEXT(NULL),
+                                V_TEXT(data) };
         _Static_assert(COUNT(args) == COUNT(e->args[0]), "a value for each parameter");
         memcpy(e->args[i], args, sizeof args);
         e->writes[i] = (struct write){ ST_EVENT_ADD, COUNT(args), e->args[i] };
     }
 }
 
-static bool measure(struct conn *c, struct rows_of_event *e, int batch, double seconds, int64_t *seq, struct err *err)
+static bool measure(struct conn *c, struct rows_of_event *e, int batch, double seconds,
+                    int64_t *seq, struct err *err)
 {
     double start = now(), worst = 0, last = start;
     int64_t rows = 0;
@@ -52,8 +66,9 @@ static bool measure(struct conn *c, struct rows_of_event *e, int batch, double s
         *seq += batch;
         rows += batch;
     }
-    printf("  %5d rows a commit: %8.0f rows/s  %8.0f commits/s  mean %7.3f ms  worst %8.3f ms\n", batch, (double)rows / (last - start),
-           (double)(rows / batch) / (last - start), 1e3 * (last - start) / (double)(rows / batch), 1e3 * worst);
+    printf("  %5d rows a commit: %8.0f rows/s  %8.0f commits/s  mean %7.3f ms  worst %8.3f ms\n",
+           batch, (double)rows / (last - start), (double)(rows / batch) / (last - start),
+           1e3 * (last - start) / (double)(rows / batch), 1e3 * worst);
     fflush(stdout);
     return true;
 }
@@ -82,7 +97,8 @@ static bool bench(struct os *os, const char *where, double seconds, bool reads, 
     AUTO(arena_free) struct arena *mem = arena_new();
     struct rows_of_event *e = ARENA_NEW(mem, struct rows_of_event);
     struct rows last;
-    if (!store_open(os, where, &s, err) || !conn_open(s, true, &c, err) || !store_query(c, ST_LAST_EVENT, NULL, 0, mem, &last, err))
+    if (!store_open(os, where, &s, err) || !conn_open(s, true, &c, err)
+        || !store_query(c, ST_LAST_EVENT, NULL, 0, mem, &last, err))
         return false;
     int64_t seq = row_int(&last, 0, 0);
     struct reading reading = { .store = s };
@@ -95,7 +111,8 @@ static bool bench(struct os *os, const char *where, double seconds, bool reads, 
     if (reader) {
         reading.stop = true;
         pthread_join(thread, NULL);
-        printf("  pages of 50 rows read beside it: %.0f a second\n", (double)reading.reads / (now() - start));
+        printf("  pages of 50 rows read beside it: %.0f a second\n",
+               (double)reading.reads / (now() - start));
     }
     return ok;
 }

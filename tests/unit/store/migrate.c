@@ -13,7 +13,8 @@ static const char *const texts[] = {
 
 static bool open_with(struct place *p, int steps, struct store **out)
 {
-    return store_open_with(p->os, p->where, (struct steps){ texts, steps }, thing_statements, out, &p->err);
+    return store_open_with(p->os, p->where, (struct steps){ texts, steps }, thing_statements, out,
+                           &p->err);
 }
 
 /* The store's steps, seen from outside. */
@@ -48,7 +49,8 @@ BOTH_CLOSED(a_new_step_keeps_what_is_there)
     CHECK(open_with(p, 4, &s) && conn_open(s, true, &p->writer, &p->err));
     CHECK(things(p, p->writer).count == 1);
     CHECK(number(p, p->writer, "SELECT size FROM thing WHERE id = 1") == 7);
-    CHECK(thing_add(p, 2, "new") && store_count(p->writer, "other") == 0);     /* the statements of before still work */
+    CHECK(thing_add(p, 2, "new")
+          && store_count(p->writer, "other") == 0); /* the statements of before still work */
     conn_close(TAKE(p->writer));
     store_close(s);
 }
@@ -58,7 +60,8 @@ BOTH_CLOSED(a_newer_store_is_refused)
     struct store *s = NULL, *old = NULL;
     CHECK(open_with(p, 4, &s));
     CHECK(!open_with(p, 3, &old) && !old && p->err.rc == RC_CONFLICT);
-    CHECK(strstr(p->err.text, "newer") && strstr(p->err.text, "step 4") && strstr(p->err.text, "backup"));
+    CHECK(strstr(p->err.text, "newer") && strstr(p->err.text, "step 4")
+          && strstr(p->err.text, "backup"));
     CHECK(steps_seen(p) == 4);
     store_close(s);
     p->err = (struct err){ 0 };
@@ -77,11 +80,14 @@ BOTH_CLOSED(a_store_that_lost_a_step_is_refused)
 
 BOTH_CLOSED(a_bad_step_is_named_and_undone)
 {
-    const char *const bad[] = { texts[0], "CREATE TABLE half (id BIGINT)", "CREATE TABEL x (id BIGINT)" };
+    const char *const bad[]
+        = { texts[0], "CREATE TABLE half (id BIGINT)", "CREATE TABEL x (id BIGINT)" };
     struct store *s = NULL;
-    CHECK(!store_open_with(p->os, p->where, (struct steps){ bad, 3 }, thing_statements, &s, &p->err) && !s);
+    CHECK(!store_open_with(p->os, p->where, (struct steps){ bad, 3 }, thing_statements, &s, &p->err)
+          && !s);
     CHECK(strstr(p->err.text, "schema step 3") != NULL);
-    CHECK(store_open_with(p->os, p->where, (struct steps){ bad, 2 }, thing_statements, &s, &p->err));
+    CHECK(
+        store_open_with(p->os, p->where, (struct steps){ bad, 2 }, thing_statements, &s, &p->err));
     CHECK(conn_open(s, true, &p->writer, &p->err) && store_count(p->writer, "migration") == 2);
     CHECK(store_count(p->writer, "half") == 0);
     conn_close(TAKE(p->writer));
@@ -101,8 +107,10 @@ BOTH_CLOSED(a_migration_that_fails_anywhere_goes_on_from_there)
         fired = fault_fired();
         fault_arm(0);
         CHECK(ok == !fired && ok == (s != NULL));
-        AUTO(store_close) struct store *look = NULL;    /* with nothing known it may only be newer, or empty */
-        if (store_open_with(p->os, p->where, (struct steps){ texts, 0 }, thing_statements, &look, &p->err))
+        AUTO(store_close)
+        struct store *look = NULL; /* with nothing known it may only be newer, or empty */
+        if (store_open_with(p->os, p->where, (struct steps){ texts, 0 }, thing_statements, &look,
+                            &p->err))
             after = 0;
         else
             after = strstr(p->err.text, "step ") ? atoi(strstr(p->err.text, "step ") + 5) : -1;
@@ -128,9 +136,10 @@ BOTH_CLOSED(several_openers_at_once_do_every_step_once)
             struct store *s = NULL;
             struct conn *c = NULL;
             close(gate[1]);
-            bool ok = read(gate[0], &go, 1) == 0        /* all at once, when the parent closes the gate */
-                && store_open_with(p->os, p->where, (struct steps){ texts, COUNT(texts) }, thing_statements, &s, &err)
-                && conn_open(s, true, &c, &err);
+            bool ok = read(gate[0], &go, 1) == 0 /* all at once, when the parent closes the gate */
+                      && store_open_with(p->os, p->where, (struct steps){ texts, COUNT(texts) },
+                                         thing_statements, &s, &err)
+                      && conn_open(s, true, &c, &err);
             if (!ok)
                 printf("# opener %d: %s\n", i, err.text), fflush(stdout);
             _exit(ok ? 0 : 1);

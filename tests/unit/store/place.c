@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 static const struct sql thing_rows[] = {
-    [THING_ADD] = { "THING_ADD", "itbi", "INSERT INTO thing (id, name, data, n) VALUES (?1, ?2, ?3, ?4)" },
+    [THING_ADD]
+    = { "THING_ADD", "itbi", "INSERT INTO thing (id, name, data, n) VALUES (?1, ?2, ?3, ?4)" },
     [THING_NAME] = { "THING_NAME", "ti", "UPDATE thing SET name = ?1 WHERE id = ?2" },
     [THING_ALL] = { "THING_ALL", "", "SELECT id, name, data, n FROM thing ORDER BY id" },
-    [THING_GET] = { "THING_GET", "it", "SELECT name, '?2' FROM thing WHERE id = ?1 AND (?2 = '' OR name = ?2)" },
+    [THING_GET] = { "THING_GET", "it",
+                    "SELECT name, '?2' FROM thing WHERE id = ?1 AND (?2 = '' OR name = ?2)" },
     [THING_PAIRS] = { "THING_PAIRS", "", "SELECT a.id, b.id FROM thing a, thing b" },
 };
 static const char *const thing_texts[] = {
@@ -22,7 +24,8 @@ static void schema(const char *url, const char *verb, const char *name, const ch
 {
     char text[128];
     PGconn *db = PQconnectdb(url);
-    snprintf(text, sizeof text, "SET client_min_messages = error; %s SCHEMA %s %s", verb, name, how);
+    snprintf(text, sizeof text, "SET client_min_messages = error; %s SCHEMA %s %s", verb, name,
+             how);
     PGresult *r = PQexec(db, text);
     CHECK(PQresultStatus(r) == PGRES_COMMAND_OK);
     PQclear(r);
@@ -32,7 +35,8 @@ static void schema(const char *url, const char *verb, const char *name, const ch
 static void folder_remove(const char *folder)
 {
     char path[128];
-    static const char *const names[] = { "store.db", "store.db-wal", "store.db-shm", "s p?c#l%.db", ".s.PGSQL.5432" };
+    static const char *const names[]
+        = { "store.db", "store.db-wal", "store.db-shm", "s p?c#l%.db", ".s.PGSQL.5432" };
     for (size_t i = 0; i < COUNT(names); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         unlink(path);
@@ -42,8 +46,10 @@ static void folder_remove(const char *folder)
 
 static void place_test(struct place *p, bool opened, void (*test)(struct place *p))
 {
-    if (opened && !(store_open_with(p->os, p->where, thing_steps, thing_statements, &p->store, &p->err)
-                    && conn_open(p->store, true, &p->writer, &p->err) && conn_open(p->store, false, &p->reader, &p->err)))
+    if (opened
+        && !(store_open_with(p->os, p->where, thing_steps, thing_statements, &p->store, &p->err)
+             && conn_open(p->store, true, &p->writer, &p->err)
+             && conn_open(p->store, false, &p->reader, &p->err)))
         CHECK(!p->err.text);
     else
         test(p);
@@ -66,7 +72,8 @@ void place_run(const char *kind, bool opened, void (*test)(struct place *p))
     snprintf(name, sizeof name, "t_%d_%d", (int)getpid(), ++number_of_place);
     struct place p = { .kind = kind, .folder = folder, .mem = arena_new() };
     p.os = os_real_new(&p.err);
-    p.where = postgres ? arena_printf(p.mem, "%s&options=-csearch_path%%3D%s", base, name) : arena_printf(p.mem, "%s/store.db", folder);
+    p.where = postgres ? arena_printf(p.mem, "%s&options=-csearch_path%%3D%s", base, name)
+                       : arena_printf(p.mem, "%s/store.db", folder);
     if (postgres)
         schema(base, "CREATE", name, "");
     place_test(&p, opened, test);
@@ -83,7 +90,8 @@ bool thing_add(struct place *p, int64_t id, const char *name)
 {
     struct value args[] = { V_INT(id), V_TEXT(name), { 0 }, V_INT(id * 10) };
     bool unknown;
-    return store_commit(p->writer, &(struct write){ (enum statement)THING_ADD, 4, args }, 1, &unknown, &p->err);
+    return store_commit(p->writer, &(struct write){ (enum statement)THING_ADD, 4, args }, 1,
+                        &unknown, &p->err);
 }
 
 struct rows things(struct place *p, struct conn *c)
@@ -93,7 +101,10 @@ struct rows things(struct place *p, struct conn *c)
     return r;
 }
 
-bool run(struct place *p, struct conn *c, const char *text) { return c->store->how->run(c, text, &p->err); }
+bool run(struct place *p, struct conn *c, const char *text)
+{
+    return c->store->how->run(c, text, &p->err);
+}
 
 int64_t number(struct place *p, struct conn *c, const char *text)
 {

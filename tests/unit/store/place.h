@@ -1,5 +1,6 @@
-/* place.h - a fresh store for one test: a file in a temporary folder, or a schema of its own in the PostgreSQL of
- * ARCUS_TEST_POSTGRES (without it, the PostgreSQL half is skipped). BOTH(name) makes two tests of one body. */
+/* place.h - a fresh store for one test: a file in a temporary folder, or a schema of its own in
+ * the PostgreSQL of ARCUS_TEST_POSTGRES (without it, the PostgreSQL half is skipped). BOTH(name)
+ * makes two tests of one body. */
 #pragma once
 #include "store/store_internal.h"
 #include "tap.h"

@@ -17,7 +17,8 @@ static const char backend_pid[] = "SELECT pg_backend_pid()";
 static int64_t ask(PGconn *db, const char *text)
 {
     PGresult *r = PQexec(db, text);
-    int64_t n = PQresultStatus(r) == PGRES_TUPLES_OK && PQntuples(r) ? atoll(PQgetvalue(r, 0, 0)) : -1;
+    int64_t n
+        = PQresultStatus(r) == PGRES_TUPLES_OK && PQntuples(r) ? atoll(PQgetvalue(r, 0, 0)) : -1;
     PQclear(r);
     return n;
 }
@@ -38,7 +39,9 @@ static bool end_backend(int64_t pid, bool asleep)
 {
     char text[200];
     PGconn *db = PQconnectdb(getenv("ARCUS_TEST_POSTGRES"));
-    snprintf(text, sizeof text, "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = %ld AND wait_event = 'PgSleep'", (long)pid);
+    snprintf(text, sizeof text,
+             "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = %ld AND wait_event = 'PgSleep'",
+             (long)pid);
     bool ok = !asleep || comes_to(db, text, 1);
     snprintf(text, sizeof text, "SELECT pg_terminate_backend(%ld)::int", (long)pid);
     ok = ok && ask(db, text) >= 0;
@@ -57,9 +60,11 @@ ON("postgres", a_lost_connection_comes_back_by_itself)
     CHECK(end_backend(writer, false) && end_backend(reader, false));
     CHECK(thing_add(p, 2, "two"));
     CHECK(things(p, p->reader).count == 2);
-    CHECK(number(p, p->writer, backend_pid) != writer && number(p, p->reader, backend_pid) != reader);
+    CHECK(number(p, p->writer, backend_pid) != writer
+          && number(p, p->reader, backend_pid) != reader);
     CHECK(!run(p, p->reader, "DELETE FROM thing"));     /* still a reader */
-    CHECK(number(p, p->writer, "SELECT COUNT(*) FROM pg_prepared_statements") == thing_statements.count);
+    CHECK(number(p, p->writer, "SELECT COUNT(*) FROM pg_prepared_statements")
+          == thing_statements.count);
     p->err = (struct err){ 0 };
 }
 
@@ -75,8 +80,10 @@ static bool slow_open(struct place *p)
     conn_close(TAKE(p->writer));
     conn_close(TAKE(p->reader));
     store_close(TAKE(p->store));
-    return store_open_with(p->os, p->where, thing_steps, (struct sql_list){ slow_rows, COUNT(slow_rows) }, &p->store, &p->err)
-        && conn_open(p->store, true, &p->writer, &p->err) && conn_open(p->store, false, &p->reader, &p->err);
+    return store_open_with(p->os, p->where, thing_steps,
+                           (struct sql_list){ slow_rows, COUNT(slow_rows) }, &p->store, &p->err)
+           && conn_open(p->store, true, &p->writer, &p->err)
+           && conn_open(p->store, false, &p->reader, &p->err);
 }
 
 ON("postgres", a_connection_lost_amid_a_statement_undoes_the_commit_and_repeats_the_read)
@@ -89,10 +96,11 @@ ON("postgres", a_connection_lost_amid_a_statement_undoes_the_commit_and_repeats_
     int64_t pid = number(p, p->writer, backend_pid);
     CHECK(pthread_create(&killer, NULL, end_sleeper, &pid) == 0);
     CHECK(!store_commit(p->writer, &w, 1, &unknown, &p->err) && p->err.rc == RC_UNAVAILABLE);
-    CHECK(!unknown);                    /* it was told to stop before it came to COMMIT, so this is certain */
+    CHECK(!unknown); /* it was told to stop before it came to COMMIT, so this is certain */
     CHECK(pthread_join(killer, &killed) == 0 && killed);
     CHECK(number(p, p->reader, "SELECT n FROM thing WHERE id = 1") == 10);
-    CHECK(store_commit(p->writer, &w, 1, &unknown, &p->err) && number(p, p->reader, "SELECT n FROM thing") == 77);
+    CHECK(store_commit(p->writer, &w, 1, &unknown, &p->err)
+          && number(p, p->reader, "SELECT n FROM thing") == 77);
 
     struct rows r = { 0 };
     pid = number(p, p->reader, backend_pid);
@@ -105,13 +113,18 @@ ON("postgres", a_connection_lost_amid_a_statement_undoes_the_commit_and_repeats_
 ON("postgres", a_statement_that_takes_too_long_is_undone)
 {
     bool unknown = true;
-    CHECK(number(p, p->writer, "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'") == 30000);
+    CHECK(number(p, p->writer,
+                 "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'")
+          == 30000);
     CHECK(slow_open(p));
     int64_t pid = number(p, p->writer, backend_pid);
     CHECK(run(p, p->writer, "SET statement_timeout = '20ms'"));
-    CHECK(!store_commit(p->writer, &(struct write){ ST(SLOW_WRITE), 1, (struct value[]){ V_INT(77) } }, 1, &unknown, &p->err));
+    CHECK(!store_commit(p->writer,
+                        &(struct write){ ST(SLOW_WRITE), 1, (struct value[]){ V_INT(77) } }, 1,
+                        &unknown, &p->err));
     CHECK(p->err.rc == RC_UNAVAILABLE && !unknown && strstr(p->err.text, "took too long"));
-    CHECK(number(p, p->writer, backend_pid) == pid && number(p, p->writer, "SELECT n FROM thing") == 10);
+    CHECK(number(p, p->writer, backend_pid) == pid
+          && number(p, p->writer, "SELECT n FROM thing") == 10);
     p->err = (struct err){ 0 };
 }
 
@@ -120,22 +133,30 @@ ON("postgres", acknowledged_means_durable_whatever_the_server_was_told)
     AUTO(store_close) struct store *s = NULL;
     AUTO(conn_close) struct conn *c = NULL;
     const char *url = arena_printf(p->mem, "%s%%20-csynchronous_commit%%3Doff", p->where);
-    CHECK(store_open_with(p->os, url, thing_steps, thing_statements, &s, &p->err) && conn_open(s, true, &c, &p->err));
-    CHECK(number(p, c, "SELECT COUNT(*) FROM pg_settings WHERE name = 'synchronous_commit' AND setting = 'on'") == 1);
-    CHECK(number(p, p->writer, "SELECT COUNT(*) FROM thing") == 0);     /* so the schema of the URL was kept */
+    CHECK(store_open_with(p->os, url, thing_steps, thing_statements, &s, &p->err)
+          && conn_open(s, true, &c, &p->err));
+    CHECK(
+        number(
+            p, c,
+            "SELECT COUNT(*) FROM pg_settings WHERE name = 'synchronous_commit' AND setting = 'on'")
+        == 1);
+    CHECK(number(p, p->writer, "SELECT COUNT(*) FROM thing")
+          == 0); /* so the schema of the URL was kept */
 }
 
 ON("postgres", a_type_that_both_stores_do_not_share_stops_the_opening)
 {
     static const struct sql bad[] = {
-        { "SUM", "", "SELECT SUM(n) FROM thing" },                      /* a numeric: SQLite would give an integer */
+        { "SUM", "", "SELECT SUM(n) FROM thing" }, /* a numeric: SQLite would give an integer */
         { "MISTYPED", "t", "SELECT id FROM thing WHERE id = ?1" },
-        { "MISTYPED_WRITE", "itbt", "INSERT INTO thing (id, name, data, n) VALUES (?1, ?2, ?3, ?4)" },
+        { "MISTYPED_WRITE", "itbt",
+          "INSERT INTO thing (id, name, data, n) VALUES (?1, ?2, ?3, ?4)" },
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         AUTO(store_close) struct store *s = NULL;
         struct conn *c = NULL;
-        CHECK(store_open_with(p->os, p->where, thing_steps, (struct sql_list){ &bad[i], 1 }, &s, &p->err));
+        CHECK(store_open_with(p->os, p->where, thing_steps, (struct sql_list){ &bad[i], 1 }, &s,
+                              &p->err));
         CHECK(!conn_open(s, true, &c, &p->err) && !c && strstr(p->err.text, bad[i].name));
     }
     p->err = (struct err){ 0 };
@@ -145,18 +166,28 @@ ON("postgres", a_type_that_both_stores_do_not_share_stops_the_opening)
 TEST(a_bad_url_is_refused_without_showing_the_password)
 {
     static const char *const bad[] = {
-        "postgres://u:hush@xyzzy@127.0.0.1:1/db", "postgres://u:hush/xyzzy@127.0.0.1:1/db", "postgres://u:hush?xyzzy@127.0.0.1:1/db",
-        "postgres://u:hush#xyzzy@127.0.0.1:1/db", "postgres://u:hush", "postgres://u:hush%zz@127.0.0.1:1/db",
-        "postgres://u:hush@127.0.0.1:port/db", "postgres://u:hush@[::1/db", "postgres://127.0.0.1:1/db?password=hush&nonsense=xyzzy",
-        "postgres://u:hush@127.0.0.1:1/db?sslmode=odd", "postgres://u:hush@127.0.0.1:1/db?connect_timeout=x",
-        "postgresql://u:hush@127.0.0.1:1/db", "postgres://u:hush@127.0.0.1:99999/db", "postgres://u:hush@/db?host=/nowhere",
+        "postgres://u:hush@xyzzy@127.0.0.1:1/db",
+        "postgres://u:hush/xyzzy@127.0.0.1:1/db",
+        "postgres://u:hush?xyzzy@127.0.0.1:1/db",
+        "postgres://u:hush#xyzzy@127.0.0.1:1/db",
+        "postgres://u:hush",
+        "postgres://u:hush%zz@127.0.0.1:1/db",
+        "postgres://u:hush@127.0.0.1:port/db",
+        "postgres://u:hush@[::1/db",
+        "postgres://127.0.0.1:1/db?password=hush&nonsense=xyzzy",
+        "postgres://u:hush@127.0.0.1:1/db?sslmode=odd",
+        "postgres://u:hush@127.0.0.1:1/db?connect_timeout=x",
+        "postgresql://u:hush@127.0.0.1:1/db",
+        "postgres://u:hush@127.0.0.1:99999/db",
+        "postgres://u:hush@/db?host=/nowhere",
     };
     struct err err = { 0 };
     struct os *os = os_real_new(&err);
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct store *s = NULL;
         err = (struct err){ 0 };
-        CHECK(!store_open(os, bad[i], &s, &err) && !s && (err.rc == RC_BAD_INPUT || err.rc == RC_UNAVAILABLE));
+        CHECK(!store_open(os, bad[i], &s, &err) && !s
+              && (err.rc == RC_BAD_INPUT || err.rc == RC_UNAVAILABLE));
         CHECK(!strstr(err.text, "hush") && !strstr(err.text, "xyzzy") && strlen(err.text) > 20);
     }
     os_free(os);
@@ -177,7 +208,8 @@ static bool pass_on(int from, int to, struct proxy *w, bool watch)
         return false;
     if (write(to, bytes, (size_t)n) != n)
         return false;
-    return !cut || (read(to, bytes, sizeof bytes), false);      /* PostgreSQL has answered, so it is done */
+    return !cut
+           || (read(to, bytes, sizeof bytes), false); /* PostgreSQL has answered, so it is done */
 }
 
 static void *proxy_run(void *arg)
@@ -189,7 +221,8 @@ static void *proxy_run(void *arg)
         while (on) {
             struct pollfd fds[] = { { a, POLLIN, 0 }, { b, POLLIN, 0 } };
             poll(fds, 2, -1);
-            on = (!fds[0].revents || pass_on(a, b, w, true)) && (!fds[1].revents || pass_on(b, a, w, false));
+            on = (!fds[0].revents || pass_on(a, b, w, true))
+                 && (!fds[1].revents || pass_on(b, a, w, false));
         }
         close(a);
         close(b);
@@ -212,23 +245,29 @@ static void proxy_start(struct proxy *w, const char *folder)
 
 ON("postgres", a_commit_whose_answer_is_lost_is_called_unknown)
 {
-    static struct proxy w;              /* static: the thread outlives nothing, but ASan watches stacks closely */
+    static struct proxy
+        w; /* static: the thread outlives nothing, but ASan watches stacks closely */
     bool unknown = false;
     conn_close(TAKE(p->writer));
     proxy_start(&w, p->folder);
     struct store *direct = p->store;
     p->store = NULL;
-    CHECK(store_open_with(p->os, arena_printf(p->mem, "%s&host=%s&port=5432", p->where, p->folder), thing_steps, thing_statements,
-                          &p->store, &p->err) && conn_open(p->store, true, &p->writer, &p->err));
-    struct write write = { ST(THING_ADD), 4, (struct value[]){ V_INT(1), V_TEXT("a"), { 0 }, V_INT(1) } };
+    CHECK(store_open_with(p->os, arena_printf(p->mem, "%s&host=%s&port=5432", p->where, p->folder),
+                          thing_steps, thing_statements, &p->store, &p->err)
+          && conn_open(p->store, true, &p->writer, &p->err));
+    struct write write
+        = { ST(THING_ADD), 4, (struct value[]){ V_INT(1), V_TEXT("a"), { 0 }, V_INT(1) } };
     w.mode = CUT_BEFORE;
-    CHECK(!store_commit(p->writer, &write, 1, &unknown, &p->err) && p->err.rc == RC_UNAVAILABLE && unknown);
+    CHECK(!store_commit(p->writer, &write, 1, &unknown, &p->err) && p->err.rc == RC_UNAVAILABLE
+          && unknown);
     CHECK(store_count(p->reader, "thing") == 0);
     w.mode = CUT_AFTER;
-    CHECK(!store_commit(p->writer, &write, 1, &unknown, &p->err) && p->err.rc == RC_UNAVAILABLE && unknown);
-    CHECK(store_count(p->reader, "thing") == 1);        /* and there it is: hence unknown, not failed */
+    CHECK(!store_commit(p->writer, &write, 1, &unknown, &p->err) && p->err.rc == RC_UNAVAILABLE
+          && unknown);
+    CHECK(store_count(p->reader, "thing") == 1); /* and there it is: hence unknown, not failed */
     w.mode = PASS;
-    CHECK(!store_commit(p->writer, &write, 1, &unknown, &p->err) && p->err.rc == RC_CONFLICT && !unknown);
+    CHECK(!store_commit(p->writer, &write, 1, &unknown, &p->err) && p->err.rc == RC_CONFLICT
+          && !unknown);
     CHECK(thing_add(p, 2, "two") && store_count(p->reader, "thing") == 2);
     conn_close(TAKE(p->writer));
     store_close(TAKE(p->store));

@@ -50,8 +50,8 @@ TEST(every_statement_of_the_program_declares_its_types)
     CHECK(all.count == ST_COUNT);
     for (int i = 0; i < all.count; i++) {
         CHECK(sql_check(&all.at[i], &err));
-        CHECK(sql_reads(&all.at[i]) || text_starts(all.at[i].text, "INSERT ") || text_starts(all.at[i].text, "UPDATE ")
-              || text_starts(all.at[i].text, "DELETE "));
+        CHECK(sql_reads(&all.at[i]) || text_starts(all.at[i].text, "INSERT ")
+              || text_starts(all.at[i].text, "UPDATE ") || text_starts(all.at[i].text, "DELETE "));
     }
     if (err.rc)
         printf("# %s\n", err.text);
@@ -60,7 +60,9 @@ TEST(every_statement_of_the_program_declares_its_types)
 TEST(postgres_gets_the_same_text_with_dollars)
 {
     AUTO(str_done) struct str out = { 0 };
-    sql_for_postgres(&(struct sql){ "A", "it", "SELECT ?1, '?2', ?10 FROM x WHERE y = 'it''s ?' AND z = ?2" }, &out);
+    sql_for_postgres(
+        &(struct sql){ "A", "it", "SELECT ?1, '?2', ?10 FROM x WHERE y = 'it''s ?' AND z = ?2" },
+        &out);
     CHECK(text_is(out.at, "SELECT $1, '?2', $10 FROM x WHERE y = 'it''s ?' AND z = $2"));
 }
 
@@ -77,8 +79,11 @@ BOTH_CLOSED(every_statement_of_the_program_prepares)
         struct value args[STORE_ARGS];
         struct rows r;
         for (int k = 0; q->types[k]; k++)
-            args[k] = q->types[k] == 'i' ? V_INT(1) : q->types[k] == 't' ? V_TEXT("") : value_blob("", 0);
-        CHECK(!sql_reads(q) || store_query(p->reader, ST(i), args, (int)strlen(q->types), p->mem, &r, &p->err));
+            args[k] = q->types[k] == 'i'   ? V_INT(1)
+                      : q->types[k] == 't' ? V_TEXT("")
+                                           : value_blob("", 0);
+        CHECK(!sql_reads(q)
+              || store_query(p->reader, ST(i), args, (int)strlen(q->types), p->mem, &r, &p->err));
     }
 }
 
@@ -95,13 +100,16 @@ BOTH_CLOSED(a_misspelt_statement_stops_the_opening)
         struct sql list[] = { thing_statements.at[0], bad[i], thing_statements.at[1] };
         AUTO(store_close) struct store *s = NULL;
         AUTO(conn_close) struct conn *c = NULL;
-        CHECK(store_open_with(p->os, p->where, thing_steps, (struct sql_list){ list, 3 }, &s, &p->err));
+        CHECK(store_open_with(p->os, p->where, thing_steps, (struct sql_list){ list, 3 }, &s,
+                              &p->err));
         CHECK(!conn_open(s, true, &c, &p->err) && !c && strstr(p->err.text, bad[i].name));
         bool reads = sql_reads(&bad[i]);
         CHECK(conn_open(s, false, &c, &p->err) == !reads);
     }
     struct store *s = NULL;
-    CHECK(!store_open_with(p->os, p->where, thing_steps, (struct sql_list){ &(struct sql){ "N", "i", "SELECT 1" }, 1 }, &s, &p->err));
+    CHECK(!store_open_with(p->os, p->where, thing_steps,
+                           (struct sql_list){ &(struct sql){ "N", "i", "SELECT 1" }, 1 }, &s,
+                           &p->err));
     CHECK(!s && p->err.rc == RC_INTERNAL);
     p->err = (struct err){ 0 };
 }
@@ -138,45 +146,62 @@ BOTH(values_come_back_as_they_were)
         }
     if (got.count != COUNT(rows))
         return;
-    CHECK(row_text(&got, 1, 1) == NULL && text_is(row_text(&got, 0, 1), "") && row_int(&got, 0, 0) == INT64_MIN);
+    CHECK(row_text(&got, 1, 1) == NULL && text_is(row_text(&got, 0, 1), "")
+          && row_int(&got, 0, 0) == INT64_MIN);
     struct rows r;
-    CHECK(store_query(p->reader, ST(THING_GET), (struct value[]){ V_INT(-1), V_TEXT("") }, 2, p->mem, &r, &p->err));
+    CHECK(store_query(p->reader, ST(THING_GET), (struct value[]){ V_INT(-1), V_TEXT("") }, 2,
+                      p->mem, &r, &p->err));
     CHECK(r.count == 1 && row_text(&r, 0, 0) == NULL && text_is(row_text(&r, 0, 1), "?2"));
-    CHECK(store_query(p->reader, ST(THING_GET), (struct value[]){ V_INT(77), V_TEXT("") }, 2, p->mem, &r, &p->err));
+    CHECK(store_query(p->reader, ST(THING_GET), (struct value[]){ V_INT(77), V_TEXT("") }, 2,
+                      p->mem, &r, &p->err));
     CHECK(r.count == 0 && r.columns == 2);
 }
 
 BOTH(wrong_arguments_are_refused_and_change_nothing)
 {
     struct value good[] = { V_INT(1), V_TEXT("a"), { 0 }, V_INT(2) };
-    struct { enum statement st; int count; struct value args[5]; enum rc rc; } bad[] = {
+    struct { enum statement st; int count; struct value args[5]; enum rc rc;
+    } bad[] = {
         { ST(THING_ADD), 3, { V_INT(1), V_TEXT("a"), { 0 } }, RC_INTERNAL },
         { ST(THING_ADD), 5, { V_INT(1), V_TEXT("a"), { 0 }, V_INT(2), V_INT(3) }, RC_INTERNAL },
         { ST(THING_ADD), 4, { V_TEXT("1"), V_TEXT("a"), { 0 }, V_INT(2) }, RC_INTERNAL },
         { ST(THING_ADD), 4, { V_INT(1), V_INT(2), { 0 }, V_INT(2) }, RC_INTERNAL },
         { ST(THING_ADD), 4, { V_INT(1), V_TEXT("a"), V_TEXT("b"), V_INT(2) }, RC_INTERNAL },
-        { ST(THING_ADD), 4, { V_INT(1), { VALUE_TEXT, 0, "a\0b", 3 }, { 0 }, V_INT(2) }, RC_BAD_INPUT },
+        { ST(THING_ADD),
+          4,
+          { V_INT(1), { VALUE_TEXT, 0, "a\0b", 3 }, { 0 }, V_INT(2) },
+          RC_BAD_INPUT },
         { ST(THING_ADD), 4, { V_INT(1), V_TEXT("\xff"), { 0 }, V_INT(2) }, RC_BAD_INPUT },
         { ST(THING_ADD), 4, { V_INT(1), V_TEXT("\xed\xa0\x80"), { 0 }, V_INT(2) }, RC_BAD_INPUT },
-        { ST(THING_ADD), 4, { V_INT(1), { VALUE_TEXT, 0, "x", (size_t)STORE_TEXT + 1 }, { 0 }, V_INT(2) }, RC_TOO_LARGE },
+        { ST(THING_ADD),
+          4,
+          { V_INT(1), { VALUE_TEXT, 0, "x", (size_t)STORE_TEXT + 1 }, { 0 }, V_INT(2) },
+          RC_TOO_LARGE },
         { ST(THING_ALL), 0, { { 0 } }, RC_INTERNAL },
         { ST(1000), 0, { { 0 } }, RC_INTERNAL },
         { ST(-1), 0, { { 0 } }, RC_INTERNAL },
     };
     bool unknown;
     for (size_t i = 0; i < COUNT(bad); i++) {
-        struct write writes[] = { { ST(THING_ADD), 4, good }, { bad[i].st, bad[i].count, bad[i].args } };
-        CHECK(!store_commit(p->writer, writes, 2, &unknown, &p->err) && p->err.rc == bad[i].rc && !unknown);
+        struct write writes[]
+            = { { ST(THING_ADD), 4, good }, { bad[i].st, bad[i].count, bad[i].args } };
+        CHECK(!store_commit(p->writer, writes, 2, &unknown, &p->err) && p->err.rc == bad[i].rc
+              && !unknown);
         CHECK(store_count(p->reader, "thing") == 0);
     }
     struct rows r;
-    CHECK(!store_query(p->reader, ST(THING_ADD), good, 4, p->mem, &r, &p->err) && p->err.rc == RC_INTERNAL);
-    CHECK(!store_query(p->reader, ST(THING_GET), good, 1, p->mem, &r, &p->err) && p->err.rc == RC_INTERNAL);
-    CHECK(!store_commit(p->reader, &(struct write){ ST(THING_ADD), 4, good }, 1, &unknown, &p->err));
-    CHECK(!run(p, p->reader, "DELETE FROM thing"));     /* whatever it is told, a reader does not write */
+    CHECK(!store_query(p->reader, ST(THING_ADD), good, 4, p->mem, &r, &p->err)
+          && p->err.rc == RC_INTERNAL);
+    CHECK(!store_query(p->reader, ST(THING_GET), good, 1, p->mem, &r, &p->err)
+          && p->err.rc == RC_INTERNAL);
+    CHECK(
+        !store_commit(p->reader, &(struct write){ ST(THING_ADD), 4, good }, 1, &unknown, &p->err));
+    CHECK(
+        !run(p, p->reader, "DELETE FROM thing")); /* whatever it is told, a reader does not write */
     CHECK(store_commit(p->writer, NULL, 0, &unknown, &p->err));
     CHECK(store_count(p->reader, "thing") == 0);
-    CHECK(store_count(p->reader, "nothing") == -1 && store_count(p->reader, "thing; DROP TABLE thing") == -1);
+    CHECK(store_count(p->reader, "nothing") == -1
+          && store_count(p->reader, "thing; DROP TABLE thing") == -1);
     CHECK(store_count(p->reader, "") == -1);
     p->err = (struct err){ 0 };
 }
@@ -194,7 +219,8 @@ BOTH(a_conflict_undoes_everything_and_the_connection_lives_on)
                 args[i][2] = (struct value){ 0 }, args[i][3] = V_INT(1);
                 writes[i] = (struct write){ ST(THING_ADD), 4, args[i] };
             }
-            CHECK(!store_commit(p->writer, writes, count, &unknown, &p->err) && p->err.rc == RC_CONFLICT && !unknown);
+            CHECK(!store_commit(p->writer, writes, count, &unknown, &p->err)
+                  && p->err.rc == RC_CONFLICT && !unknown);
             CHECK(strstr(p->err.text, "THING_ADD") && strstr(p->err.text, "there already"));
             CHECK(store_count(p->reader, "thing") == 1);
         }
@@ -205,9 +231,11 @@ BOTH(a_conflict_undoes_everything_and_the_connection_lives_on)
 #ifdef FAULTS
 BOTH(a_commit_is_stored_whole_or_not_at_all_whatever_fails)
 {
-    struct value a[] = { V_INT(1), V_TEXT("a"), { 0 }, V_INT(1) }, b[] = { V_INT(2), V_TEXT("b"), { 0 }, V_INT(1) };
+    struct value a[] = { V_INT(1), V_TEXT("a"), { 0 }, V_INT(1) },
+                 b[] = { V_INT(2), V_TEXT("b"), { 0 }, V_INT(1) };
     struct value rename[] = { V_TEXT("c"), V_INT(1) };
-    struct write writes[] = { { ST(THING_ADD), 4, a }, { ST(THING_ADD), 4, b }, { ST(THING_NAME), 2, rename } };
+    struct write writes[]
+        = { { ST(THING_ADD), 4, a }, { ST(THING_ADD), 4, b }, { ST(THING_NAME), 2, rename } };
     int nth = 1;
     for (bool fired = true; fired && nth < 100; nth++) {
         bool unknown = true;
@@ -251,15 +279,41 @@ BOTH(an_answer_of_too_many_rows_is_refused)
     static struct value args[320][4];
     static struct write writes[320];
     bool unknown;
-    for (int i = 0; i < 317; i++) {     /* 317 squared is just above the bound, 316 squared just below */
-        args[i][0] = V_INT(i), args[i][1] = (struct value){ 0 }, args[i][2] = (struct value){ 0 }, args[i][3] = V_INT(i);
+    for (int i = 0; i < 317;
+         i++) { /* 317 squared is just above the bound, 316 squared just below */
+        args[i][0] = V_INT(i), args[i][1] = (struct value){ 0 }, args[i][2] = (struct value){ 0 },
+        args[i][3] = V_INT(i);
         writes[i] = (struct write){ ST(THING_ADD), 4, args[i] };
     }
     struct rows r = { 0 };
     CHECK(store_commit(p->writer, writes, 316, &unknown, &p->err));
-    CHECK(store_query(p->reader, ST(THING_PAIRS), NULL, 0, p->mem, &r, &p->err) && r.count == 316 * 316);
+    CHECK(store_query(p->reader, ST(THING_PAIRS), NULL, 0, p->mem, &r, &p->err)
+          && r.count == 316 * 316);
     CHECK(store_commit(p->writer, writes + 316, 1, &unknown, &p->err));
-    CHECK(!store_query(p->reader, ST(THING_PAIRS), NULL, 0, p->mem, &r, &p->err) && p->err.rc == RC_TOO_LARGE);
+    CHECK(!store_query(p->reader, ST(THING_PAIRS), NULL, 0, p->mem, &r, &p->err)
+          && p->err.rc == RC_TOO_LARGE);
     CHECK(things(p, p->reader).count == 317);
+    p->err = (struct err){ 0 };
+}
+
+/* More than any socket buffer holds in either direction: neither side may wait for the other. */
+BOTH(a_commit_may_be_large)
+{
+    enum { MANY = 10000 };
+    struct value (*args)[4] = arena_take(p->mem, MANY, sizeof *args);
+    struct write *writes = ARENA_ARRAY(p->mem, struct write, MANY);
+    bool unknown;
+    for (int i = 0; i < MANY; i++) {
+        args[i][0] = V_INT(i), args[i][3] = V_INT(i);
+        args[i][1] = V_TEXT(arena_printf(p->mem, "%300d", i));
+        writes[i] = (struct write){ ST(THING_ADD), 4, args[i] };
+    }
+    CHECK(store_commit(p->writer, writes, MANY, &unknown, &p->err) && !unknown);
+    CHECK(store_count(p->reader, "thing") == MANY);
+    args[MANY - 1][0] = V_INT(0);       /* and all of it is undone for the last row's sake */
+    for (int i = 0; i < MANY - 1; i++)
+        args[i][0] = V_INT(MANY + i);
+    CHECK(!store_commit(p->writer, writes, MANY, &unknown, &p->err) && p->err.rc == RC_CONFLICT);
+    CHECK(store_count(p->reader, "thing") == MANY);
     p->err = (struct err){ 0 };
 }
