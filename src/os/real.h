@@ -3,39 +3,10 @@
  * Everything epoll may report is a struct source. A source that ends while a turn goes on is only marked and freed at the
  * end of the turn, because events already fetched may still name it. */
 #pragma once
+#include "os/link.h"
 #include "os/os_internal.h"
 #include <pthread.h>
 #include <sys/types.h>
-
-/* A ring through its members; a link that is on none has a NULL next. */
-struct link { struct link *prev, *next; };
-static inline void link_init(struct link *ring) { ring->prev = ring->next = ring; }
-static inline bool link_empty(const struct link *ring) { return ring->next == ring; }
-static inline void link_cut(struct link *l)
-{
-    if (!l->next)
-        return;
-    l->prev->next = l->next;
-    l->next->prev = l->prev;
-    *l = (struct link){ 0 };
-}
-static inline void link_add(struct link *ring, struct link *l)      /* at the end, unless it is on a ring already */
-{
-    if (l->next)
-        return;
-    *l = (struct link){ .prev = ring->prev, .next = ring };
-    ring->prev->next = l;
-    ring->prev = l;
-}
-static inline void link_move(struct link *from, struct link *to)    /* all of from's; to is made anew */
-{
-    link_init(to);
-    if (link_empty(from))
-        return;
-    *to = *from;
-    to->prev->next = to->next->prev = to;
-    link_init(from);
-}
 
 struct real;
 struct source {

@@ -1,7 +1,10 @@
 /* sim.h - machines that do not exist: virtual time, a network and disks that fail on purpose, all from one seed.
  *
  * sim_step() runs the next thing that is due anywhere and moves the clock to it. A crash drops a machine's loop, timers,
- * streams, processes and every byte that was not synced; its disk stays for the machine started in its place. */
+ * streams, processes and every byte that was not synced; its disk stays for the machine started in its place.
+ *
+ * Code whose machine is dead is never called again, and what it calls does nothing or fails: the objects it holds stay
+ * addressable until sim_free. So a test may free the memory of that code in any way it likes; nobody else does. */
 #pragma once
 #include "os/os.h"
 
@@ -14,12 +17,16 @@ void sim_crash(struct sim *w, struct os *machine);              /* machine is de
 void sim_partition(struct sim *w, const char *a, const char *b, bool cut);   /* bytes between them wait, new dials fail */
 void sim_network(struct sim *w, int64_t delay_min_ms, int64_t delay_max_ms);
 bool sim_step(struct sim *w);                                   /* false: nothing is left to happen */
-bool sim_until(struct sim *w, int64_t boot_ms, bool (*enough)(void *arg), void *arg);  /* true: enough() held in time */
+bool sim_until(struct sim *w, int64_t boot_ms, bool (*enough)(void *arg), void *arg);  /* true: enough() held before sim_now_ms() was boot_ms; NULL: just goes there */
+uint64_t sim_trace(const struct sim *w);                        /* of all that has happened: two equal runs have the same */
 int64_t sim_now_ms(const struct sim *w);
 uint64_t sim_chance(struct sim *w, uint64_t below);
-/* A program that proc_spawn finds under argv[0] on every simulated machine. */
+/* A program that proc_spawn finds under argv[0] on every simulated machine. A process has an os of its own on its machine, which
+ * dies with it: its timers stop and its streams end, the disk stays as it is. proc_run calls start and wants the end at once. */
 struct sim_proc;                                                /* what a running one is */
 void sim_program(struct sim *w, const char *path, void (*start)(void *arg, struct os *os, struct sim_proc *self, const char *const *argv), void *arg);
 void sim_proc_exit(struct sim_proc *p, int wait_status);
+void sim_proc_print(struct sim_proc *p, const char *text);      /* what proc_run gives */
+/* Without it a signal ends the process. SIGKILL ends it in any case; fn is called then to free what the process held. */
 void sim_proc_on_signal(struct sim_proc *p, void (*fn)(void *arg, int signal), void *arg);
 int sim_proc_pid(const struct sim_proc *p);

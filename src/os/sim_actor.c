@@ -1,0 +1,85 @@
+/* sim_actor.c - mailboxes without threads: an actor's posts are handed over at a step of their own, a little later. */
+#include "os/sim_internal.h"
+#include <stdlib.h>
+
+struct sactor {
+    struct actor base;
+    struct post *first, **last;
+    struct event *event;
+    void (*on_posts)(void *arg, struct post *first);
+    void *arg;
+};
+
+static struct post *take_all(struct sactor *a)
+{
+    struct post *all = a->first;
+    a->first = NULL;
+    a->last = &a->first;
+    return all;
+}
+
+static void actor_run(void *arg)
+{
+    struct sactor *a = arg;
+    a->event = NULL;
+    a->on_posts(a->arg, take_all(a));
+}
+
+struct actor *sim_actor_new(struct os *os, const char *name,
+                            void (*on_posts)(void *arg, struct post *first), void *arg)
+{
+    (void)name;
+    struct sactor *a = sim_take(machine_of(os), sizeof *a);
+    *a = (struct sactor){ .base.os = os, .on_posts = on_posts, .arg = arg };
+    a->last = &a->first;
+    return &a->base;
+}
+
+void sim_actor_post(struct actor *actor, struct post *p)
+{
+    struct sactor *a = (struct sactor *)actor;
+    struct machine *m = machine_of(actor->os);
+    p->next = NULL;
+    if (m->dead)
+        return;
+    *a->last = p;
+    a->last = &p->next;
+    if (!a->event)
+        a->event = sim_later(m->w, m, sim_between(m->w, 0, 1), actor_run, a);
+}
+
+void sim_actor_stop(struct actor *actor)
+{
+    struct sactor *a = (struct sactor *)actor;
+    struct machine *m = machine_of(actor->os);
+    if (m->dead)
+        return;
+    while (a->first && !m->dead) {
+        event_cancel(m->w, TAKE(a->event));
+        a->on_posts(a->arg, take_all(a));
+    }
+    sim_give(a);
+}
+
+static void post_run(void *arg)
+{
+    struct machine *m = arg;
+    struct post *p = m->posts;
+    m->posts = p->next;
+    if (!m->posts)
+        m->posts_end = &m->posts;
+    m->post_event = m->posts ? sim_later(m->w, m, 0, post_run, m) : NULL;
+    p->fn(p->arg, p);
+}
+
+void sim_post(struct os *os, struct post *p)
+{
+    struct machine *m = machine_of(os);
+    p->next = NULL;
+    if (m->dead)
+        return;
+    *m->posts_end = p;
+    m->posts_end = &p->next;
+    if (!m->post_event)
+        m->post_event = sim_later(m->w, m, 0, post_run, m);
+}
