@@ -37,6 +37,9 @@ $(BUILD)/obj/%.o: %.c
 	@echo "  cc    $<"
 	$Q$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 
+include src/task/task.mk
+ALL_OBJ += $(BUILD)/obj/task_blob.o
+
 $(BUILD)/arcus: $(ALL_OBJ)
 	@echo "  link  $@"
 	$Q$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@
@@ -44,7 +47,7 @@ $(BUILD)/arcus: $(ALL_OBJ)
 # group: a layer's archive, and its test binary that links the layer whole and what it may use.
 define layer
 $(BUILD)/lib$(1).a: $(call obj,src/$(1)/*.c) ; @rm -f $$@; ar rcs $$@ $$^
-$(BUILD)/test-$(1): $(call obj,tests/unit/$(1)/*.c tests/tap.c) $(foreach l,$(1) $(USES_$(1)),$(BUILD)/lib$(l).a)
+$(BUILD)/test-$(1): $(call obj,tests/unit/$(1)/*.c tests/tap.c) $(if $(filter agent,$(1)),$(BUILD)/obj/task_blob.o) $(foreach l,$(1) $(USES_$(1)),$(BUILD)/lib$(l).a)
 	@echo "  link  $$@"
 	$Q$(CC) $(CFLAGS) $$(filter %.o,$$^) -Wl,--whole-archive $(BUILD)/lib$(1).a -Wl,--no-whole-archive $(foreach l,$(USES_$(1)),$(BUILD)/lib$(l).a) $(LDLIBS) -o $$@
 endef

@@ -20,6 +20,8 @@ struct control_config {
     const char *default_image;  /* "host" under `arcus up`; "" : a job must name one */
     bool plan;                  /* run the planner (false in tests of verbs) */
 };
+/* In an empty store: organisation, project and user `default` and `admin`, with a key written to key_file (mode 0600). */
+MUST_CHECK bool control_bootstrap(struct os *os, struct store *store, const char *keys, const char *key_file, bool *made, struct err *err);
 MUST_CHECK bool control_open(struct os *os, struct store *store, const struct control_config *config, struct control **out, struct err *err);
 void control_close(struct control *c);          /* after what was asked is done */
 

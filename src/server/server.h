@@ -1,0 +1,30 @@
+/* server.h - the head node put together: store, door, API, on one loop. */
+#pragma once
+#include "base/err.h"
+#include "os/os.h"
+
+#define ARCUS_VERSION "0.1.0"
+#define ARCUS_ADDRESS "127.0.0.1:6640"
+
+struct server;
+struct server_config {
+    const char *data;           /* folder: store, keys, blobs, certificate */
+    const char *address;        /* NULL: ARCUS_ADDRESS */
+    const char *store;          /* NULL: DATA/arcus.db */
+    const char *cert, *key;     /* PEM files; NULL: made at first start for anything but loopback */
+    const char *host;           /* the name in a certificate that is made; NULL: the address */
+    const char *default_image;
+    int64_t run_for_s;          /* 0: 300 */
+    bool simulated;
+};
+MUST_CHECK bool server_open(struct os *os, const struct server_config *config, struct server **out, struct err *err);
+/* No new requests, the open ones get grace_ms, then on_closed is called on the loop; after it server_free. */
+void server_close(struct server *s, int64_t grace_ms, void (*on_closed)(void *arg), void *arg);
+void server_free(struct server *s);
+const char *server_url(const struct server *s);         /* http://127.0.0.1:6640 */
+const char *server_pin(const struct server *s);         /* SHA-256 of a certificate that we made; "" none */
+/* A token for one agent, asked for by the server's own process. on_token runs on the loop; NULL: it could not be made. */
+void server_token(struct server *s, void (*on_token)(void *arg, const char *token), void *arg);
+
+int server_main(int argc, char **argv);                 /* `arcus server` */
+int up_main(int argc, char **argv);                     /* `arcus up` */

@@ -1,0 +1,246 @@
+/* server_main.c - `arcus server` and `arcus up`: flags into a configuration, one loop, out on SIGTERM or SIGINT after the open requests.
+ *
+ * `up` is a server with an agent beside it, as a process of its own: started again if it dies, left alone at the end, so that its
+ * containers go on. */
+#include "base/log.h"
+#include "server/server.h"
+#include "wire/digest.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { GRACE_MS = 5000, AGENT_AGAIN_MS = 1000 };
+
+struct run {
+    struct os *os;
+    struct server *server;
+    struct server_config config;
+    bool up, closing, help;
+    const char *sim_gpus, *sim_model, *name, *run_folder, *log_level;
+    char self[4096];
+    struct proc *agent;
+    struct arena *mem;
+};
+
+static const struct { const char *flag; size_t offset; bool up_only; const char *value, *help; } flags[] = {
+    { "--data", offsetof(struct run, config.data), false, "DIR", "where everything is kept (root: /var/lib/arcus, else ~/.local/share/arcus)" },
+    { "--listen", offsetof(struct run, config.address), false, "HOST:PORT", "where to serve (127.0.0.1:6640); anything but loopback is served with TLS" },
+    { "--store", offsetof(struct run, config.store), false, "PLACE", "a file for SQLite (DATA/arcus.db), or postgres://USER@HOST/NAME" },
+    { "--tls-cert", offsetof(struct run, config.cert), false, "FILE", "PEM certificate; without it one is made at first start" },
+    { "--tls-key", offsetof(struct run, config.key), false, "FILE", "its private key" },
+    { "--host", offsetof(struct run, config.host), false, "NAME", "the name in a certificate that is made" },
+    { "--default-image", offsetof(struct run, config.default_image), false, "IMAGE", "for jobs that name none (up: host)" },
+    { "--lease", offsetof(struct run, config.run_for_s), false, "SECONDS", "how long a task may run while its node is not heard of (300)" },
+    { "--log-level", offsetof(struct run, log_level), false, "LEVEL", "debug, info, warn or error" },
+    { "--sim-gpus", offsetof(struct run, sim_gpus), true, "N", "simulated GPUs when the machine has none (4)" },
+    { "--sim-model", offsetof(struct run, sim_model), true, "NAME", "their model (NVIDIA H200)" },
+    { "--name", offsetof(struct run, name), true, "NAME", "the node's name (the host's)" },
+    { "--run", offsetof(struct run, run_folder), true, "DIR", "sockets and root filesystems (/run/arcus)" },
+};
+
+static void print_help(bool up)
+{
+    printf("usage: arcus %s [FLAGS]\n\n%s\n\n", up ? "up" : "server",
+           up ? "Runs a whole cloud on this machine, in the foreground: the head node and an agent beside it." :
+                "Runs the head node in the foreground. Machines join it with: arcus agent --server URL --token TOKEN");
+    for (size_t i = 0; i < COUNT(flags); i++)
+        if (up || !flags[i].up_only)
+            printf("  %-16s %-10s %s\n", flags[i].flag, flags[i].value, flags[i].help);
+    printf("\nexamples:\n  arcus %s\n  arcus %s --listen 0.0.0.0:6640 --host cloud.example.org\n", up ? "up" : "server", up ? "up" : "server");
+}
+
+static bool parse_flags(int argc, char **argv, struct run *r, struct err *err)
+{
+    for (int i = 1; i < argc; i++) {
+        if (text_is(argv[i], "--help") || text_is(argv[i], "-h"))
+            return r->help = true;
+        const char *value = NULL;
+        size_t n = strcspn(argv[i], "="), best = 0;
+        size_t k = 0;
+        for (; k < COUNT(flags); k++)
+            if (strlen(flags[k].flag) == n && strncmp(flags[k].flag, argv[i], n) == 0 && (r->up || !flags[k].up_only))
+                break;
+        if (k == COUNT(flags)) {
+            for (size_t f = 1; f < COUNT(flags); f++)
+                if (text_distance(argv[i], flags[f].flag) < text_distance(argv[i], flags[best].flag))
+                    best = f;
+            return err_set(err, RC_BAD_INPUT, "unknown flag '%s'; did you mean %s? (--help shows all)", argv[i], flags[best].flag);
+        }
+        value = argv[i][n] == '=' ? argv[i] + n + 1 : i + 1 < argc ? argv[++i] : NULL;
+        if (!text_given(value))
+            return err_set(err, RC_BAD_INPUT, "%s needs a value: %s %s", flags[k].flag, flags[k].flag, flags[k].value);
+        if (text_is(flags[k].flag, "--lease")) {
+            char *end;
+            r->config.run_for_s = strtoll(value, &end, 10);
+            if (*end || r->config.run_for_s < 5 || r->config.run_for_s > 86400)
+                return err_set(err, RC_BAD_INPUT, "--lease is a number of seconds from 5 to 86400");
+            continue;
+        }
+        *(const char **)((char *)r + flags[k].offset) = value;
+    }
+    return true;
+}
+
+static bool settle(struct run *r, struct err *err)
+{
+    enum log_level level = LOG_INFO;
+    if (text_given(r->log_level) && !log_level_of(r->log_level, &level))
+        return err_set(err, RC_BAD_INPUT, "--log-level is debug, info, warn or error");
+    log_level_set(level);
+    if (!r->config.data) {
+        const char *home = getenv("HOME");
+        r->config.data = geteuid() == 0 ? "/var/lib/arcus" : arena_printf(r->mem, "%s/.local/share/arcus", home ? home : "/tmp");
+    } else if (r->config.data[0] != '/') {
+        char here[4096];
+        r->config.data = arena_printf(r->mem, "%s/%s", getcwd(here, sizeof here) ? here : "", r->config.data);
+    }
+    if (r->up && !r->run_folder && !text_is(r->config.data, "/var/lib/arcus")) { /* several clouds on one machine keep apart */
+        char hex[DIGEST_HEX];
+        digest_sha256(r->config.data, strlen(r->config.data), hex);
+        r->run_folder = arena_printf(r->mem, "/run/arcus-%.8s", hex);
+    }
+    if (r->up && !r->config.default_image)
+        r->config.default_image = "host";
+    r->config.simulated = r->up;
+    ssize_t n = readlink("/proc/self/exe", r->self, sizeof r->self - 1);
+    if (n <= 0)
+        return err_errno(err, "/proc/self/exe");
+    r->self[n] = 0;
+    return true;
+}
+
+/* One server on one data folder: the lock goes with the process, whatever ends it. */
+static bool lock_data(struct run *r, int *fd, struct err *err)
+{
+    const char *path = arena_printf(r->mem, "%s/server.lock", r->config.data);
+    if (!dir_make(r->os, r->config.data, 0711, err))
+        return false;
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (*fd == -1)
+        return err_errno(err, "open %s", path);
+    if (flock(*fd, LOCK_EX | LOCK_NB) == -1)
+        return err_set(err, RC_CONFLICT, "another server runs on %s", r->config.data);
+    return true;
+}
+
+static void agent_start(void *arg);
+static void agent_ended(void *arg, int wait_status)
+{
+    struct run *r = arg;
+    r->agent = NULL;
+    if (r->closing)
+        return;
+    log_line(LOG_WARN, "up", "the agent ended (status %d); starting it again", wait_status);
+    timer_start(r->os, AGENT_AGAIN_MS, agent_start, r);
+}
+
+static void agent_spawn(void *arg, const char *token)
+{
+    struct run *r = arg;
+    struct err err = { 0 };
+    const char *argv[32];
+    size_t n = 0;
+    argv[n++] = r->self, argv[n++] = "agent";
+    argv[n++] = "--server", argv[n++] = server_url(r->server);
+    argv[n++] = "--data", argv[n++] = arena_printf(r->mem, "%s/agent", r->config.data);
+    argv[n++] = "--allow-host-image";
+    argv[n++] = "--sim-gpus", argv[n++] = r->sim_gpus ? r->sim_gpus : "4";
+    if (r->run_folder)
+        argv[n++] = "--run", argv[n++] = r->run_folder;
+    if (r->sim_model)
+        argv[n++] = "--sim-model", argv[n++] = r->sim_model;
+    if (r->name)
+        argv[n++] = "--name", argv[n++] = r->name;
+    if (token) { /* in a file: an argument would show in the process list */
+        const char *file = arena_printf(r->mem, "%s/agent/token", r->config.data);
+        if (!dir_make(r->os, arena_printf(r->mem, "%s/agent", r->config.data), 0711, &err) || !file_replace(r->os, file, SLICE(token), 0600, &err))
+            log_line(LOG_ERROR, "up", "the agent's token cannot be kept: %s", err.text);
+        argv[n++] = "--token-file", argv[n++] = file;
+    }
+    if (text_given(server_pin(r->server)))
+        argv[n++] = "--pin", argv[n++] = server_pin(r->server);
+    if (r->log_level)
+        argv[n++] = "--log-level", argv[n++] = r->log_level;
+    argv[n] = NULL;
+    static const char *const env[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+    struct proc_spec spec = { .argv = argv, .env = env, .in = -1, .out = STDERR_FILENO, .err = STDERR_FILENO };
+    if (!proc_spawn(r->os, &spec, agent_ended, r, &r->agent, &err)) {
+        log_line(LOG_ERROR, "up", "the agent does not start: %s", err.text);
+        timer_start(r->os, AGENT_AGAIN_MS, agent_start, r);
+    }
+}
+
+static void agent_start(void *arg)
+{
+    struct run *r = arg;
+    if (r->closing)
+        return;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct slice joined;
+    struct err err = { 0 };
+    if (file_read(r->os, arena_printf(mem, "%s/agent/node.json", r->config.data), 65536, mem, &joined, &err))
+        agent_spawn(r, NULL);
+    else
+        server_token(r->server, agent_spawn, r);
+}
+
+static void on_closed(void *arg) { os_stop(((struct run *)arg)->os); }
+
+static void on_signal(void *arg)
+{
+    struct run *r = arg;
+    if (r->closing)
+        return;
+    r->closing = true;
+    log_line(LOG_INFO, "server", "stopping; running tasks go on");
+    if (r->agent)
+        proc_kill(r->agent, SIGTERM);
+    server_close(r->server, GRACE_MS, on_closed, r);
+}
+
+static bool serve(struct run *r, struct err *err)
+{
+    int lock = -1;
+    if (!settle(r, err) || !(r->os = os_real_new(err)) || !lock_data(r, &lock, err) || !server_open(r->os, &r->config, &r->server, err))
+        return false;
+    os_on_signal(r->os, SIGTERM, on_signal, r);
+    os_on_signal(r->os, SIGINT, on_signal, r);
+    struct err ignored;
+    (void)!file_replace(r->os, arena_printf(r->mem, "%s/address", r->config.data), SLICE(server_url(r->server)), 0644, &ignored);
+    log_line(LOG_INFO, "server", "arcus %s serves %s from %s%s%s", ARCUS_VERSION, server_url(r->server), r->config.data,
+             text_given(server_pin(r->server)) ? ", certificate sha256 " : "", server_pin(r->server));
+    if (r->up)
+        agent_start(r);
+    os_run(r->os);
+    return true;
+}
+
+static int run(int argc, char **argv, bool up)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct run *r = ARENA_NEW(mem, struct run);
+    struct err err = { 0 };
+    r->mem = mem;
+    r->up = up;
+    if (!parse_flags(argc, argv, r, &err) || r->help) {
+        if (r->help)
+            return print_help(up), 0;
+        fprintf(stderr, "arcus %s: %s\n", argv[0], err.text);
+        return rc_exit(err.rc);
+    }
+    bool ok = serve(r, &err);
+    if (!ok)
+        fprintf(stderr, "arcus %s: %s\n", argv[0], err.text);
+    server_free(r->server);
+    if (r->os)
+        os_free(r->os);
+    return ok ? 0 : rc_exit(err.rc);
+}
+
+int server_main(int argc, char **argv) { return run(argc, argv, false); }
+int up_main(int argc, char **argv) { return run(argc, argv, true); }
