@@ -101,11 +101,10 @@ static void on_bad(void *arg, const struct err *why, struct str *content_type, s
 /* Events that may take a right away from somebody who is in the middle of something. */
 static bool takes_rights(const char *kind)
 {
-    static const char *const about[] = { "key.", "user.", "account.", "member.", "project.", "node.remove" };
-    if (strstr(kind, ".create") || strstr(kind, ".made") || strstr(kind, ".add"))
-        return false;
-    for (size_t i = 0; i < COUNT(about); i++)
-        if (text_starts(kind, about[i]))
+    static const char *const kinds[] = { "key.disabled", "user.disabled", "user.updated", "account.disabled", "member.set",
+                                         "member.removed", "node.removed" };
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (text_is(kind, kinds[i]))
             return true;
     return false;
 }

@@ -127,7 +127,7 @@ MUST_CHECK bool await_start(struct api *a, int64_t node, struct open_stream *o, 
 void await_stop(struct await *w);                               /* NULL is fine */
 void stream_answer_begin(struct visit *v);                      /* /v1/streams/{stream} */
 void splice_begin(struct visit *v);                             /* exec and files */
-struct where { int64_t node, attempt, volume, project; char state[16]; };   /* what the door answers to a STREAM verb */
+struct where { int64_t node, attempt, volume, project; char state[16], task_state[16], job_state[16]; }; /* the door's answer to a STREAM verb */
 MUST_CHECK bool where_read(struct visit *v, struct where *out, struct err *err);
 MUST_CHECK bool crowd_enter(struct api *a, int64_t project, struct err *err);
 void crowd_leave(struct api *a, int64_t project);

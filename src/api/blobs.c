@@ -4,6 +4,7 @@
  * (blob.add) once it is in its place: what the door does not know is not there, whatever lies on the disk. */
 #include "api/api_internal.h"
 #include "api/blob_file.h"
+#include "model/view.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -178,10 +179,10 @@ static void finished(struct step *s)
         return;
     }
     struct visit *v = t->visit;
-    struct blob_ask *ask = ARENA_NEW(v->mem, struct blob_ask);
-    ask->digest = arena_printf(v->mem, "sha256:%s", t->file.hex);
-    ask->size = t->file.size;
-    visit_ask_inside(let_go(t), VERB_BLOB_ADD, ask, reply_answer);
+    struct blob_view *what = ARENA_NEW(v->mem, struct blob_view);
+    what->id = what->name = arena_printf(v->mem, "sha256:%s", t->file.hex);
+    what->size = t->file.size;
+    visit_ask_inside(let_go(t), VERB_BLOB_ADD, what, reply_answer);
 }
 
 static void flush(struct transfer *t)

@@ -212,12 +212,20 @@ static void on_failed(void *arg, const struct err *why)
 
 /* --- where the log is, now */
 
-static bool is_over(const char *state)
+static bool ended(const char *state)
 {
     for (int s = JOB_DONE; s < JOB_STATE_COUNT; s++)
         if (text_is(state, job_state_name((enum job_state)s)))
             return true;
     return false;
+}
+
+/* An attempt that failed may be followed by another; the task tells, or else the job. */
+static bool is_over(const struct where *w)
+{
+    if (w->task_state[0])
+        return ended(w->task_state);
+    return text_is(w->state, job_state_name(JOB_DONE)) || (ended(w->state) && (!w->job_state[0] || ended(w->job_state)));
 }
 
 static void open_attempt(struct logs *l, const struct where *where)
@@ -241,7 +249,7 @@ static void look(struct logs *l)
         fail(l, &why);
     else if (where.attempt && where.node && where.attempt != l->attempt)
         open_attempt(l, &where);
-    else if (is_over(where.state))
+    else if (is_over(&where))
         finish(l);
     else if (ask->follow)
         wait(l);

@@ -49,16 +49,22 @@ static bool id_member(const struct json *doc, const char *name, const char *pref
     return !text || id_parse(text, prefix, out);
 }
 
+static bool state_member(const struct json *doc, const char *name, char out[static 16])
+{
+    const char *text = json_text(doc, name);
+    return !text || text_copy(out, 16, text);
+}
+
 bool where_read(struct visit *v, struct where *out, struct err *err)
 {
     struct json *doc;
     *out = (struct where){ 0 };
     if (!json_parse((struct slice){ v->ask.reply.at, v->ask.reply.len }, v->mem, &doc, err))
         return err_wrap(err, "where it is");
-    const char *state = json_text(doc, "state");
     if (!id_member(doc, "node", PREFIX_NODE, &out->node) || !id_member(doc, "attempt", PREFIX_ATTEMPT, &out->attempt)
         || !id_member(doc, "volume", PREFIX_VOLUME, &out->volume) || !id_member(doc, "project", PREFIX_PROJECT, &out->project)
-        || (state && !text_copy(out->state, sizeof out->state, state)))
+        || !state_member(doc, "state", out->state) || !state_member(doc, "task_state", out->task_state)
+        || !state_member(doc, "job_state", out->job_state))
         return err_set(err, RC_INTERNAL, "the door's answer is not understood");
     if (!out->project)
         out->project = v->who.project;
