@@ -1,5 +1,6 @@
-/* deadline.c - one timer behind a limit that moves. The timer is left alone when the limit moves away from it; when it
- * rings too early it is started again for the rest. A busy connection thus costs no timer work for each request. */
+/* deadline.c - one timer behind a limit that moves. The timer is left alone when the limit moves
+ * away from it; when it rings too early it is started again for the rest. A busy connection thus
+ * costs no timer work for each request. */
 #include "net/deadline.h"
 
 void deadline_init(struct deadline *d, struct os *os, void (*fn)(void *arg), void *arg)
@@ -40,7 +41,10 @@ void deadline_set(struct deadline *d, int64_t after_ms)
     wind(d, now);
 }
 
-void deadline_none(struct deadline *d) { d->at = INT64_MAX; }
+void deadline_none(struct deadline *d)
+{
+    d->at = INT64_MAX;
+}
 
 void deadline_done(struct deadline *d)
 {

@@ -1,4 +1,5 @@
-/* deadline.h - a time limit that is moved far more often than it strikes: moving it later costs a comparison, not a timer. */
+/* deadline.h - a time limit that is moved far more often than it strikes: moving it later costs a
+ * comparison, not a timer. */
 #pragma once
 #include "os/os.h"
 

@@ -22,7 +22,7 @@ extern const struct http_limits http_limits_default;
 struct http_handler {
     void (*on_head)(void *arg, struct http_request *rq);    /* may refuse, stream the body or change its limit; may be NULL */
     void (*on_request)(void *arg, struct http_request *rq); /* the body is complete; a reply is owed, now or later */
-    void (*on_gone)(void *arg, struct http_request *rq);    /* the client left before the reply had ended; rq is freed after it */
+    void (*on_gone)(void *arg, struct http_request *rq);    /* the client left (or half-closed) before the reply had ended; rq is freed after it */
     void (*on_drain)(void *arg, struct http_request *rq);   /* a streamed reply may go on; may be NULL */
     /* A request that could not be understood: write the reply's body for it (problem+json). http_bad_status tells the status. */
     void (*on_bad)(void *arg, const struct err *why, struct str *content_type, struct str *body);
@@ -38,6 +38,9 @@ MUST_CHECK bool http_listen(struct os *os, const char *address, struct tls *tls,
                             const struct http_handler *handler, void *arg, struct http_server **out, struct err *err);
 const char *http_address(const struct http_server *s);
 void http_server_close(struct http_server *s, int64_t grace_ms);    /* no new connections; open requests get grace_ms; then freed */
+/* For a loop that will not run again (stopped before os_free, or its simulated machine crashed): all is freed at once. Open
+ * requests are gone, open WebSockets closed. */
+void http_server_drop(struct http_server *s);
 int http_connections(const struct http_server *s);
 
 /* What came. All of it lives as long as the request. */
@@ -71,13 +74,17 @@ struct http_client;
 struct http_call;
 struct http_call_events {
     void (*on_head)(void *arg, int status, struct http_call *c);    /* may be NULL */
-    void (*on_data)(void *arg, const char *at, size_t n);           /* NULL: the body is collected */
-    void (*on_body_drain)(void *arg, struct http_call *c);          /* room for more of the request's body; may be NULL */
-    void (*on_end)(void *arg, int status, struct slice body, const struct err *err);    /* exactly once; status 0 and *err when there was no reply; c is freed after it */
+    void (*on_data)(void *arg, const char *at, size_t n);           /* NULL: the body is collected, up to 16 MiB */
+    void (*on_body_drain)(void *arg, struct http_call *c);          /* connected, or room for more of the request's body; may be NULL */
+    /* Exactly once; err is NULL after a whole reply of any status, else status is 0. c is freed after it; it may free the client. */
+    void (*on_end)(void *arg, int status, struct slice body, const struct err *err);
 };
+/* A call whose kept-alive connection turns out to be closed already goes once more over a new one, if no byte of a reply came,
+ * its body was given whole, and doing it twice cannot hurt: any method but POST and PATCH, or one with an Idempotency-Key. */
 /* url: http://host:port, https://host:port or unix:/path. ca_pem, pin: see tls_client; token goes as Bearer. All copied. */
 MUST_CHECK bool http_client_new(struct os *os, const char *url, const char *ca_pem, const char *pin, const char *token, struct http_client **out, struct err *err);
-void http_client_free(struct http_client *c);                       /* open calls end with RC_UNAVAILABLE first */
+void http_client_free(struct http_client *c);                       /* open calls end with RC_UNAVAILABLE first; they must not start new ones */
+void http_client_drop(struct http_client *c);                       /* for a loop that will not run again; closes its open WebSockets too */
 void http_client_token(struct http_client *c, const char *token);
 /* body_length: of body if given; else of what http_call_body will send (-1: chunked, 0: none). */
 struct http_call *http_call(struct http_client *c, const char *method, const char *path, const struct http_header *headers, size_t count,

@@ -1,7 +1,7 @@
 /* http_call.c - one request of the client and what comes back.
  *
- * A request that is whole in memory, and may be done twice, is kept so that it can be sent again; a streamed one is not.
- * A call ends exactly once: with on_end, or silently by being cancelled. */
+ * A request that is whole in memory, and may be done twice, is kept so that it can be sent again; a
+ * streamed one is not. A call ends exactly once: with on_end, or silently by being cancelled. */
 #include "net/http_client_internal.h"
 #include "net/http_internal.h"
 #include <stdio.h>
@@ -12,7 +12,7 @@ enum { COLLECT_BYTES = 16 * 1024 * 1024, SILENCE_MS = 30 * 1000 };
 
 /* --- its end */
 
-static void call_unlink(struct http_call *k)
+void call_unlink(struct http_call *k)
 {
     deadline_done(&k->deadline);
     struct http_client *c = TAKE(k->client);
@@ -36,7 +36,7 @@ void call_free(struct http_call *k)
 
 void call_end(struct http_call *k, int status, const struct err *err)
 {
-    call_unlink(k);         /* before on_end: it may start the next call, or free the client */
+    call_unlink(k); /* before on_end: it may start the next call, or free the client */
     struct slice body = { k->body.at ? k->body.at : "", k->body.len };
     if (k->events.on_end)
         k->events.on_end(k->arg, status, err ? (struct slice){ "", 0 } : body, err);
@@ -53,7 +53,7 @@ void call_fail(struct http_call *k, enum rc rc, const char *text)
 
 void http_call_cancel(struct http_call *k)
 {
-    if (!k->client)         /* inside its own on_end */
+    if (!k->client) /* inside its own on_end */
         return;
     struct line *l = k->line;
     l->call = NULL;
@@ -75,9 +75,11 @@ static void on_silence(void *arg)
 {
     struct http_call *k = arg;
     struct line *l = k->line;
-    uint64_t taken = l->written - stream_waiting(l->stream);
-    if (l->open && taken != k->taken_before) {      /* a long upload is not silence */
-        k->taken_before = taken;
+    size_t waiting = stream_waiting(l->stream);
+    uint64_t taken = l->written - waiting;
+    bool moved = waiting > 0 && taken != k->taken_before;
+    k->taken_before = taken;
+    if (l->open && (moved || (waiting == 0 && !k->finished))) { /* a long upload is not silence */
         call_alive(k);
         return;
     }
@@ -106,7 +108,7 @@ void http_call_pause(struct http_call *k, bool paused)
 static void put_target(struct str *out, const char *path)
 {
     for (const unsigned char *p = (const unsigned char *)path; *p; p++)
-        if (*p <= ' ' || *p == 0x7f)        /* nothing in a path may end the request line */
+        if (*p <= ' ' || *p == 0x7f) /* nothing in a path may end the request line */
             str_printf(out, "%%%02X", *p);
         else
             str_char(out, (char)*p);
@@ -129,12 +131,13 @@ static bool harmless_twice(const char *method, const struct http_header *headers
     return header_given(headers, count, "Idempotency-Key");
 }
 
-static void put_request(struct http_call *k, const char *method, const char *path, const struct http_header *headers,
-                        size_t count, int64_t length)
+static void put_request(struct http_call *k, const char *method, const char *path,
+                        const struct http_header *headers, size_t count, int64_t length)
 {
     const struct http_client *c = k->client;
     struct str *out = &k->out;
-    bool bodiless = length == 0 && (text_is(method, "GET") || k->head_method || text_is(method, "DELETE"));
+    bool bodiless
+        = length == 0 && (text_is(method, "GET") || k->head_method || text_is(method, "DELETE"));
     str_text(out, method);
     str_char(out, ' ');
     put_target(out, path);
@@ -153,8 +156,8 @@ static void put_request(struct http_call *k, const char *method, const char *pat
     str_text(out, "\r\n");
 }
 
-static struct http_call *call_new(struct http_client *c, const char *method, const struct http_call_events *events,
-                                  void *arg)
+static struct http_call *call_new(struct http_client *c, const char *method,
+                                  const struct http_call_events *events, void *arg)
 {
     assert(!c->closing);
     struct http_call *k = calloc(1, sizeof *k);
@@ -173,9 +176,9 @@ static struct http_call *call_new(struct http_client *c, const char *method, con
     return k;
 }
 
-struct http_call *http_call(struct http_client *c, const char *method, const char *path, const struct http_header *headers,
-                            size_t count, struct slice body, int64_t body_length, const struct http_call_events *events,
-                            void *arg)
+struct http_call *http_call(struct http_client *c, const char *method, const char *path,
+                            const struct http_header *headers, size_t count, struct slice body,
+                            int64_t body_length, const struct http_call_events *events, void *arg)
 {
     struct http_call *k = call_new(c, method, events, arg);
     bool whole = body.len > 0 || body_length == 0;
@@ -190,10 +193,13 @@ struct http_call *http_call(struct http_client *c, const char *method, const cha
     return k;
 }
 
-struct http_call *http_call_upgrade(struct http_client *c, const char *path, const struct http_header *headers,
-                                    size_t count, const struct http_call_events *events, http_take_fn *take, void *arg)
+struct http_call *http_call_upgrade(struct http_client *c, const char *path,
+                                    const struct http_header *headers, size_t count,
+                                    const struct http_call_events *events, http_take_fn *take,
+                                    void *arg)
 {
-    struct http_call *k = http_call(c, "GET", path, headers, count, (struct slice){ 0 }, 0, events, arg);
+    struct http_call *k
+        = http_call(c, "GET", path, headers, count, (struct slice){ 0 }, 0, events, arg);
     k->take = take;
     return k;
 }
@@ -235,7 +241,7 @@ void http_call_finish(struct http_call *k)
 {
     if (!k->client || k->finished)
         return;
-    if (k->left > 0) {          /* cut, so that the server does not take it for the whole */
+    if (k->left > 0) { /* cut, so that the server does not take it for the whole */
         call_fail(k, RC_INTERNAL, "the request's body ended before its announced length");
         return;
     }

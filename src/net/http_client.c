@@ -1,14 +1,18 @@
 /* http_client.c - one base address and the lines to it.
  *
- * A line that is free is kept for a while and used again. When the server had closed such a line just before a call was
- * written to it, the call goes once more over a fresh line, if doing it twice cannot hurt. No redirects, no cookies, no
- * proxies: for the odd corners of HTTP there is libcurl. */
+ * A line that is free is kept for a while and used again. When the server had closed such a line
+ * just before a call was written to it, the call goes once more over a fresh line, if doing it
+ * twice cannot hurt. No redirects, no cookies, no proxies: for the odd corners of HTTP there is
+ * libcurl. */
 #include "net/http_client_internal.h"
 #include <stdlib.h>
 
 enum { KEEP_LINES = 8, KEEP_MS = 30 * 1000, HEAD_BYTES = 64 * 1024 };
 
-struct os *http_client_os(const struct http_client *c) { return c->os; }
+struct os *http_client_os(const struct http_client *c)
+{
+    return c->os;
+}
 
 /* --- lines */
 
@@ -45,7 +49,7 @@ static struct http_call *line_release(struct line *l, bool reusable)
     k->line = NULL;
     size_t idle = 0;
     for (struct line *o = l->client->lines; o; o = o->next)
-        idle += !o->call && !o->cut && o != l;
+        idle += !o->call && !o->cut && !o->taken && o != l;
     if (!reusable || !k->head.keep_alive || !k->finished || l->cut || idle >= KEEP_LINES) {
         line_cut(l);
         return k;
@@ -97,7 +101,8 @@ static void message_whole(struct line *l, bool nothing_behind)
     int status = k->head.status;
     if (status == 101 && k->take) {
         TAKE(l->call)->line = NULL;
-        line_unlink(l);
+        l->taken = true;
+        call_unlink(k);
         l->taker = k->take(k->arg, k, l->stream);
         call_free(k);
         if (!l->taker.up)
@@ -122,7 +127,7 @@ static size_t on_data(void *arg, const char *at, size_t n)
     struct http_call *k = l->call;
     if (l->taker.up)
         return l->taker.up->on_data(l->taker.arg, at, n);
-    if (!k || l->cut) {                 /* nobody asked */
+    if (!k || l->cut) { /* nobody asked */
         line_cut(l);
         return n;
     }
@@ -156,7 +161,7 @@ static void on_open(void *arg)
     if (!k)
         return;
     call_send(k);
-    if (!k->finished && k->events.on_body_drain)    /* what gathered until now has left our buffer */
+    if (!k->finished && k->events.on_body_drain) /* what gathered until now has left our buffer */
         k->events.on_body_drain(k->arg, k);
 }
 
@@ -179,7 +184,8 @@ static void line_free(struct line *l)
     free(l);
 }
 
-/* The line under an open call has closed: was that the end of the reply, a stale line, or a failure? */
+/* The line under an open call has closed: was that the end of the reply, a stale line, or a
+ * failure? */
 static void call_lost(struct line *l, struct http_call *k, const struct err *why)
 {
     bool complete = false;
@@ -196,9 +202,11 @@ static void call_lost(struct line *l, struct http_call *k, const struct err *why
     } else {
         struct err err;
         if (why->rc == RC_OK)
-            err_set(&err, RC_UNAVAILABLE, "%s closed the connection before the reply was whole", k->client->address);
+            err_set(&err, RC_UNAVAILABLE, "%s closed the connection before the reply was whole",
+                    k->client->address);
         else
-            err_set(&err, why->rc == RC_TIMEOUT ? RC_TIMEOUT : RC_UNAVAILABLE, "%s: %s", k->client->address, why->text);
+            err_set(&err, why->rc == RC_TIMEOUT ? RC_TIMEOUT : RC_UNAVAILABLE, "%s: %s",
+                    k->client->address, why->text);
         call_end(k, 0, &err);
     }
 }
@@ -237,7 +245,7 @@ static struct line *line_idle(struct http_client *c)
     struct line *best = NULL;
     int64_t now = os_boot_ms(c->os);
     for (struct line *l = c->lines; l; l = l->next) {
-        if (l->call || l->cut || !l->used)
+        if (l->call || l->cut || l->taken || !l->used)
             continue;
         if (now - l->idle_since > KEEP_MS)
             line_cut(l);
@@ -266,7 +274,8 @@ void line_assign(struct http_client *c, struct http_call *k, bool fresh)
 
 /* --- the client */
 
-/* "http://host:port" into an address to dial, the Host header and the name a certificate must have. */
+/* "http://host:port" into an address to dial, the Host header and the name a certificate must have.
+ * */
 static bool take_url(struct http_client *c, const char *url, bool *secure, struct err *err)
 {
     if (text_starts(url, "unix:/")) {
@@ -276,11 +285,13 @@ static bool take_url(struct http_client *c, const char *url, bool *secure, struc
     }
     *secure = text_starts(url, "https://");
     if (!*secure && !text_starts(url, "http://"))
-        return err_set(err, RC_BAD_INPUT, "%.100s: an address begins with http://, https:// or unix:/", url);
+        return err_set(err, RC_BAD_INPUT,
+                       "%.100s: an address begins with http://, https:// or unix:/", url);
     const char *at = url + strlen(*secure ? "https://" : "http://");
     size_t n = strcspn(at, "/");
     if (n == 0 || n > 260 || strcspn(at, "@?# \t\r\n") < n || (at[n] && at[n + 1]))
-        return err_set(err, RC_BAD_INPUT, "%.100s: only a host and a port may follow the scheme", url);
+        return err_set(err, RC_BAD_INPUT, "%.100s: only a host and a port may follow the scheme",
+                       url);
     AUTO(arena_free) struct arena *mem = arena_new();
     const char *host = arena_bytes(mem, at, n);
     const char *bracket = *host == '[' ? strchr(host, ']') : NULL;
@@ -290,13 +301,15 @@ static bool take_url(struct http_client *c, const char *url, bool *secure, struc
     c->host = strdup(host);
     c->address = strdup(colon ? host : arena_printf(mem, "%s:%d", host, *secure ? 443 : 80));
     const char *name = bracket ? host + 1 : host;
-    size_t length = bracket ? (size_t)(bracket - name) : colon ? (size_t)(colon - name) : strlen(name);
+    size_t length = bracket ? (size_t)(bracket - name)
+                    : colon ? (size_t)(colon - name)
+                            : strlen(name);
     c->server_name = strdup(arena_bytes(mem, name, length));
     return true;
 }
 
-bool http_client_new(struct os *os, const char *url, const char *ca_pem, const char *pin, const char *token,
-                     struct http_client **out, struct err *err)
+bool http_client_new(struct os *os, const char *url, const char *ca_pem, const char *pin,
+                     const char *token, struct http_client **out, struct err *err)
 {
     struct http_client *c = calloc(1, sizeof *c);
     if (!c)
@@ -318,29 +331,52 @@ void http_client_token(struct http_client *c, const char *token)
     c->token = token ? strdup(token) : NULL;
 }
 
-void http_client_free(struct http_client *c)
+static void end_calls(struct http_client *c, struct err *why)
 {
-    if (!c)
-        return;
     c->closing = true;
-    struct err why;
-    err_set(&why, RC_UNAVAILABLE, "the connection to %s was given up", c->address ? c->address : "the server");
+    err_set(why, RC_UNAVAILABLE, "the connection to %s was given up",
+            c->address ? c->address : "the server");
     while (c->calls) {
         struct http_call *k = c->calls;
         struct line *l = TAKE(k->line);
         l->call = NULL;
         line_cut(l);
-        call_end(k, 0, &why);
+        call_end(k, 0, why);
     }
-    while (c->lines) {
-        struct line *l = c->lines;
-        line_unlink(l);
-        line_cut(l);
-    }
+}
+
+static void client_done(struct http_client *c)
+{
     tls_free(c->tls);
     free(c->address);
     free(c->host);
     free(c->server_name);
     free(c->token);
     free(c);
+}
+
+void http_client_free(struct http_client *c)
+{
+    struct err why;
+    if (!c)
+        return;
+    end_calls(c, &why);
+    while (c->lines) {
+        struct line *l = c->lines;
+        line_unlink(l);
+        if (!l->taken) /* an open WebSocket outlives its client */
+            line_cut(l);
+    }
+    client_done(c);
+}
+
+void http_client_drop(struct http_client *c)
+{
+    struct err why;
+    if (!c)
+        return;
+    end_calls(c, &why);
+    while (c->lines)
+        on_close(c->lines, &why);
+    client_done(c);
 }

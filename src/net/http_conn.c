@@ -1,8 +1,10 @@
-/* http_conn.c - one connection of the server: bytes become requests, one at a time, under the limits of size and time.
+/* http_conn.c - one connection of the server: bytes become requests, one at a time, under the
+ * limits of size and time.
  *
- * Bytes behind a request that still owes its reply stay unread in the stream, which is paused: that is all there is to
- * pipelining. A message that breaks the rules is answered once and the connection closes, but only after the client had a
- * moment to read the answer: closing over unread bytes would make the kernel throw the answer away. */
+ * Bytes behind a request that still owes its reply stay unread in the stream, which is paused: that
+ * is all there is to pipelining. A message that breaks the rules is answered once and the
+ * connection closes, but only after the client had a moment to read the answer: closing over unread
+ * bytes would make the kernel throw the answer away. */
 #include "net/http_internal.h"
 #include <stdlib.h>
 
@@ -29,7 +31,7 @@ void conn_cut(struct conn *c)
 {
     if (c->state == CONN_CLOSED)
         return;
-    if (c->state != CONN_TAKEN) {       /* one who took the stream hears of its end through on_close */
+    if (c->state != CONN_TAKEN) { /* one who took the stream hears of its end through on_close */
         c->state = CONN_CLOSED;
         request_lost(c);
     }
@@ -37,7 +39,8 @@ void conn_cut(struct conn *c)
     stream_close(c->stream);
 }
 
-/* Nothing more will be written. unread: the client may still be sending, so read it away until it has seen the reply. */
+/* Nothing more will be written. unread: the client may still be sending, so read it away until it
+ * has seen the reply. */
 static void say_no_more(struct conn *c, bool unread)
 {
     c->state = CONN_LINGER;
@@ -56,7 +59,7 @@ void conn_refuse(struct conn *c, const struct err *why)
     struct http_server *s = c->server;
     bool begun = c->rq && c->rq->begun;
     request_lost(c);
-    if (begun) {                        /* half a reply is out: only a cut tells the client that it is not whole */
+    if (begun) { /* half a reply is out: only a cut tells the client that it is not whole */
         conn_cut(c);
         return;
     }
@@ -66,8 +69,8 @@ void conn_refuse(struct conn *c, const struct err *why)
     struct http_request rq = { .conn = c, .last = true };
     struct http_header retry = { "Retry-After", "1" };
     c->whole = true;
-    http_begin(&rq, http_bad_status(why), type.len ? type.at : NULL, &retry, why->rc == RC_UNAVAILABLE,
-               (int64_t)body.len);
+    http_begin(&rq, http_bad_status(why), type.len ? type.at : NULL, &retry,
+               why->rc == RC_UNAVAILABLE, (int64_t)body.len);
     http_piece(&rq, body.at, body.len);
     say_no_more(c, true);
 }
@@ -86,7 +89,8 @@ void conn_next(struct conn *c)
     if (c->body.room > KEEP_BODY)
         str_done(&c->body);
     deadline_set(&c->deadline, c->server->limits.idle_ms);
-    c->clogged = stream_waiting(c->stream) > CLOGGED;   /* who does not take replies gets no more of them made */
+    c->clogged = stream_waiting(c->stream)
+                 > CLOGGED; /* who does not take replies gets no more of them made */
     if (paused != c->clogged)
         stream_pause(c->stream, c->clogged);
 }
@@ -117,10 +121,12 @@ static void on_deadline(void *arg)
     const struct http_limits *l = &c->server->limits;
     struct err why;
     if (c->state == CONN_HEAD && c->head_begun) {
-        err_set(&why, RC_TIMEOUT, "the request's head did not come within %lld ms", (long long)l->head_ms);
+        err_set(&why, RC_TIMEOUT, "the request's head did not come within %lld ms",
+                (long long)l->head_ms);
         conn_refuse(c, &why);
     } else if (c->state == CONN_BODY) {
-        err_set(&why, RC_TIMEOUT, "nothing of the request's body came for %lld ms", (long long)l->body_ms);
+        err_set(&why, RC_TIMEOUT, "nothing of the request's body came for %lld ms",
+                (long long)l->body_ms);
         conn_refuse(c, &why);
     } else if (still_taking(c) || (c->state == CONN_WORK && stream_waiting(c->stream) == 0)) {
         deadline_set(&c->deadline, c->state == CONN_LINGER ? LINGER_MS : l->idle_ms);
@@ -163,7 +169,10 @@ static bool on_head(void *arg, struct http_head *h)
     struct http_server *s = c->server;
     struct http_request *rq = ARENA_NEW(http_parse_mem(c->parse), struct http_request);
     *rq = (struct http_request){
-        .conn = c, .head = *h, .body_limit = s->limits.body_bytes, .last = !h->keep_alive || s->closing,
+        .conn = c,
+        .head = *h,
+        .body_limit = s->limits.body_bytes,
+        .last = !h->keep_alive || s->closing,
     };
     c->rq = rq;
     c->head_begun = false;
@@ -200,7 +209,8 @@ static bool on_body(void *arg, const char *at, size_t n)
             conn_cut(c);
         return false;
     }
-    if ((int64_t)n == rq->head.content_length) {    /* whole at once, as most are: no buffer beside the arena */
+    if ((int64_t)n
+        == rq->head.content_length) { /* whole at once, as most are: no buffer beside the arena */
         rq->body = (struct slice){ arena_bytes(http_mem(rq), at, n), n };
         return true;
     }
@@ -240,7 +250,7 @@ static void step(struct conn *c, struct slice fed)
     }
     if (!rq->over) {
         c->state = CONN_WORK;
-        if (!rq->begun)                 /* a begun reply is watched: its client must go on taking it */
+        if (!rq->begun) /* a begun reply is watched: its client must go on taking it */
             deadline_none(&c->deadline);
         rq->seen = true;
         s->handler.on_request(s->arg, rq);
@@ -306,7 +316,20 @@ static void on_drain(void *arg)
     }
 }
 
-static void on_close(void *arg, const struct err *why)
+/* A client that closes its sending side has left: one that only waits for its reply keeps it open. Replies that are
+ * already made still go out. */
+static void on_eof(void *arg)
+{
+    struct conn *c = arg;
+    if (c->state == CONN_TAKEN) {
+        stream_end(c->stream);
+    } else if (c->state != CONN_LINGER && c->state != CONN_CLOSED) {
+        request_lost(c);
+        say_no_more(c, false);
+    }
+}
+
+void conn_closed(void *arg, const struct err *why)
 {
     struct conn *c = arg;
     struct http_server *s = c->server;
@@ -321,7 +344,12 @@ static void on_close(void *arg, const struct err *why)
     free(c);
 }
 
-static const struct stream_events events = { .on_data = on_data, .on_drain = on_drain, .on_close = on_close };
+static const struct stream_events events = {
+    .on_data = on_data,
+    .on_drain = on_drain,
+    .on_close = conn_closed,
+    .on_eof = on_eof,
+};
 
 struct conn *conn_open(struct http_server *s, struct stream *stream, bool extra)
 {
@@ -342,8 +370,8 @@ struct conn *conn_open(struct http_server *s, struct stream *stream, bool extra)
     return c;
 }
 
-struct stream *http_take(struct http_request *rq, const struct stream_events *up, void (*leave)(void *arg),
-                         void *arg)
+struct stream *http_take(struct http_request *rq, const struct stream_events *up,
+                         void (*leave)(void *arg), void *arg)
 {
     struct conn *c = rq->conn;
     rq->over = true;
@@ -366,7 +394,7 @@ void http_pause_body(struct http_request *rq, bool paused)
         return;
     rq->paused = paused;
     stream_pause(c->stream, paused);
-    if (paused)                         /* the wait is ours, not the client's */
+    if (paused) /* the wait is ours, not the client's */
         deadline_none(&c->deadline);
     else
         deadline_set(&c->deadline, c->server->limits.body_ms);

@@ -1,8 +1,9 @@
 /* http_internal.h - what the files of the HTTP server share: a connection and the request on it.
  *
- * A connection has at most one request. The request lives in the parser's arena, so that after the reply neither it nor
- * anything it points to is left. `over` is set when the handler has ended it or been told that it is gone, whichever
- * comes first: from then on the handler is not called about it again. */
+ * A connection has at most one request. The request lives in the parser's arena, so that after the
+ * reply neither it nor anything it points to is left. `over` is set when the handler has ended it
+ * or been told that it is gone, whichever comes first: from then on the handler is not called about
+ * it again. */
 #pragma once
 #include "base/map.h"
 #include "net/deadline.h"
@@ -27,7 +28,7 @@ struct conn {
     struct http_peer *peer;         /* NULL: not counted */
     struct http_request *rq;
     enum conn_state state;
-    bool feeding;                   /* inside on_data: the next request is begun by its loop, not by the reply */
+    bool feeding;                   /* inside on_data, whose loop then begins the next request */
     bool extra;                     /* over the limit: only here to be told so */
     bool held;                      /* paused, because a pipelined request waits */
     bool clogged;                   /* paused, because the client does not take its replies */
@@ -35,7 +36,7 @@ struct conn {
     bool whole;                     /* the parser saw the end of the message */
     struct deadline deadline;
     uint64_t written, taken_before; /* to tell a slow client from one that does not read at all */
-    struct str body;                /* of a body that comes in more than one piece; kept for the next while it is small */
+    struct str body;                /* of one that comes in pieces; kept for the next while small */
     const struct stream_events *up; /* of the protocol that took the stream */
     void (*up_leave)(void *arg);
     void *up_arg;
@@ -52,8 +53,10 @@ struct http_request {
     bool seen;                      /* the handler knows of it, so it must hear of its end */
     bool over;
     bool paused;                    /* the handler wants no more of the body for now */
-    bool begun, chunked, bare, last;    /* of the reply; bare: no body may follow; last: the connection closes behind it */
-    int64_t left;                   /* bytes of the reply's body still to come; -1: as many as there are */
+    bool begun, chunked;            /* of the reply, as all below */
+    bool bare;                      /* no body may follow its head */
+    bool last;                      /* the connection closes behind it */
+    int64_t left;                   /* bytes of its body still to come; -1: as many as there are */
 };
 
 struct http_server {
@@ -75,17 +78,20 @@ struct http_server {
 /* http_conn.c */
 struct conn *conn_open(struct http_server *s, struct stream *stream, bool extra);
 void conn_write(struct conn *c, const void *at, size_t n);
-void conn_refuse(struct conn *c, const struct err *why);    /* answers what could not be understood, then closes */
+void conn_refuse(struct conn *c, const struct err *why);    /* answers what breaks the rules, then closes */
 void conn_next(struct conn *c);                             /* the reply has ended */
 void conn_cut(struct conn *c);
+void conn_closed(void *arg, const struct err *why);         /* its stream has closed: frees it */
 void conn_shut_down(struct conn *c);                        /* no more requests on it */
 /* http_server.c */
 void server_forget(struct http_server *s, struct conn *c);
 /* http_reply.c */
 const char *http_date(struct http_server *s);
-void http_put_header(struct str *out, const char *name, const char *value);     /* control bytes become blanks */
-void http_put_value(struct str *out, const char *value);
+void http_put_header(struct str *out, const char *name, const char *value);
+void http_put_value(struct str *out, const char *value);    /* and CR LF; control bytes become blanks */
 
-/* Another protocol takes the stream of a request: from here on its events go there. leave is called when the server closes. */
-struct stream *http_take(struct http_request *rq, const struct stream_events *up, void (*leave)(void *arg), void *arg);
+/* Another protocol takes the stream of a request: from here on its events go there. leave is called
+ * when the server closes. */
+struct stream *http_take(struct http_request *rq, const struct stream_events *up,
+                         void (*leave)(void *arg), void *arg);
 struct os *http_os(const struct http_request *rq);

@@ -1,16 +1,23 @@
 /* http_reply.c - a reply's head and body on their way out.
  *
- * The head is put together in one buffer of the server and, with a body that is small, handed to the stream in one piece.
- * Nothing from a handler can break out of its header: control bytes become blanks. A body that does not have the length
- * that was promised ends in a cut, never in a reply that looks whole. */
+ * The head is put together in one buffer of the server and, with a body that is small, handed to
+ * the stream in one piece. Nothing from a handler can break out of its header: control bytes become
+ * blanks. A body that does not have the length that was promised ends in a cut, never in a reply
+ * that looks whole. */
 #include "net/http_internal.h"
 #include <stdio.h>
 #include <time.h>
 
-enum { WITH_HEAD = 32 * 1024 };     /* a body up to this size is copied behind the head */
+enum { WITH_HEAD = 32 * 1024 }; /* a body up to this size is copied behind the head */
 
-static const struct { int status; const char *line; } lines[] = {
-#define LINE(status, reason) { status, "HTTP/1.1 " #status " " reason "\r\n" }
+static const struct {
+    int status;
+    const char *line;
+} lines[] = {
+#define LINE(status, reason)                                                                       \
+    {                                                                                              \
+        status, "HTTP/1.1 " #status " " reason "\r\n"                                              \
+    }
     LINE(200, "OK"),
     LINE(201, "Created"),
     LINE(202, "Accepted"),
@@ -52,10 +59,13 @@ static const struct { int status; const char *line; } lines[] = {
 
 int http_bad_status(const struct err *why)
 {
-    static const struct { enum rc rc; const char *field; int status; } rows[] = {
+    static const struct {
+        enum rc rc;
+        const char *field;
+        int status;
+    } rows[] = {
         { RC_TOO_LARGE, "target", 414 },
         { RC_TOO_LARGE, "head", 431 },
-        { RC_TIMEOUT, "", 408 },
     };
     for (size_t i = 0; i < COUNT(rows); i++)
         if (rows[i].rc == why->rc && text_is(rows[i].field, why->field))
@@ -66,8 +76,8 @@ int http_bad_status(const struct err *why)
 const char *http_date(struct http_server *s)
 {
     static const char days[7][4] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
-    static const char months[12][4] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
+    static const char months[12][4]
+        = { "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
     int64_t now = os_wall_ms(s->os) / 1000;
     if (now == s->date_second)
         return s->date;
@@ -75,8 +85,9 @@ const char *http_date(struct http_server *s)
     time_t second = (time_t)now;
     struct tm t = { 0 };
     gmtime_r(&second, &t);
-    snprintf(s->date, sizeof s->date, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n", days[t.tm_wday], t.tm_mday,
-             months[t.tm_mon], (t.tm_year + 1900) % 10000, t.tm_hour, t.tm_min, t.tm_sec);
+    snprintf(s->date, sizeof s->date, "Date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n",
+             days[t.tm_wday], t.tm_mday, months[t.tm_mon], (t.tm_year + 1900) % 10000, t.tm_hour,
+             t.tm_min, t.tm_sec);
     return s->date;
 }
 
@@ -129,9 +140,9 @@ static struct str *put_head(struct http_request *rq, int status, const char *con
     rq->chunked = length < 0 && !old && !rq->bare;
     rq->left = length;
     if (!c->whole && (rq->head.chunked || rq->head.content_length > 0))
-        rq->last = true;            /* what is left of the body cannot be told from the next request */
+        rq->last = true; /* what is left of the body cannot be told from the next request */
     if (length < 0 && !rq->chunked && !rq->bare)
-        rq->last = true;            /* only the end of the connection ends such a body */
+        rq->last = true; /* only the end of the connection ends such a body */
     str_clear(out);
     put_line(out, status);
     str_text(out, http_date(c->server));
@@ -162,8 +173,8 @@ static void over(struct http_request *rq)
         conn_next(c);
 }
 
-void http_reply(struct http_request *rq, int status, const char *content_type, const struct http_header *headers,
-                size_t count, struct slice body)
+void http_reply(struct http_request *rq, int status, const char *content_type,
+                const struct http_header *headers, size_t count, struct slice body)
 {
     if (rq->over)
         return;
@@ -179,8 +190,8 @@ void http_reply(struct http_request *rq, int status, const char *content_type, c
     over(rq);
 }
 
-void http_begin(struct http_request *rq, int status, const char *content_type, const struct http_header *headers,
-                size_t count, int64_t length)
+void http_begin(struct http_request *rq, int status, const char *content_type,
+                const struct http_header *headers, size_t count, int64_t length)
 {
     if (rq->over)
         return;

@@ -1,11 +1,12 @@
 /* http_server.c - the listening side: who may connect, how many, and how it all ends.
  *
- * A connection over the limit is told 503 and closed; beyond a few of those it is closed unheard, so that refusing cannot
- * be made expensive. The server's memory goes when the last connection has gone. */
+ * A connection over the limit is told 503 and closed; beyond a few of those it is closed unheard,
+ * so that refusing cannot be made expensive. The server's memory goes when the last connection has
+ * gone. */
 #include "net/http_internal.h"
 #include <stdlib.h>
 
-enum { EXTRAS = 64 };           /* connections at a time that are told that there are too many */
+enum { EXTRAS = 64 }; /* connections at a time that are told that there are too many */
 
 const struct http_limits http_limits_default = {
     .head_bytes = 16 * 1024,
@@ -29,7 +30,8 @@ static void server_free(struct http_server *s)
         closed(arg);
 }
 
-/* False: too many from this address. A unix socket has no address; its permissions are its limit. */
+/* False: too many from this address. A unix socket has no address; its permissions are its limit.
+ * */
 static bool peer_enter(struct http_server *s, const char *name, struct http_peer **out)
 {
     if (text_is(name, "unix"))
@@ -59,8 +61,14 @@ static void peer_leave(struct http_server *s, struct http_peer *p)
     free(p);
 }
 
-static void nothing_closed(void *arg, const struct err *why) { (void)arg, (void)why; }
-static size_t nothing_read(void *arg, const char *at, size_t n) { return (void)arg, (void)at, n; }
+static void nothing_closed(void *arg, const struct err *why)
+{
+    (void)arg, (void)why;
+}
+static size_t nothing_read(void *arg, const char *at, size_t n)
+{
+    return (void)arg, (void)at, n;
+}
 static const struct stream_events unheard = { .on_data = nothing_read, .on_close = nothing_closed };
 
 static void on_accept(void *arg, struct stream *stream)
@@ -98,8 +106,9 @@ void server_forget(struct http_server *s, struct conn *c)
         server_free(s);
 }
 
-bool http_listen(struct os *os, const char *address, struct tls *tls, const struct http_limits *limits,
-                 const struct http_handler *handler, void *arg, struct http_server **out, struct err *err)
+bool http_listen(struct os *os, const char *address, struct tls *tls,
+                 const struct http_limits *limits, const struct http_handler *handler, void *arg,
+                 struct http_server **out, struct err *err)
 {
     struct http_server *s = calloc(1, sizeof *s);
     if (!s)
@@ -118,8 +127,14 @@ bool http_listen(struct os *os, const char *address, struct tls *tls, const stru
     return true;
 }
 
-const char *http_address(const struct http_server *s) { return listener_address(s->listener); }
-int http_connections(const struct http_server *s) { return s->count; }
+const char *http_address(const struct http_server *s)
+{
+    return listener_address(s->listener);
+}
+int http_connections(const struct http_server *s)
+{
+    return s->count;
+}
 
 static void grace_over(void *arg)
 {
@@ -145,4 +160,21 @@ void http_server_close(struct http_server *s, int64_t grace_ms)
         s->grace = timer_start(s->os, grace_ms, grace_over, s);
     else
         grace_over(s);
+}
+
+void http_server_drop(struct http_server *s)
+{
+    struct err why;
+    err_set(&why, RC_UNAVAILABLE, "the server is closing");
+    s->closing = true;
+    if (s->listener)
+        listener_close(TAKE(s->listener));
+    if (!s->conns) {
+        server_free(s);
+        return;
+    }
+    for (struct conn *c = s->conns, *next; c; c = next) {
+        next = c->next;
+        conn_closed(c, &why);
+    }
 }

@@ -1,7 +1,9 @@
-/* ws.c - messages over an open WebSocket. wslay makes and checks the frames: masking by side, reserved bits, sizes,
- * fragments, UTF-8, the order of the close handshake. Here are time, back-pressure and the one end that each has.
+/* ws.c - messages over an open WebSocket. wslay makes and checks the frames: masking by side,
+ * reserved bits, sizes, fragments, UTF-8, the order of the close handshake. Here are time,
+ * back-pressure and the one end that each has.
  *
- * wslay is fed from inside on_data and written out at once, so that it never holds more than a half-received message. */
+ * wslay is fed from inside on_data and written out at once, so that it never holds more than a
+ * half-received message. */
 #include "net/ws_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +14,14 @@ enum { SILENT_PINGS = 3, LAST_MS = 2000, CLOGGED = 1024 * 1024, UNREAD_PINGS = 1
 
 static enum rc rc_of_code(int code)
 {
-    static const struct { int code; enum rc rc; } rows[] = {
-        { 1000, RC_OK },        { 1001, RC_UNAVAILABLE }, { 1002, RC_BAD_INPUT }, { 1003, RC_BAD_INPUT },
-        { 1007, RC_BAD_INPUT }, { 1008, RC_DENIED },      { 1009, RC_TOO_LARGE }, { 1011, RC_INTERNAL },
-        { 1012, RC_UNAVAILABLE }, { 1013, RC_UNAVAILABLE },
+    static const struct {
+        int code;
+        enum rc rc;
+    } rows[] = {
+        { 1000, RC_OK },          { 1001, RC_UNAVAILABLE }, { 1002, RC_BAD_INPUT },
+        { 1003, RC_BAD_INPUT },   { 1007, RC_BAD_INPUT },   { 1008, RC_DENIED },
+        { 1009, RC_TOO_LARGE },   { 1011, RC_INTERNAL },    { 1012, RC_UNAVAILABLE },
+        { 1013, RC_UNAVAILABLE },
     };
     for (size_t i = 0; i < COUNT(rows); i++)
         if (rows[i].code == code)
@@ -32,7 +38,8 @@ static void because(struct ws *w, enum rc rc, const char *text)
     err_set(&w->why, rc, "%s", text);
 }
 
-static void because_code(struct ws *w, int code, const char *reason, size_t n, const char *otherwise)
+static void because_code(struct ws *w, int code, const char *reason, size_t n,
+                         const char *otherwise)
 {
     char text[REASON + 1];
     snprintf(text, sizeof text, "%.*s", (int)MIN(n, (size_t)REASON), reason);
@@ -62,7 +69,7 @@ static void last_over(void *arg)
 {
     struct ws *w = arg;
     size_t waiting = stream_waiting(w->stream);
-    bool taking = waiting > 0 && waiting < w->waiting_before;   /* slowly, but it does */
+    bool taking = waiting > 0 && waiting < w->waiting_before; /* slowly, but it does */
     w->waiting_before = waiting;
     w->last = taking ? timer_start(w->os, LAST_MS, last_over, w) : NULL;
     if (!taking)
@@ -71,7 +78,8 @@ static void last_over(void *arg)
 
 /* --- out */
 
-static ssize_t send_frame(wslay_event_context_ptr ctx, const uint8_t *at, size_t n, int flags, void *arg)
+static ssize_t send_frame(wslay_event_context_ptr ctx, const uint8_t *at, size_t n, int flags,
+                          void *arg)
 {
     (void)ctx, (void)flags;
     struct ws *w = arg;
@@ -87,7 +95,8 @@ static int make_mask(wslay_event_context_ptr ctx, uint8_t *out, size_t n, void *
     return 0;
 }
 
-/* Writes what is queued; once both goodbyes are said the stream ends, and a peer that keeps silent gets a last moment. */
+/* Writes what is queued; once both goodbyes are said the stream ends, and a peer that keeps silent
+ * gets a last moment. */
 static void flush(struct ws *w)
 {
     if (!w->stream || w->dropped)
@@ -119,7 +128,8 @@ void ws_send(struct ws *w, bool text, const void *at, size_t n)
 
 size_t ws_waiting(const struct ws *w)
 {
-    return wslay_event_get_queued_msg_length(w->frames) + (w->stream ? stream_waiting(w->stream) : 0);
+    return wslay_event_get_queued_msg_length(w->frames)
+           + (w->stream ? stream_waiting(w->stream) : 0);
 }
 
 void ws_close(struct ws *w, int code, const char *reason)
@@ -127,7 +137,8 @@ void ws_close(struct ws *w, int code, const char *reason)
     if (w->goodbye || w->dropped)
         return;
     size_t n = reason ? strnlen(reason, REASON) : 0;
-    while (n && reason[n] && ((unsigned char)reason[n] & 0xc0) == 0x80)     /* not in the middle of a letter */
+    while (n && reason[n]
+           && ((unsigned char)reason[n] & 0xc0) == 0x80) /* not in the middle of a letter */
         n--;
     because_code(w, code, reason ? reason : "", n, "closed");
     if (!w->stream) {
@@ -137,11 +148,14 @@ void ws_close(struct ws *w, int code, const char *reason)
     w->goodbye = true;
     wslay_event_queue_close(w->frames, (uint16_t)code, (const uint8_t *)reason, n);
     if (w->paused)
-        stream_pause(w->stream, false);     /* the peer's goodbye must be read */
+        stream_pause(w->stream, false); /* the peer's goodbye must be read */
     flush(w);
 }
 
-void ws_leave(void *arg) { ws_close(arg, 1001, "the server is closing"); }
+void ws_leave(void *arg)
+{
+    ws_close(arg, 1001, "the server is closing");
+}
 
 static void dial_dropped(void *arg)
 {
@@ -181,7 +195,8 @@ static ssize_t take_bytes(wslay_event_context_ptr ctx, uint8_t *to, size_t n, in
     return (ssize_t)n;
 }
 
-static void on_frames(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *m, void *arg)
+static void on_frames(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *m,
+                      void *arg)
 {
     (void)ctx;
     struct ws *w = arg;
@@ -189,7 +204,9 @@ static void on_frames(wslay_event_context_ptr ctx, const struct wslay_event_on_m
         return;
     if (m->opcode == WSLAY_CONNECTION_CLOSE) {
         size_t skip = MIN(m->msg_length, 2u);
-        int code = m->status_code ? m->status_code : m->msg_length ? 1002 : 1000;   /* half a code is none */
+        int code = m->status_code  ? m->status_code
+                   : m->msg_length ? 1002
+                                   : 1000; /* half a code is none */
         because_code(w, code, (const char *)m->msg + skip, m->msg_length - skip, "the peer closed");
         w->goodbye = true;
     } else if (m->opcode == WSLAY_PING) {
@@ -200,14 +217,17 @@ static void on_frames(wslay_event_context_ptr ctx, const struct wslay_event_on_m
             cut(w);
         }
     } else if (!w->goodbye && (m->opcode == WSLAY_TEXT_FRAME || m->opcode == WSLAY_BINARY_FRAME)) {
-        w->events.on_message(w->arg, w, m->opcode == WSLAY_TEXT_FRAME, m->msg_length ? (const char *)m->msg : "",
-                             m->msg_length);
+        w->events.on_message(w->arg, w, m->opcode == WSLAY_TEXT_FRAME,
+                             m->msg_length ? (const char *)m->msg : "", m->msg_length);
     }
 }
 
 static void read_error(struct ws *w)
 {
-    static const struct { int code; const char *text; } rows[] = {
+    static const struct {
+        int code;
+        const char *text;
+    } rows[] = {
         { 1007, "a text message was not UTF-8" },
         { 1009, "a message was too large" },
     };
@@ -224,14 +244,14 @@ static size_t on_data(void *arg, const char *at, size_t n)
     struct ws *w = arg;
     w->heard = true;
     if (w->dropped || !wslay_event_get_read_enabled(w->frames))
-        return n;               /* after the end: only so that the peer can read our goodbye */
+        return n; /* after the end: only so that the peer can read our goodbye */
     w->in = at;
     w->in_len = n;
     int rc = wslay_event_recv(w->frames);
     size_t left = w->in_len;
     w->in = NULL;
     w->in_len = 0;
-    if (rc != 0)                /* a frame so wrong that wslay says goodbye without a code */
+    if (rc != 0) /* a frame so wrong that wslay says goodbye without a code */
         because(w, RC_BAD_INPUT, "the peer broke the rules of the protocol");
     flush(w);
     if (!wslay_event_get_read_enabled(w->frames)) {
@@ -269,7 +289,8 @@ static void on_close(void *arg, const struct err *why)
     ws_over(w, &otherwise);
 }
 
-const struct stream_events ws_stream_events = { .on_data = on_data, .on_drain = on_drain, .on_close = on_close };
+const struct stream_events ws_stream_events
+    = { .on_data = on_data, .on_drain = on_drain, .on_close = on_close };
 
 /* --- life */
 
@@ -291,7 +312,8 @@ static void on_ping(void *arg)
     flush(w);
 }
 
-struct ws *ws_new(struct os *os, bool client, const struct ws_limits *limits, const struct ws_events *events, void *arg)
+struct ws *ws_new(struct os *os, bool client, const struct ws_limits *limits,
+                  const struct ws_events *events, void *arg)
 {
     static const struct wslay_event_callbacks calls = {
         .recv_callback = take_bytes,

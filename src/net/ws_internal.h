@@ -27,7 +27,8 @@ struct ws {
     struct err why;
 };
 
-struct ws *ws_new(struct os *os, bool client, const struct ws_limits *limits, const struct ws_events *events, void *arg);
+struct ws *ws_new(struct os *os, bool client, const struct ws_limits *limits,
+                  const struct ws_events *events, void *arg);
 void ws_open(struct ws *w, struct stream *s);
 void ws_over(struct ws *w, const struct err *otherwise);    /* on_close, then freed */
 void ws_leave(void *arg);                                   /* the server closes */

@@ -227,20 +227,26 @@ TEST(a_hundred_connections_over_the_limit_do_no_harm)
     world_close(&w);
 }
 
+static bool has_request(void *arg) { return ((struct world *)arg)->requests > 0; }
+
+static bool is_gone(void *arg) { return ((struct world *)arg)->gone > 0; }
+
 TEST(a_client_that_leaves_is_reported_and_its_request_is_gone)
 {
     static const char *const paths[] = { GET("/never"), GET("/later"), GET("/big?500000000") };
     for (enum world_kind kind = 0; kind < WORLD_COUNT; kind++)
         for (size_t i = 0; i < COUNT(paths); i++) {
+            if (i == 1 && kind == WORLD_SIM)    /* its network is slower than that reply */
+                continue;
             struct world w;
             struct raw r;
             world_open(&w, kind, NULL);
             raw_dial(&r, &w);
             raw_say(&r, paths[i]);
-            world_wait(&w, i == 1 ? 10 : 20);
-            CHECK(w.requests == 1 && w.gone == 0);
+            CHECK(world_until(&w, has_request, &w) && w.gone == 0);
             raw_done(&r);
-            world_wait(&w, 40);
+            CHECK(world_until(&w, is_gone, &w));
+            world_wait(&w, 5);
             CHECK(w.gone == 1 && !w.kept && http_connections(w.server) == 0);
             world_close(&w);
         }
@@ -432,4 +438,49 @@ TEST(a_bad_address_is_an_error_and_not_a_server)
     static const struct http_handler none = { 0 };
     CHECK(!http_listen(os, "256.1.1.1:x", NULL, NULL, &none, NULL, &s, &err) && !s && *err.text);
     os_free(os);
+}
+
+TEST(the_default_limits_of_time_hold)
+{
+    static const struct { const char *say; int64_t not_before, at_last; const char *status; } rows[] = {
+        { "", 9000, 12000, "" },
+        { "GET / HT", 9000, 12000, "HTTP/1.1 408" },
+        { "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc", 29000, 32000, "HTTP/1.1 408" },
+        { GET("/hello"), 74000, 77000, "HTTP/1.1 200" },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct world w;
+        struct raw r;
+        world_open(&w, WORLD_SIM, NULL);
+        raw_dial(&r, &w);
+        raw_say(&r, rows[i].say);
+        world_wait(&w, rows[i].not_before);
+        CHECK(!r.closed);
+        world_wait(&w, rows[i].at_last - rows[i].not_before);
+        CHECK(r.closed && text_starts(r.got.at, rows[i].status));
+        raw_done(&r);
+        world_close(&w);
+    }
+}
+
+TEST(a_server_that_crashes_ends_every_call_and_the_next_one_serves_again)
+{
+    struct world w;
+    world_open(&w, WORLD_SIM, NULL);
+    struct http_client *c = world_client(&w);
+    struct answer a, b;
+    answer_start(&a, &w, c, "GET", "/never", (struct slice){ 0 });
+    CHECK(world_until(&w, has_request, &w));
+    sim_crash(w.sim, w.os);
+    http_server_drop(w.server);
+    CHECK(w.gone == 1);
+    CHECK(answer_wait(&a) && a.status == 0 && a.err.rc == RC_UNAVAILABLE && a.ends == 1);
+    w.os = sim_machine(w.sim, "server");
+    CHECK(world_listen(&w, "server:80", NULL, &w.server));
+    answer_start(&b, &w, c, "GET", "/hello", (struct slice){ 0 });
+    CHECK(answer_wait(&b) && b.status == 200);
+    answer_done(&a);
+    answer_done(&b);
+    http_client_free(c);
+    world_close(&w);
 }

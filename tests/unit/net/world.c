@@ -264,7 +264,7 @@ void world_close(struct world *w)
 {
     if (w->server)
         http_server_close(w->server, 0);
-    world_wait(w, 30);
+    world_wait(w, w->sim ? 1000 : 3);
     if (w->sim)
         sim_free(w->sim);
     else

@@ -7,7 +7,7 @@
 #include "tap.h"
 #include <stdlib.h>
 
-enum world_kind { WORLD_TCP, WORLD_UNIX, WORLD_COUNT, WORLD_SIM };
+enum world_kind { WORLD_TCP, WORLD_UNIX, WORLD_SIM, WORLD_COUNT };
 
 struct world {
     enum world_kind kind;

@@ -3,6 +3,7 @@
 /* --- a client of ours */
 struct talk {
     struct world *w;
+    struct http_client *c;
     struct ws *ws;
     int opened, closed, messages, drains;
     bool text, in_open_close;
@@ -189,6 +190,25 @@ TEST(a_dial_may_be_given_up_at_any_time)
     }
 }
 
+static void open_and_free(void *arg, struct ws *ws)
+{
+    struct talk *t = arg;
+    on_open(arg, ws);
+    http_client_free(TAKE(t->c));
+}
+
+TEST(the_client_may_be_freed_inside_on_open)
+{
+    static const struct ws_events freeing = { open_and_free, on_message, NULL, on_close };
+    struct world w;
+    world_open(&w, WORLD_TCP, NULL);
+    struct talk t = { .w = &w, .c = world_client(&w) };
+    t.ws = ws_dial(t.c, "/ws", NULL, 0, NULL, &freeing, &t);
+    ws_send(t.ws, true, "still", 5);
+    CHECK(world_until(&w, has_message, &t) && !t.c && t.closed == 0);
+    talk_close(&t, NULL);
+}
+
 TEST(an_open_one_outlives_its_client)
 {
     struct world w;
@@ -267,6 +287,27 @@ TEST(a_server_that_closes_says_goodbye)
     talk_close(&t, c);
 }
 
+TEST(a_machine_that_crashes_takes_its_side_along_and_the_other_notices)
+{
+    for (int side = 0; side < 2; side++) {
+        struct world w;
+        struct talk t;
+        struct http_client *c = talk_open(&t, &w, WORLD_SIM, NULL);
+        sim_crash(w.sim, side ? w.far : w.os);
+        if (side)
+            http_client_drop(c);
+        else
+            http_server_drop(TAKE(w.server));
+        CHECK(side ? t.closed == 1 : w.ws_closed == 1);
+        CHECK(world_until(&w, is_closed, &t) && world_until(&w, server_closed, &w));
+        CHECK(t.why.rc == RC_UNAVAILABLE && w.ws_why.rc == RC_UNAVAILABLE && t.closed + w.ws_closed == 2);
+        if (!side)
+            http_client_free(c);
+        str_done(&t.got);
+        world_close(&w);
+    }
+}
+
 /* --- a client that makes its frames by hand, right or wrong */
 #define SHAKE "GET /ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n" \
               "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -286,15 +327,17 @@ static void frame(struct str *out, unsigned first, bool masked, const void *at, 
 
 struct by_hand { const char *name; unsigned first; bool masked; const char *payload; size_t n; int code; };
 
-static bool closed_with(struct raw *r, int code)
+struct goodbye { struct raw *r; int code; };
+
+static bool goodbye_came(void *arg)
 {
-    char close[4] = { (char)0x88, 0, (char)(code >> 8), (char)code };
-    if (!raw_closed(r) || r->got.len < 4)
-        return false;
-    if (!code)                  /* wslay's goodbye to a frame it cannot read at all */
-        return memcmp(r->got.at + r->got.len - 2, "\x88\x00", 2) == 0;
-    for (size_t i = 0; i + 4 <= r->got.len; i++)
-        if (r->got.at[i] == close[0] && r->got.at[i + 1] >= 2 && memcmp(r->got.at + i + 2, close + 2, 2) == 0)
+    struct goodbye *g = arg;
+    struct str *got = &g->r->got;
+    char code[2] = { (char)(g->code >> 8), (char)g->code };
+    if (!g->code)               /* wslay's goodbye to a frame it cannot read at all */
+        return got->len > 2 && memcmp(got->at + got->len - 2, "\x88\x00", 2) == 0;
+    for (size_t i = 0; i + 4 <= got->len; i++)
+        if (memcmp(got->at + i, "\x88", 1) == 0 && got->at[i + 1] >= 2 && memcmp(got->at + i + 2, code, 2) == 0)
             return true;
     return false;
 }
@@ -324,14 +367,46 @@ TEST(frames_that_break_the_rules_end_with_their_code)
         AUTO(str_done) struct str bytes = { 0 };
         frame(&bytes, rows[i].first, rows[i].masked, rows[i].payload, rows[i].n);
         stream_write(r.stream, bytes.at, bytes.len);
-        if (!closed_with(&r, rows[i].code)) {
+        if (!world_until(&w, goodbye_came, &(struct goodbye){ &r, rows[i].code })) {
             printf("# %s\n", rows[i].name);
             CHECK(!"closed with the right code");
         }
-        CHECK(world_until(&w, server_closed, &w) && w.ws_closed == 1 && w.ws_why.rc == RC_BAD_INPUT);
         raw_done(&r);
+        CHECK(world_until(&w, server_closed, &w) && w.ws_closed == 1 && w.ws_why.rc == RC_BAD_INPUT);
         world_close(&w);
     }
+}
+
+TEST(a_peer_that_ignores_the_goodbye_is_cut_after_a_moment)
+{
+    struct world w;
+    struct raw r;
+    world_open(&w, WORLD_SIM, NULL);
+    raw_dial(&r, &w);
+    raw_say(&r, SHAKE);
+    CHECK(raw_has(&r, "xOo=\r\n\r\n"));
+    int64_t began = sim_now_ms(w.sim);
+    ws_close(w.ws, 1000, "go");
+    CHECK(raw_closed(&r) && sim_now_ms(w.sim) - began >= 2000 && raw_count(&r, "go") == 1);
+    CHECK(w.ws_closed == 1 && w.ws_why.rc == RC_OK);
+    raw_done(&r);
+    world_close(&w);
+}
+
+TEST(the_limits_of_a_day_hold_too)
+{
+    struct world w;
+    struct raw r;
+    world_open(&w, WORLD_SIM, NULL);
+    raw_dial(&r, &w);
+    raw_say(&r, SHAKE);
+    CHECK(raw_has(&r, "xOo=\r\n\r\n"));
+    world_wait(&w, 35 * 1000);
+    CHECK(w.ws_closed == 0);
+    world_wait(&w, 10 * 1000);
+    CHECK(w.ws_closed == 1 && w.ws_why.rc == RC_TIMEOUT);
+    raw_done(&r);
+    world_close(&w);
 }
 
 TEST(fragments_are_joined_and_pings_may_come_between)
