@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# run.sh - all tests through prove(1): unit tests, replayed fuzz corpora, the simulated cluster, and the flows (on SQLite, then again
+# on PostgreSQL). Ends with a line that counts them. With names, only the files that have one of them in their path.
+set -uo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+B=build/test
+TMP=$(mktemp -d /tmp/arcus-test.XXXXXX)
+chmod 755 "$TMP"
+cleanup() { tests/pg_start.sh --stop "$TMP/pg" >/dev/null 2>&1; rm -rf "$TMP"; }
+trap cleanup EXIT
+export ARCUS=$PWD/$B/arcus ARCUS_TMP=$TMP
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
+export LSAN_OPTIONS=print_suppressions=0
+ARCUS_TEST_POSTGRES=$(tests/pg_start.sh "$TMP/pg") || { echo "PostgreSQL does not start" >&2; exit 1; }
+export ARCUS_TEST_POSTGRES
+
+wanted() { # wanted FILE PATTERNS...: no pattern wants all
+    local file=$1; shift
+    [ $# -eq 0 ] && return 0
+    for p in "$@"; do case "$file" in *"$p"*) return 0 ;; esac; done
+    return 1
+}
+files=()
+for f in "$B"/test-* "$B"/fuzz-replay-*; do [ -x "$f" ] && wanted "$f" "$@" && files+=("$f"); done
+for f in tests/flow/*.t; do wanted "$f" "$@" && files+=("$f"); done
+[ ${#files[@]} -gt 0 ] || { echo "no test file has '$*' in its name" >&2; exit 1; }
+
+log=$TMP/prove.log
+prove --timer -j2 -e '' "${files[@]}" 2>&1 | tee "$log"
+status=${PIPESTATUS[0]}
+pg_files=()
+for f in tests/flow/*.t; do grep -q '^# also on PostgreSQL' "$f" && wanted "$f" "$@" && pg_files+=("$f"); done
+if [ ${#pg_files[@]} -gt 0 ]; then
+    echo "== the flows again, on PostgreSQL"
+    ARCUS_FLOW_STORE=$ARCUS_TEST_POSTGRES prove --timer -j2 -e '' "${pg_files[@]}" 2>&1 | tee -a "$log"
+    s=${PIPESTATUS[0]}
+    [ "$s" = 0 ] || status=$s
+fi
+total=$(grep -o 'Tests=[0-9]*' "$log" | cut -d= -f2 | awk '{n += $1} END {print n + 0}')
+failed=$(grep -oE 'Failed: [0-9]+' "$log" | awk '{n += $2} END {print n + 0}')
+[ "$status" = 0 ] || [ "$failed" -gt 0 ] || failed=1
+echo "$((total - failed)) passed, $failed failed"
+exit "$status"
