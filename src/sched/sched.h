@@ -43,6 +43,7 @@ struct sched_event {
     struct shape shape;
     bool wants_host_image;
     int64_t only_node;      /* 0: any; else the node of its volume, or the one it named */
+    bool by_volume;         /* only_node is the node of its volume: then it waits with REASON_VOLUME, not REASON_RESOURCES */
     bool blocked;           /* its dependencies are not met: waits with REASON_DEPENDENCY, is not placed */
     /* SCHED_TASK_HELD */
     int64_t cpu_held, mem_held;

@@ -1,0 +1,51 @@
+/* kit.h - events for tests, in one line each. */
+#pragma once
+#include "base/err.h"
+#include "sched/sched.h"
+#include <stdio.h>
+
+struct kit_node { int64_t id; const char *model; int gpus; int64_t gpu_mib, cpus, mem_mib; bool away, host; };
+
+static inline struct sched_event kit_node_event(const struct kit_node *n)
+{
+    struct sched_event e = { .kind = SCHED_NODE, .node = n->id, .usable = !n->away, .host_image = n->host, .cpu_milli = n->cpus * 1000,
+                             .mem_mib = n->mem_mib, .gpu_count = n->gpus };
+    for (int i = 0; i < n->gpus; i++) {
+        e.gpus[i] = (struct sched_gpu){ .index = i, .mem_mib = n->gpu_mib, .healthy = true };
+        snprintf(e.gpus[i].model, sizeof e.gpus[i].model, "%s", n->model);
+        snprintf(e.gpus[i].uuid, sizeof e.gpus[i].uuid, "GPU-%lld-%d", (long long)n->id, i);
+    }
+    return e;
+}
+
+/* gpus in the spelling of a user. */
+static inline struct sched_event kit_job_event(int64_t id, int64_t project, int64_t priority, const char *gpus, int64_t cpus, int64_t mem_mib,
+                                               int64_t tasks)
+{
+    struct sched_event e = { .kind = SCHED_JOB, .job = id, .project = project, .priority = priority, .created_ms = id * 1000,
+                             .last_task = tasks - 1, .shape = { .cpu_milli = cpus * 1000, .mem_mib = mem_mib } };
+    struct err err = { 0 };
+    bool ok = gpu_ask_parse(gpus, &e.shape.gpu, &err);
+    assert(ok);
+    (void)ok;
+    return e;
+}
+
+static inline void kit_task(struct sched *s, enum sched_kind kind, int64_t job, int64_t task, int64_t not_before_ms)
+{
+    struct sched_event e = { .kind = kind, .job = job, .task = task, .not_before_ms = not_before_ms };
+    sched_apply(s, &e);
+}
+
+static inline struct sched_event kit_held_event(const struct placement *p, const struct sched_event *job)
+{
+    struct sched_event e = { .kind = SCHED_TASK_HELD, .node = p->node, .project = job->project, .job = p->job, .task = p->task,
+                             .cpu_held = job->shape.cpu_milli, .mem_held = job->shape.mem_mib, .held_count = (int)p->gpus.count };
+    const struct order_gpu *g = p->gpus.at;
+    for (size_t i = 0; i < p->gpus.count; i++) {
+        e.held[i].index = g[i].index;
+        e.held[i].milli = g[i].milli;
+        e.held[i].mem_mib = g[i].mem_mib;
+    }
+    return e;
+}
