@@ -50,7 +50,7 @@ static void place_test(struct place *p, bool opened, void (*test)(struct place *
         && !(store_open_with(p->os, p->where, thing_steps, thing_statements, &p->store, &p->err)
              && conn_open(p->store, true, &p->writer, &p->err)
              && conn_open(p->store, false, &p->reader, &p->err)))
-        CHECK(!p->err.text);
+        CHECK(p->err.rc == RC_OK);
     else
         test(p);
     conn_close(p->reader);

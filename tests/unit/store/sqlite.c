@@ -69,8 +69,9 @@ ON("sqlite", a_damaged_store_is_refused_with_what_to_do)
 {
     char junk[3000], blank[100] = "";
     memset(junk, 0xa5, sizeof junk);
-    CHECK(run(p, p->writer, "WITH RECURSIVE g (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < 400)"
-                            "INSERT INTO thing (id, name) SELECT i, 'words to fill pages with' FROM g"));
+    CHECK(run(p, p->writer,
+              "WITH RECURSIVE g (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < 400)"
+              "INSERT INTO thing (id, name) SELECT i, 'words to fill pages with' FROM g"));
     all_closed(p);
     int64_t size = size_of(p, "");
     CHECK(size > 5 * 4096);
