@@ -141,7 +141,8 @@ struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struc
         if (j->waiting.count)
             s->queue[kept++] = j;
     }
-    memmove(s->queue + kept, s->queue + i, (s->queue_count - i) * sizeof *s->queue);
+    if (kept < i)
+        memmove(s->queue + kept, s->queue + i, (s->queue_count - i) * sizeof *s->queue);
     bool full = i < s->queue_count || (most && p.plan.count == most);
     s->queue_count = kept + s->queue_count - i;
     s->dirty = full;

@@ -1,0 +1,391 @@
+/* Random fleets, queues and lives of tasks, with the truth kept beside in the plainest way: nothing is ever given twice, and a
+ * picture that followed every event equals one that was told only the facts. */
+#include "base/rand.h"
+#include "kit.h"
+#include "sched/sched_internal.h"
+#include "tap.h"
+
+enum { NODES_MAX = 5, JOBS_MAX = 30, TASKS_MAX = 8, PROJECTS = 3, STEPS = 120, SEEDS = 250 };
+enum fate { NONE, WAITS, ASKED, HELD, OVER };
+
+struct truth_task { enum fate fate; int64_t not_before; struct placement at; struct order_gpu gpus[SCHED_GPUS]; };
+struct truth_job { bool live; struct sched_event e; int64_t tasks; struct truth_task task[TASKS_MAX]; };
+struct truth {
+    struct rng rng;
+    struct sched *a, *b;        /* two that are told the same */
+    struct sched_event nodes[NODES_MAX], projects[PROJECTS];
+    bool node_there[NODES_MAX];
+    struct truth_job jobs[JOBS_MAX];
+    int job_count;
+    int64_t now;
+    bool ok;
+};
+
+static void tell(struct truth *t, const struct sched_event *e)
+{
+    sched_apply(t->a, e);
+    sched_apply(t->b, e);
+}
+
+static bool chance(struct truth *t, int percent) { return (int)rng_below(&t->rng, 100) < percent; }
+
+static void change_node(struct truth *t)
+{
+    static const char *const models[] = { "NVIDIA H200", "NVIDIA A100-SXM4-40GB", "NVIDIA L4" };
+    int i = (int)rng_below(&t->rng, NODES_MAX);
+    int64_t id = i + 1;
+    if (t->node_there[i] && chance(t, 20)) {
+        t->node_there[i] = false;
+        tell(t, &(struct sched_event){ .kind = SCHED_NODE_GONE, .node = id });
+        return;
+    }
+    if (!t->nodes[i].node || chance(t, 10)) {   /* else it comes back, or changes, as it was: what it holds is still there */
+        bool idle = true;
+        for (int j = 0; j < t->job_count; j++)
+            for (int k = 0; k < TASKS_MAX; k++)
+                idle = idle && !((t->jobs[j].task[k].fate == HELD || t->jobs[j].task[k].fate == ASKED) && t->jobs[j].task[k].at.node == id);
+        if (idle)
+            t->nodes[i] = kit_node_event(&(struct kit_node){ id, models[rng_below(&t->rng, 3)], (int)rng_below(&t->rng, 5),
+                                                             20000 * (1 + (int64_t)rng_below(&t->rng, 4)), 1 + (int64_t)rng_below(&t->rng, 16),
+                                                             1000 * (1 + (int64_t)rng_below(&t->rng, 16)), false, chance(t, 50) });
+    }
+    if (!t->nodes[i].node)
+        return;
+    t->nodes[i].usable = chance(t, 80);
+    t->node_there[i] = true;
+    tell(t, &t->nodes[i]);
+}
+
+static void change_project(struct truth *t)
+{
+    int i = (int)rng_below(&t->rng, PROJECTS);
+    struct quota q = { chance(t, 50) ? -1000 : (int64_t)rng_below(&t->rng, 5000), chance(t, 50) ? -1000 : (int64_t)rng_below(&t->rng, 20000),
+                       chance(t, 50) ? -1 : (int64_t)rng_below(&t->rng, 20000), -1 };
+    t->projects[i] = (struct sched_event){ .kind = SCHED_PROJECT, .project = i + 1, .quota = q };
+    tell(t, &t->projects[i]);
+}
+
+static void new_job(struct truth *t)
+{
+    static const char *const asks[] = { "0", "0", "1", "2", "4", "0.5", "0.25", "0.1", "H200:1", "A100:0.5", "24GB..60GB:1", "L4:2" };
+    if (t->job_count == JOBS_MAX)
+        return;
+    struct truth_job *j = &t->jobs[t->job_count++];
+    j->tasks = 1 + (int64_t)rng_below(&t->rng, TASKS_MAX);
+    j->e = kit_job_event(100 + t->job_count, 1 + (int64_t)rng_below(&t->rng, PROJECTS), (int64_t)rng_below(&t->rng, 4) * 25,
+                         asks[rng_below(&t->rng, COUNT(asks))], (int64_t)rng_below(&t->rng, 4), 100 * (int64_t)rng_below(&t->rng, 40), j->tasks);
+    j->e.created_ms = (int64_t)rng_below(&t->rng, 3);
+    j->e.blocked = chance(t, 10);
+    j->e.wants_host_image = chance(t, 20);
+    j->e.only_node = chance(t, 15) ? 1 + (int64_t)rng_below(&t->rng, NODES_MAX) : 0;
+    j->e.by_volume = j->e.only_node && chance(t, 50);
+    if (j->e.shape.gpu.milli > 0 && j->e.shape.gpu.milli < 1000 && chance(t, 30))
+        j->e.shape.gpu.share_mib = 5000;
+    j->live = true;
+    for (int k = 0; k < j->tasks; k++)
+        j->task[k].fate = WAITS;
+    tell(t, &j->e);
+}
+
+static bool job_over(const struct truth_job *j)
+{
+    for (int k = 0; k < j->tasks; k++)
+        if (j->task[k].fate != OVER)
+            return false;
+    return true;
+}
+
+static void end_if_over(struct truth *t, struct truth_job *j)
+{
+    if (j->live && job_over(j)) {
+        j->live = false;
+        tell(t, &(struct sched_event){ .kind = SCHED_JOB_GONE, .job = j->e.job });
+    }
+}
+
+static void live_on(struct truth *t)
+{
+    if (!t->job_count)
+        return;
+    struct truth_job *j = &t->jobs[rng_below(&t->rng, (uint64_t)t->job_count)];
+    int64_t k = (int64_t)rng_below(&t->rng, (uint64_t)j->tasks);
+    struct truth_task *task = &j->task[k];
+    struct sched_event e = { .job = j->e.job, .task = k, .node = task->at.node, .project = j->e.project };
+    if (!j->live)
+        return;
+    if (task->fate == HELD) {
+        e.kind = SCHED_TASK_FREED;
+        tell(t, &e);
+        task->fate = OVER;
+        if (chance(t, 40)) {
+            e.kind = SCHED_TASK_QUEUED;
+            e.not_before_ms = task->not_before = chance(t, 50) ? t->now + (int64_t)rng_below(&t->rng, 2000) : 0;
+            tell(t, &e);
+            task->fate = WAITS;
+        }
+    } else if (task->fate == WAITS && chance(t, 20)) {
+        e.kind = SCHED_TASK_GONE;
+        tell(t, &e);
+        task->fate = OVER;
+    } else if (chance(t, 30)) {
+        j->e.priority = (int64_t)rng_below(&t->rng, 4) * 25;
+        j->e.blocked = j->e.blocked && chance(t, 50);
+        tell(t, &j->e);
+    }
+    end_if_over(t, j);
+}
+
+static struct truth_job *job_of(struct truth *t, int64_t id) { return &t->jobs[id - 101]; }
+
+static void take_plan(struct truth *t, const struct sched_plan *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const struct placement *at = &p->placements[i];
+        struct truth_job *j = job_of(t, at->job);
+        struct truth_task *task = &j->task[at->task];
+        const struct sched_event *n = &t->nodes[at->node - 1];
+        t->ok = t->ok && j->live && !j->e.blocked && task->fate == WAITS && task->not_before <= t->now;
+        t->ok = t->ok && t->node_there[at->node - 1] && n->usable && (!j->e.wants_host_image || n->host_image)
+             && (!j->e.only_node || j->e.only_node == at->node) && at->gpus.count <= SCHED_GPUS;
+        task->fate = ASKED;
+        task->at = *at;
+        memcpy(task->gpus, at->gpus.at, at->gpus.count * sizeof task->gpus[0]);
+        task->at.gpus.at = task->gpus;
+        int64_t milli = 0;
+        for (size_t k = 0; k < at->gpus.count; k++) {
+            milli += task->gpus[k].milli;
+            t->ok = t->ok && gpu_ask_fits(&j->e.shape.gpu, n->gpus[task->gpus[k].index].model, n->gpus[task->gpus[k].index].mem_mib);
+        }
+        t->ok = t->ok && milli == j->e.shape.gpu.milli;
+    }
+}
+
+/* Nothing is given twice: sums over all that is held or asked for, from nothing but the truth. */
+static void check_sums(struct truth *t)
+{
+    int64_t cpu[NODES_MAX] = { 0 }, mem[NODES_MAX] = { 0 }, milli[NODES_MAX][SCHED_GPUS] = { 0 }, mib[NODES_MAX][SCHED_GPUS] = { 0 };
+    int64_t owner[NODES_MAX][SCHED_GPUS] = { 0 };
+    for (int i = 0; i < t->job_count; i++)
+        for (int k = 0; k < t->jobs[i].tasks; k++) {
+            const struct truth_task *task = &t->jobs[i].task[k];
+            int64_t n = task->at.node - 1, project = t->jobs[i].e.project;
+            if (task->fate != HELD && task->fate != ASKED)
+                continue;
+            cpu[n] += t->jobs[i].e.shape.cpu_milli;
+            mem[n] += t->jobs[i].e.shape.mem_mib;
+            for (size_t g = 0; g < task->at.gpus.count; g++) {
+                int64_t x = task->gpus[g].index;
+                milli[n][x] += task->gpus[g].milli;
+                mib[n][x] += task->gpus[g].mem_mib;
+                t->ok = t->ok && (!owner[n][x] || owner[n][x] == project);
+                owner[n][x] = project;
+            }
+        }
+    for (int n = 0; n < NODES_MAX; n++) {
+        t->ok = t->ok && cpu[n] <= t->nodes[n].cpu_milli && mem[n] <= t->nodes[n].mem_mib;
+        for (int g = 0; g < SCHED_GPUS; g++)
+            t->ok = t->ok && milli[n][g] <= 1000 && mib[n][g] <= t->nodes[n].gpus[g].mem_mib;
+    }
+}
+
+static void held_by(const struct truth *t, int64_t project, int64_t *gpu, int64_t *cpu, int64_t *mem)
+{
+    *gpu = *cpu = *mem = 0;
+    for (int i = 0; i < t->job_count; i++)
+        for (int k = 0; t->jobs[i].e.project == project && k < t->jobs[i].tasks; k++)
+            if (t->jobs[i].task[k].fate == HELD || t->jobs[i].task[k].fate == ASKED) {
+                *gpu += t->jobs[i].e.shape.gpu.milli;
+                *cpu += t->jobs[i].e.shape.cpu_milli;
+                *mem += t->jobs[i].e.shape.mem_mib;
+            }
+}
+
+static void settle_asked(struct truth *t)
+{
+    for (int i = 0; i < t->job_count; i++) {
+        struct truth_job *j = &t->jobs[i];
+        for (int k = 0; k < j->tasks; k++) {
+            struct truth_task *task = &j->task[k];
+            if (task->fate != ASKED)
+                continue;
+            if (chance(t, 80)) {
+                struct sched_event held = kit_held_event(&task->at, &j->e);
+                tell(t, &held);
+                task->fate = HELD;
+            } else {
+                tell(t, &(struct sched_event){ .kind = SCHED_TASK_REFUSED, .job = j->e.job, .task = k });
+                task->fate = WAITS;
+            }
+        }
+    }
+}
+
+/* A server that starts: facts only, in the order of their ids. */
+static struct sched *from_scratch(const struct truth *t)
+{
+    struct sched *s = sched_new();
+    for (int i = 0; i < PROJECTS; i++)
+        if (t->projects[i].project)
+            sched_apply(s, &t->projects[i]);
+    for (int i = 0; i < NODES_MAX; i++)
+        if (t->node_there[i])
+            sched_apply(s, &t->nodes[i]);
+    for (int i = 0; i < t->job_count; i++) {
+        const struct truth_job *j = &t->jobs[i];
+        struct sched_event e = j->e;
+        int64_t fresh = j->tasks;
+        while (fresh > 0 && j->task[fresh - 1].fate == WAITS && !j->task[fresh - 1].not_before)
+            fresh--;
+        e.first_task = fresh;
+        e.last_task = j->tasks - 1;
+        if (j->live)
+            sched_apply(s, &e);
+        for (int64_t k = 0; j->live && k < j->tasks; k++)
+            if (j->task[k].fate == HELD) {
+                struct sched_event held = kit_held_event(&j->task[k].at, &j->e);
+                sched_apply(s, &held);
+            } else if (j->task[k].fate == WAITS && k < fresh) {
+                kit_task(s, SCHED_TASK_QUEUED, j->e.job, k, j->task[k].not_before);
+            }
+    }
+    return s;
+}
+
+static bool same_picture(const struct sched *a, const struct sched *b)
+{
+    AUTO(str_done) struct str x = { 0 }, y = { 0 };
+    sched_print(a, &x);
+    sched_print(b, &y);
+    str_text(&x, "");
+    str_text(&y, "");
+    if (!text_is(x.at, y.at))
+        printf("# --- one\n%s# --- other\n%s", x.at, y.at);
+    return text_is(x.at, y.at);
+}
+
+static bool same_plan(const struct sched_plan *a, const struct sched_plan *b)
+{
+    bool same = a->count == b->count && a->wait_count == b->wait_count && a->next_ms == b->next_ms;
+    for (size_t i = 0; same && i < a->count; i++) {
+        const struct placement *x = &a->placements[i], *y = &b->placements[i];
+        const struct order_gpu *g = x->gpus.at, *h = y->gpus.at;
+        same = x->job == y->job && x->task == y->task && x->node == y->node && x->gpus.count == y->gpus.count;
+        for (size_t k = 0; same && k < x->gpus.count; k++)
+            same = g[k].index == h[k].index && g[k].milli == h[k].milli && g[k].mem_mib == h[k].mem_mib && text_is(g[k].uuid, h[k].uuid);
+    }
+    for (size_t i = 0; same && i < a->wait_count; i++)
+        same = a->waits[i].job == b->waits[i].job && a->waits[i].reason == b->waits[i].reason;
+    return same;
+}
+
+static void check_quota(struct truth *t, const int64_t before[PROJECTS][3])
+{
+    for (int i = 0; i < PROJECTS; i++) {
+        int64_t now[3];
+        held_by(t, i + 1, &now[0], &now[1], &now[2]);
+        const struct quota *q = &t->projects[i].quota;
+        const int64_t limit[3] = { q->gpu_milli, q->cpu_milli, q->mem_mib };
+        for (int k = 0; k < 3; k++)     /* a quota may be lowered below what is held: then nothing is added */
+            t->ok = t->ok && (!t->projects[i].project || limit[k] < 0 || now[k] <= limit[k] || now[k] == before[i][k]);
+    }
+}
+
+static void step(struct truth *t)
+{
+    static void (*const acts[])(struct truth *) = { change_node, change_project, new_job, new_job, live_on, live_on, live_on, live_on };
+    int64_t before[PROJECTS][3];
+    AUTO(arena_free) struct arena *mem = arena_new();
+    t->now += (int64_t)rng_below(&t->rng, 400);
+    acts[rng_below(&t->rng, COUNT(acts))](t);
+    if (chance(t, 30))
+        return;
+    for (int i = 0; i < PROJECTS; i++)
+        held_by(t, i + 1, &before[i][0], &before[i][1], &before[i][2]);
+    size_t most = chance(t, 20) ? 1 + rng_below(&t->rng, 3) : 1000;
+    struct sched_plan p = sched_plan(t->a, t->now, most, mem), q = sched_plan(t->b, t->now, most, mem);
+    t->ok = t->ok && same_plan(&p, &q) && p.count <= most;
+    take_plan(t, &p);
+    check_sums(t);
+    check_quota(t, before);
+    settle_asked(t);
+    AUTO(sched_free) struct sched *fresh = from_scratch(t);
+    t->ok = t->ok && same_picture(t->a, fresh);
+}
+
+static size_t placed_in_all;
+
+TEST(random_lives_never_overgive_and_the_picture_equals_one_from_scratch)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct truth t = { .rng = { seed }, .ok = true };
+        AUTO(sched_free) struct sched *a = sched_new(), *b = sched_new();
+        t.a = a;
+        t.b = b;
+        for (int i = 0; i < STEPS && t.ok; i++)
+            step(&t);
+        if (!t.ok)
+            printf("# seed %llu\n", (unsigned long long)seed);
+        CHECK(t.ok);
+        placed_in_all += map_count(a->holds);
+    }
+    CHECK(placed_in_all > SEEDS);       /* the worlds are not so empty that nothing could go wrong */
+}
+
+TEST(what_was_placed_and_freed_leaves_the_picture_as_it_was)
+{
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct truth t = { .rng = { seed * 7919 }, .ok = true };
+        AUTO(sched_free) struct sched *a = sched_new(), *b = sched_new();
+        AUTO(str_done) struct str before = { 0 }, after = { 0 };
+        AUTO(arena_free) struct arena *mem = arena_new();
+        t.a = a;
+        t.b = b;
+        for (int i = 0; i < 6; i++)
+            change_node(&t);
+        for (int i = 0; i < 10; i++)
+            new_job(&t);
+        sched_print(a, &before);
+        struct sched_plan p = sched_plan(a, 0, 1000, mem);
+        for (size_t i = 0; i < p.count; i++) {
+            struct sched_event held = kit_held_event(&p.placements[i], &job_of(&t, p.placements[i].job)->e);
+            sched_apply(a, &held);
+            kit_task(a, SCHED_TASK_FREED, p.placements[i].job, p.placements[i].task, 0);
+            kit_task(a, SCHED_TASK_QUEUED, p.placements[i].job, p.placements[i].task, 0);
+        }
+        sched_print(a, &after);
+        CHECK(text_is(before.at, after.at));
+    }
+}
+
+TEST(a_node_that_comes_back_finds_what_it_held)
+{
+    AUTO(sched_free) struct sched *s = sched_new();
+    AUTO(str_done) struct str before = { 0 }, after = { 0 };
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct sched_event n = kit_node_event(&(struct kit_node){ 1, "H200", 2, 1000, 8, 8000, false, false });
+    struct sched_event j = kit_job_event(10, 7, 50, "1", 1, 100, 3);
+    sched_apply(s, &n);
+    sched_apply(s, &j);
+    struct sched_plan p = sched_plan(s, 0, 10, mem);
+    for (size_t i = 0; i < p.count; i++) {
+        struct sched_event held = kit_held_event(&p.placements[i], &j);
+        sched_apply(s, &held);
+    }
+    sched_print(s, &before);
+    sched_apply(s, &(struct sched_event){ .kind = SCHED_NODE_GONE, .node = 1 });
+    CHECK(!sched_node(s, 1) && sched_plan(s, 1, 10, mem).count == 0);
+    sched_apply(s, &n);
+    sched_print(s, &after);
+    CHECK(p.count == 2 && text_is(before.at, after.at) && sched_plan(s, 2, 10, mem).count == 0);
+}
+
+TEST(news_about_what_is_not_known_changes_nothing)
+{
+    AUTO(sched_free) struct sched *s = sched_new();
+    AUTO(str_done) struct str out = { 0 };
+    for (enum sched_kind k = SCHED_NODE_GONE; k < SCHED_KIND_COUNT; k++)
+        if (k != SCHED_PROJECT && k != SCHED_JOB && k != SCHED_TASK_HELD)
+            kit_task(s, k, 5, 0, 0);
+    sched_print(s, &out);
+    CHECK(out.len == 0);
+}
