@@ -325,7 +325,7 @@ static bool join_or_link(struct agent *a, struct err *err)
         return err_field(err, "token", "this machine has not joined yet: give --token (an operator gets one with `arcus nodes token`)");
     probe_machine(a->os, &(struct probe_config){ 0 }, a->config.data, a->mem, &info);
     struct node_join_ask ask = { .token = a->config.token, .name = text_given(a->config.name) ? a->config.name : join_name(info.hostname, a->mem) };
-    a->join = join_start(a->os, a->clients, a->client_count, a->config.data, &ask, &events, a);
+    a->join = join_start(a->os, a->clients, a->client_count, a->config.data, &ask, text_given(a->config.name), &events, a);
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* agent_main.c - `arcus agent`: flags into a configuration, one loop, and out on SIGTERM with every container left running. */
 #include "agent/agent.h"
 #include "base/log.h"
+#include "base/version.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -220,7 +221,7 @@ int agent_main(int argc, char **argv)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct err err = { 0 };
-    struct flags f = { .mem = mem, .config = { .data = "/var/lib/arcus", .run = "/run/arcus" } };
+    struct flags f = { .mem = mem, .config = { .data = "/var/lib/arcus", .run = "/run/arcus", .version = ARCUS_VERSION } };
     if (parse_flags(argc, argv, &f, &err) && f.help) {
         print_help();
         return 0;

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-enum { FILE_LIMIT = 64 << 10, PAUSE_MIN_MS = 200, PAUSE_MAX_MS = 5000, NAME_LIMIT = 63 };
+enum { FILE_LIMIT = 64 << 10, PAUSE_MIN_MS = 200, PAUSE_MAX_MS = 5000, NAME_LIMIT = 63, MAX_NAMES = 20 };
 
 struct join {
     struct os *os;
@@ -12,6 +12,9 @@ struct join {
     size_t client_count, client;
     const char *data;
     struct node_join_ask ask;
+    const char *base_name;
+    bool fixed;
+    int names;                      /* tried */
     const struct join_events *events;
     void *arg;
     struct http_call *call;
@@ -102,6 +105,17 @@ static bool read_answer(struct join *j, int status, struct slice body, struct er
     return err_set(err, rc_of_http(status), "%s", detail ? detail : "the server refused");
 }
 
+/* A machine may have the name of another one, or have joined before and lost its key. */
+static bool another_name(struct join *j, const struct err *err)
+{
+    if (err->rc != RC_CONFLICT || j->fixed || ++j->names >= MAX_NAMES)
+        return false;
+    static const int digits = 3;
+    j->ask.name = arena_printf(j->mem, "%.*s-%d", NAME_LIMIT - digits, j->base_name, j->names + 1);
+    ask(j);
+    return true;
+}
+
 static void on_end(void *arg, int status, struct slice body, const struct err *why)
 {
     struct join *j = arg;
@@ -112,10 +126,12 @@ static void on_end(void *arg, int status, struct slice body, const struct err *w
         finish(j);
         return;
     }
+    if (another_name(j, &err))
+        return;
     bool refused = err.rc == RC_UNAUTHENTICATED || err.rc == RC_DENIED || err.rc == RC_CONFLICT || err.rc == RC_GONE
                 || (err.rc == RC_BAD_INPUT && status / 100 == 4) || err.rc == RC_NOT_FOUND;
     if (refused) {
-        err_wrap(&err, "the node cannot join; ask the operator for a new token");
+        err_wrap(&err, "the node cannot join");
         j->events->on_refused(j->arg, &err);
         join_free(j);
         return;
@@ -139,13 +155,13 @@ static void ask(struct join *j)
 }
 
 struct join *join_start(struct os *os, struct http_client *const *clients, size_t count, const char *data,
-                        const struct node_join_ask *asked, const struct join_events *events, void *arg)
+                        const struct node_join_ask *asked, bool fixed, const struct join_events *events, void *arg)
 {
     struct join *j = calloc(1, sizeof *j);
     if (!j)
         abort();
-    *j = (struct join){ .os = os, .clients = clients, .client_count = count, .data = data, .ask = *asked, .events = events,
-                        .arg = arg, .pause_ms = PAUSE_MIN_MS, .mem = arena_new() };
+    *j = (struct join){ .os = os, .clients = clients, .client_count = count, .data = data, .ask = *asked, .base_name = asked->name,
+                        .fixed = fixed, .events = events, .arg = arg, .pause_ms = PAUSE_MIN_MS, .mem = arena_new() };
     ask(j);
     return j;
 }

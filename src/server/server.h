@@ -1,9 +1,9 @@
 /* server.h - the head node put together: store, door, API, on one loop. */
 #pragma once
 #include "base/err.h"
+#include "base/version.h"
 #include "os/os.h"
 
-#define ARCUS_VERSION "0.1.0"
 #define ARCUS_ADDRESS "127.0.0.1:6640"
 
 struct server;
