@@ -14,7 +14,8 @@ static inline void link_cut(struct link *l)
     l->next->prev = l->prev;
     *l = (struct link){ 0 };
 }
-static inline void link_add(struct link *ring, struct link *l)      /* at the end, unless it is on one */
+/* at the end, unless it is on one */
+static inline void link_add(struct link *ring, struct link *l)
 {
     if (l->next)
         return;
@@ -22,7 +23,8 @@ static inline void link_add(struct link *ring, struct link *l)      /* at the en
     ring->prev->next = l;
     ring->prev = l;
 }
-static inline void link_move(struct link *from, struct link *to)    /* all of from's; to is made anew */
+/* all of from's; to is made anew */
+static inline void link_move(struct link *from, struct link *to)
 {
     link_init(to);
     if (link_empty(from))

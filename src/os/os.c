@@ -1,4 +1,5 @@
-/* os.c - hands every call to the machine its object belongs to, and what both machines share. No system calls here. */
+/* os.c - hands every call to the machine its object belongs to, and what both machines share. No
+ * system calls here. */
 #include "os/os_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ bool address_parse(const char *text, struct address *out, struct err *err)
     bool v6 = n > 2 && text[0] == '[' && text[n - 1] == ']';
     const char *host = v6 ? text + 1 : text;
     n -= v6 ? 2 : 0;
-    if (!n || n >= sizeof a.host || !port_is_good(colon + 1) || (!v6 && memchr(host, ':', n)))
+    if (!n || n >= sizeof a.host || !port_is_good(colon + 1) || (!v6 && strcspn(host, ":[]/ ") < n))
         return err_set(err, RC_BAD_INPUT,
                        "'%.80s' is not an address: host:port, [v6]:port or unix:/path are",
                        text ? text : "");
@@ -208,4 +209,7 @@ bool disk_truncate(struct disk_file *f, int64_t size) { return f->os->ops->disk_
 bool disk_sync(struct disk_file *f) { return f->os->ops->disk_sync(f); }
 bool disk_exists(struct os *os, const char *path) { return os->ops->disk_exists(os, path); }
 bool disk_remove(struct os *os, const char *path) { return os->ops->disk_remove(os, path); }
-bool disk_rename(struct os *os, const char *from, const char *to) { return os->ops->disk_rename(os, from, to); }
+bool disk_rename(struct os *os, const char *from, const char *to)
+{
+    return os->ops->disk_rename(os, from, to);
+}

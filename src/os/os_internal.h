@@ -1,6 +1,9 @@
-/* os_internal.h - what the two machines share: the table of operations and the head of every object.
+/* os_internal.h - what the two machines share: the table of operations and the head of every
+ * object.
  *
- * Every object starts with its machine, so that a call finds the right table. Only src/os may include this. */
+ *
+ * Every object starts with its machine, so that a call finds the right table. Only src/os may
+ * include this. */
 #pragma once
 #include "os/os.h"
 
@@ -90,6 +93,8 @@ enum {
 struct address { bool is_unix; char host[256]; char port[8]; };
 bool address_parse(const char *text, struct address *out, struct err *err);
 
-void *os_alloc(size_t size);                    /* zeroed; a machine out of memory stops the process */
-bool name_is_temporary(const char *name);       /* what a file_replace that was cut short left behind */
+/* zeroed; a machine out of memory stops the process */
+void *os_alloc(size_t size);
+/* what a file_replace that was cut short left behind */
+bool name_is_temporary(const char *name);
 void path_folder(const char *path, char out[static 4096]);  /* of the folder that holds it */

@@ -1,7 +1,10 @@
-/* real.h - inside of the real machine: the loop, and what its parts ask of each other. Only real_*.c include it.
+/* real.h - inside of the real machine: the loop, and what its parts ask of each other. Only
+ * real_*.c include it.
  *
- * Everything epoll may report is a struct source. A source that ends while a turn goes on is only marked and freed at the
- * end of the turn, because events already fetched may still name it. */
+ *
+ * Everything epoll may report is a struct source. A source that ends while a turn goes on is
+ * only marked and freed at the end of the turn, because events already fetched may still name
+ * it. */
 #pragma once
 #include "os/link.h"
 #include "os/os_internal.h"
@@ -35,7 +38,8 @@ struct real {
     bool posted, stop;
 
     struct link ready, dirty, closing;  /* streams with work left for the end of the turn */
-    char *scratch;                  /* every stream reads into it first: an idle stream has no buffer */
+    /* every stream reads into it first: an idle stream has no buffer */
+    char *scratch;
     char *spare[64];                /* out-buffers of SPARE_BYTES that nobody uses */
     int spares;
     struct signals *signals;
@@ -66,7 +70,8 @@ void lookup_cancel(struct lookup *l);   /* NULL is fine */
 void lookups_sweep(struct post *first); /* frees those whose answer came too late */
 struct stream *rstream_accepted(struct real *r, int fd, struct tls *tls);   /* NULL: fd is closed */
 
-/* TLS on one connection (real_tls.c). IO_* are what reads and writes return besides a count; 0 read is a clean end. */
+/* TLS on one connection (real_tls.c). IO_* are what reads and writes return besides a count; 0
+ * read is a clean end. */
 enum { IO_AGAIN = -1, IO_FAILED = -2 };
 struct ssl_st;
 struct ssl_st *tls_attach(struct tls *t, int fd, const char *server_name, struct err *err);

@@ -1,4 +1,5 @@
-/* real_actor.c - a thread with a mailbox. It takes everything that waits at once, so that a writer can commit a whole batch. */
+/* real_actor.c - a thread with a mailbox. It takes everything that waits at once, so that a
+ * writer can commit a whole batch. */
 #include "os/real.h"
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,9 @@
-/* real_dial.c - from an address to a connected stream: look up, try one address after the other, hand over to TLS.
+/* real_dial.c - from an address to a connected stream: look up, try one address after the other,
+ * hand over to TLS.
  *
- * It has no timeout of its own: the code above knows how long it is willing to wait and closes the stream. */
+ *
+ * It has no timeout of its own: the code above knows how long it is willing to wait and closes
+ * the stream. */
 #include "os/real_stream.h"
 #include "base/fault.h"
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* real_file.c - small files whole, folders, and the store's disk. What returned true is on the disk, except for an
- * append that was not asked to be durable and disk_write before disk_sync. Big files and trees are not its business. */
+/* real_file.c - small files whole, folders, and the store's disk. What returned true is on the
+ * disk, except for an append that was not asked to be durable and disk_write before disk_sync.
+ * Big files and trees are not its business. */
 #include "os/real.h"
 #include "base/fault.h"
 #include <dirent.h>
@@ -273,7 +274,10 @@ bool real_disk_truncate(struct disk_file *f, int64_t size)
     return !failing("disk.truncate") && ftruncate(fd_of(f), size) == 0;
 }
 
-bool real_disk_sync(struct disk_file *f) { return !failing("disk.sync") && fdatasync(fd_of(f)) == 0; }
+bool real_disk_sync(struct disk_file *f)
+{
+    return !failing("disk.sync") && fdatasync(fd_of(f)) == 0;
+}
 
 bool real_disk_exists(struct os *os, const char *path) { return (void)os, access(path, F_OK) == 0; }
 

@@ -1,7 +1,9 @@
 /* real_loop.c - the epoll loop: sources, timers, posts from other threads.
  *
- * A turn is: wait, events, timers due, streams' unfinished work, then what has ended is freed. Timers are a heap and
- * the wait's timeout, because a timer of an HTTP connection is set again with every request and must cost no system call. */
+ *
+ * A turn is: wait, events, timers due, streams' unfinished work, then what has ended is freed.
+ * Timers are a heap and the wait's timeout, because a timer of an HTTP connection is set again
+ * with every request and must cost no system call. */
 #include "os/real.h"
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, WAIT_MOST_MS = 60 * 1000 };  /* epoll's clock stops in suspend: look again each minute */
+/* epoll's clock stops in suspend: look again each minute */
+enum { EVENTS = 256, WAIT_MOST_MS = 60 * 1000 };
 
 struct rtimer {
     struct timer base;
@@ -167,7 +170,8 @@ void real_post(struct os *os, struct post *p)
     r->posts_end = &p->next;
     bool asleep = !r->posted;
     r->posted = true;
-    if (asleep)         /* under the lock: an os that is being freed has closed its descriptor after it */
+    /* under the lock: an os that is being freed has closed its descriptor after it */
+    if (asleep)
         wake_up(r);
     pthread_mutex_unlock(&r->lock);
 }

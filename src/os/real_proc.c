@@ -1,8 +1,11 @@
-/* real_proc.c - helpers and supervisors. A child shares our memory until it calls execve (as vfork), so starting one
- * costs the same however large we are; it gets an empty environment, default signals and only descriptors 0, 1, 2.
+/* real_proc.c - helpers and supervisors. A child shares our memory until it calls execve (as
+ * vfork), so starting one costs the same however large we are; it gets an empty environment,
+ * default signals and only descriptors 0, 1, 2.
  *
- * With own_session a middle process, which also shares our descriptors, starts the real one, opens a pidfd for it while
- * its pid cannot be used again, and ends: the grandchild is nobody's child but init's, and we hold its pidfd. */
+ *
+ * With own_session a middle process, which also shares our descriptors, starts the real one,
+ * opens a pidfd for it while its pid cannot be used again, and ends: the grandchild is nobody's
+ * child but init's, and we hold its pidfd. */
 #include "os/real_proc.h"
 #include "base/fault.h"
 #include <errno.h>
@@ -18,7 +21,8 @@
 #include <unistd.h>
 
 enum { CHILD_STACK = 64 * 1024 };
-#define IN_CHILD __attribute__((no_sanitize("address"), noinline))    /* runs on a stack of its own */
+/* runs on a stack of its own */
+#define IN_CHILD __attribute__((no_sanitize("address"), noinline))
 
 struct launch {
     const struct proc_spec *spec;
@@ -45,7 +49,8 @@ IN_CHILD static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Each wanted descriptor is first copied above 2, because one of them may sit where another has to go. */
+/* Each wanted descriptor is first copied above 2, because one of them may sit where another has
+ * to go. */
 IN_CHILD static bool place_descriptors(const struct proc_spec *spec)
 {
     int want[3] = { spec->in, spec->out, spec->err };
@@ -125,7 +130,8 @@ bool proc_launch(const struct proc_spec *spec, int *pid, int *pidfd, struct err 
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (l.stack == MAP_FAILED)
         return err_errno(err, "cannot run %s", spec->argv[0]);
-    sigset_t all, before;       /* no handler of ours may run in the child, which shares our memory */
+    /* no handler of ours may run in the child, which shares our memory */
+    sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     launch_run(&l);
@@ -187,7 +193,8 @@ static void proc_ready(struct source *src, uint32_t events)
     if (p->ours && waitpid(p->base.pid, &status, WNOHANG) == 0)
         return;
     p->over = true;
-    if (!p->on_exit && !p->on_gone && !p->forgotten) {  /* kept for the caller, but it must not wake us again */
+    /* kept for the caller, but it must not wake us again */
+    if (!p->on_exit && !p->on_gone && !p->forgotten) {
         epoll_ctl(src->loop->epoll, EPOLL_CTL_DEL, src->fd, NULL);
         return;
     }

@@ -1,5 +1,6 @@
-/* real_run.c - a helper run to its end: its output kept up to a limit, the last words on its standard error kept for the
- * sentence that tells why it failed. It blocks its thread, so never the loop's. */
+/* real_run.c - a helper run to its end: its output kept up to a limit, the last words on its
+ * standard error kept for the sentence that tells why it failed. It blocks its thread, so never
+ * the loop's. */
 #include "os/real_proc.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
-/* real_socket.c - listeners, and names to addresses. A name is looked up in a thread of its own, because getaddrinfo
- * blocks; the thread may outlive the loop, so it shares only a counted struct with it. */
+/* real_socket.c - listeners, and names to addresses. A name is looked up in a thread of its own,
+ * because getaddrinfo blocks; the thread may outlive the loop, so it shares only a counted
+ * struct with it. */
 #include "os/real.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -223,7 +224,8 @@ static void listener_ready(struct source *src, uint32_t events)
     struct rlistener *l = CONTAINER(src, struct rlistener, src);
     for (int i = 0; i < ACCEPTS_A_TURN && !src->dead; i++) {
         int fd = accept4(src->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd == -1 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        if (fd == -1
+            && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
             listener_arm(l, 0);     /* else a full table of descriptors makes this loop spin */
             l->breather = timer_start(l->base.os, BREATHER_MS, listener_again, l);
             return;

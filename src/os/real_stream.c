@@ -1,8 +1,10 @@
 /* real_stream.c - one connection or pipe: reading, writing, ending. Dialling is in real_dial.c.
  *
- * Edge-triggered: a stream is entered into epoll once and remembers whether it is readable and writable, so a request
- * costs one read and one write. Writes of one turn are gathered and go out at its end. Callbacks come only from the
- * loop: what a call of the code above causes is put on the lists ready, dirty or closing and done in streams_turn(). */
+ *
+ * Edge-triggered: a stream is entered into epoll once and remembers whether it is readable and
+ * writable, so a request costs one read and one write. Writes of one turn are gathered and go
+ * out at its end. Callbacks come only from the loop: what a call of the code above causes is put
+ * on the lists ready, dirty or closing and done in streams_turn(). */
 #include "os/real_stream.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +103,8 @@ static ssize_t io_read(struct rstream *s, void *to, size_t n)
     do
         got = s->is_socket ? recv(s->src.fd, to, n, 0) : read(s->src.fd, to, n);
     while (got < 0 && errno == EINTR);
-    if (got < 0 && errno == EIO && !s->is_socket)   /* how a terminal says that its other side has left */
+    /* how a terminal says that its other side has left */
+    if (got < 0 && errno == EIO && !s->is_socket)
         return 0;
     return got >= 0 ? got : io_errno(s, "read from the peer");
 }
@@ -252,8 +255,8 @@ static void linger_over(void *arg)
     source_end(&s->src);
 }
 
-/* Closing a socket with unread bytes makes the kernel send a reset, which can overtake the reply. So the last bytes
- * of a peer that still sends are read and thrown away for a while. */
+/* Closing a socket with unread bytes makes the kernel send a reset, which can overtake the
+ * reply. So the last bytes of a peer that still sends are read and thrown away for a while. */
 static void linger_read(struct rstream *s)
 {
     char *to = s->src.loop->scratch;

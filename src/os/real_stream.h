@@ -36,7 +36,8 @@ struct rstream {
 };
 
 struct rstream *rstream_new(struct real *r, const struct stream_events *events, void *arg);
-bool rstream_take_socket(struct rstream *s, int fd);    /* into epoll; false: errno, fd is the caller's */
+/* into epoll; false: errno, fd is the caller's */
+bool rstream_take_socket(struct rstream *s, int fd);
 void rstream_start(struct rstream *s, struct tls *tls, const char *server_name);    /* connected */
 void rstream_finish(struct rstream *s);                 /* on_close follows with s->why */
 void rstream_ready(struct rstream *s);                  /* looked at again at the end of the turn */

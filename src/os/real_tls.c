@@ -1,7 +1,9 @@
 /* real_tls.c - TLS 1.2 and above on a non-blocking socket, with OpenSSL.
  *
- * A client trusts what its CA signed for the server's name, or the one certificate whose SHA-256 it was given, or, given
- * both, demands both. Certificates for a server that was given none are made here too (tls_cert.c). */
+ *
+ * A client trusts what its CA signed for the server's name, or the one certificate whose
+ * SHA-256 it was given, or, given both, demands both. Certificates for a server that was given
+ * none are made here too (tls_cert.c). */
 #include "os/tls_internal.h"
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -105,7 +107,8 @@ static bool trust_ca(struct tls *t, const char *pem)
         count += X509_STORE_add_cert(store, ca) == 1;
     BIO_free(bio);
     ERR_clear_error();
-    X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);    /* a self-signed one may be trusted as it is */
+    /* a self-signed one may be trusted as it is */
+    X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
     return count > 0;
 }
 

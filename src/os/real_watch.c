@@ -1,4 +1,5 @@
-/* real_watch.c - signals and changed folders, both as descriptors of the loop: no code of ours runs in a signal handler. */
+/* real_watch.c - signals and changed folders, both as descriptors of the loop: no code of ours
+ * runs in a signal handler. */
 #include "os/real.h"
 #include <limits.h>
 #include <signal.h>

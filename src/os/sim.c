@@ -1,7 +1,10 @@
-/* sim.c - the world: one clock, one heap of events, one stream of chance; hosts, machines and their timers.
+/* sim.c - the world: one clock, one heap of events, one stream of chance; hosts, machines and
+ * their timers.
  *
- * Everything that happens is an event of the heap, and every choice comes from the seed in the order of events, so a run
- * is its seed. Nothing here may depend on an address, on real time or on another thread. */
+ *
+ * Everything that happens is an event of the heap, and every choice comes from the seed in the
+ * order of events, so a run is its seed. Nothing here may depend on an address, on real time or
+ * on another thread. */
 #include "os/sim_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,7 +279,8 @@ static void timer_fire(void *arg)
     now.fn(now.arg);
 }
 
-static struct timer *sim_timer_start(struct os *os, int64_t after_ms, void (*fn)(void *arg), void *arg)
+static struct timer *sim_timer_start(struct os *os, int64_t after_ms, void (*fn)(void *arg),
+                                     void *arg)
 {
     struct machine *m = machine_of(os);
     struct stimer *t = sim_take(m, sizeof *t);
@@ -305,7 +309,8 @@ static void sim_on_signal(struct os *os, int signal, void (*fn)(void *arg), void
 {
     (void)os, (void)signal, (void)fn, (void)arg;
 }
-static struct stream *sim_of_fd(struct os *os, int fd, const struct stream_events *events, void *arg)
+static struct stream *sim_of_fd(struct os *os, int fd, const struct stream_events *events,
+                                void *arg)
 {
     (void)os, (void)fd, (void)events, (void)arg;
     assert(!"a simulated machine has no descriptors");
@@ -331,4 +336,5 @@ const struct os_ops sim_ops = {
     .disk_read = sim_disk_read, .disk_write = sim_disk_write,
     .disk_truncate = sim_disk_truncate, .disk_sync = sim_disk_sync,
     .disk_exists = sim_disk_exists, .disk_remove = sim_disk_remove,
+    .disk_rename = sim_disk_rename,
 };

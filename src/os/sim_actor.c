@@ -1,4 +1,5 @@
-/* sim_actor.c - mailboxes without threads: an actor's posts are handed over at a step of their own, a little later. */
+/* sim_actor.c - mailboxes without threads: an actor's posts are handed over at a step of their
+ * own, a little later. */
 #include "os/sim_internal.h"
 #include <stdlib.h>
 

@@ -1,7 +1,9 @@
 /* sim_disk.c - one tree of files for each host, in memory, and what a crash does to it.
  *
- * Every file has its bytes as programs see them and as they would be found after a power failure; syncing copies the
- * range that was written since. At a crash each 512-byte sector of that range is old or new by chance. */
+ *
+ * Every file has its bytes as programs see them and as they would be found after a power
+ * failure; syncing copies the range that was written since. At a crash each 512-byte sector of
+ * that range is old or new by chance. */
 #include "base/fault.h"
 #include "os/sim_internal.h"
 #include <stdio.h>
@@ -228,7 +230,8 @@ bool sim_file_replace(struct os *os, const char *path, struct slice bytes, unsig
     return !fault("file.dirsync") || eio(err, "write", path);
 }
 
-bool sim_file_append(struct os *os, const char *path, struct slice bytes, bool durable, struct err *err)
+bool sim_file_append(struct os *os, const char *path, struct slice bytes, bool durable,
+                     struct err *err)
 {
     struct machine *m = machine_of(os);
     if (machine_failed(m, err))
@@ -450,5 +453,25 @@ bool sim_disk_remove(struct os *os, const char *path)
         return false;
     if (f)
         unlink_it(m->host, f);
+    return true;
+}
+
+bool sim_disk_rename(struct os *os, const char *from, const char *to)
+{
+    struct machine *m = machine_of(os);
+    struct sfile *f = find(m->host, from), *old = find(m->host, to);
+    if (m->dead || !f || f->folder || (old && old->folder) || !in_folder(m->host, to)
+        || fault("disk.rename"))
+        return false;
+    if (f == old)
+        return true;
+    if (old)
+        unlink_it(m->host, old);
+    map_take_text(m->host->files, f->path);
+    free(f->path);
+    f->path = strdup(to);
+    f->linked = true;
+    map_put_text(m->host->files, f->path, f);
+    tell_watches(m, to);
     return true;
 }

@@ -1,7 +1,10 @@
-/* sim_internal.h - inside of the simulation: the world and its events, hosts that stay, machines that come and go.
+/* sim_internal.h - inside of the simulation: the world and its events, hosts that stay, machines
+ * that come and go.
  *
- * A host is a name, a disk and ports. A struct machine is one os on it: the host's own, or that of one process. Memory
- * that code above may still point to is taken with sim_take and freed only with the world once its machine is dead. */
+ *
+ * A host is a name, a disk and ports. A struct machine is one os on it: the host's own, or
+ * that of one process. Memory that code above may still point to is taken with sim_take and
+ * freed only with the world once its machine is dead. */
 #pragma once
 #include "base/map.h"
 #include "base/rand.h"
@@ -55,13 +58,15 @@ struct sim {
 extern const struct os_ops sim_ops;
 static inline struct machine *machine_of(struct os *os) { return (struct machine *)os; }
 
-struct event *sim_later(struct sim *w, struct machine *owner, int64_t after_ms, void (*fn)(void *arg), void *arg);
+struct event *sim_later(struct sim *w, struct machine *owner, int64_t after_ms,
+                        void (*fn)(void *arg), void *arg);
 void event_cancel(struct sim *w, struct event *e);      /* NULL is fine */
 void *sim_take(struct machine *m, size_t size);
 void sim_give(void *p);                                 /* of a live machine, or it stays */
 struct host *sim_host(struct sim *w, const char *name);
 struct machine *machine_new(struct host *h, struct sim *w);
-void machine_die(struct machine *m, bool crashed);      /* at once for the code above; tidied up in a later step */
+/* at once for the code above; tidied up in a later step */
+void machine_die(struct machine *m, bool crashed);
 bool machine_failed(struct machine *m, struct err *err);    /* true, and says so, when it is dead */
 void sim_note(struct sim *w, uint64_t what);            /* into the trace */
 int64_t sim_between(struct sim *w, int64_t least, int64_t most);
@@ -119,6 +124,7 @@ bool sim_disk_truncate(struct disk_file *f, int64_t size);
 bool sim_disk_sync(struct disk_file *f);
 bool sim_disk_exists(struct os *os, const char *path);
 bool sim_disk_remove(struct os *os, const char *path);
+bool sim_disk_rename(struct os *os, const char *from, const char *to);
 struct actor *sim_actor_new(struct os *os, const char *name,
                             void (*on_posts)(void *arg, struct post *first), void *arg);
 void sim_actor_post(struct actor *a, struct post *p);

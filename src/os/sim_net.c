@@ -1,7 +1,10 @@
-/* sim_net.c - streams between simulated machines. Bytes written in one step fly in pieces, each after a delay of its own
- * but never overtaking the one before; a cut network holds them until it heals. TLS is not simulated.
+/* sim_net.c - streams between simulated machines. Bytes written in one step fly in pieces, each
+ * after a delay of its own but never overtaking the one before; a cut network holds them until
+ * it heals. TLS is not simulated.
  *
- * A segment belongs to the stream it flies to, so what was sent before a crash may still arrive, and then the reset. */
+ *
+ * A segment belongs to the stream it flies to, so what was sent before a crash may still
+ * arrive, and then the reset. */
 #include "base/fault.h"
 #include "os/sim_internal.h"
 #include <stdio.h>
@@ -359,7 +362,8 @@ static void address_key(const struct address *a, char out[static 160])
     snprintf(out, 160, a->is_unix ? "unix:%.140s" : ":%.140s", a->is_unix ? a->host : a->port);
 }
 
-static struct slistener *find_listener(struct sim *w, const struct host *h, const char *key, bool local)
+static struct slistener *find_listener(struct sim *w, const struct host *h, const char *key,
+                                       bool local)
 {
     LINK_EACH (&w->machines, i) {
         struct machine *m = CONTAINER(i, struct machine, link);
@@ -446,7 +450,10 @@ static void dial_arrives(void *arg)
     t->open = true;
     t->peer = s;
     s->peer = t;
-    snprintf(t->base.peer, sizeof t->base.peer, "%s", s->to.is_unix ? "unix" : local ? "127.0.0.1" : m->host->name);
+    snprintf(t->base.peer, sizeof t->base.peer, "%s",
+             s->to.is_unix ? "unix"
+             : local       ? "127.0.0.1"
+                           : m->host->name);
     snprintf(s->base.peer, sizeof s->base.peer, "%s", s->to.is_unix ? "unix" : s->to.host);
     send_to(s, SEG_OPEN, NULL, 0);
     l->on_accept(l->arg, &t->base);
@@ -477,7 +484,8 @@ struct stream *sim_dial(struct os *os, const char *address, struct tls *tls, con
     }
     if (!s->to.is_unix && !is_loopback(s->to.host))
         s->other = sim_host(m->w, s->to.host);
-    s->arrival = sim_later(m->w, m, delay(s), fault("stream.dial") ? dial_refused : dial_arrives, s);
+    s->arrival
+        = sim_later(m->w, m, delay(s), fault("stream.dial") ? dial_refused : dial_arrives, s);
     return &s->base;
 }
 

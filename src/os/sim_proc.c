@@ -1,4 +1,5 @@
-/* sim_proc.c - processes on simulated machines: a program is a C function, a process has an os of its own that dies with it. */
+/* sim_proc.c - processes on simulated machines: a program is a C function, a process has an os
+ * of its own that dies with it. */
 #include "base/fault.h"
 #include "os/sim_internal.h"
 #include <signal.h>
@@ -38,7 +39,8 @@ struct sproc {                  /* what another process holds of it */
 };
 
 void sim_program(struct sim *w, const char *path,
-                 void (*start)(void *arg, struct os *os, struct sim_proc *self, const char *const *argv),
+                 void (*start)(void *arg, struct os *os, struct sim_proc *self,
+                               const char *const *argv),
                  void *arg)
 {
     struct program *p = os_alloc(sizeof *p);
@@ -50,7 +52,8 @@ void sim_program(struct sim *w, const char *path,
 
 static struct program *find_program(struct sim *w, const char *path)
 {
-    struct program *found = NULL;       /* the one named last, so that a test can put another in its place */
+    /* the one named last, so that a test can put another in its place */
+    struct program *found = NULL;
     LINK_EACH (&w->programs, l)
         if (text_is(CONTAINER(l, struct program, link)->path, path))
             found = CONTAINER(l, struct program, link);
@@ -84,7 +87,8 @@ static struct sim_proc *process_new(struct machine *by, const char *const *argv,
         return err_set(err, RC_UNAVAILABLE, "cannot run %s: a fault was asked for", argv[0]), NULL;
     struct program *program = find_program(w, argv[0]);
     if (!program)
-        return err_set(err, RC_NOT_FOUND, "cannot run %s: no such simulated program", argv[0]), NULL;
+        return err_set(err, RC_NOT_FOUND, "cannot run %s: no such simulated program", argv[0]),
+               NULL;
     struct sim_proc *p = os_alloc(sizeof *p);
     p->program = program;
     p->m = machine_new(by->host, w);
@@ -166,7 +170,8 @@ struct signal_sent { struct sim_proc *to; int signal; };
 
 static bool is_harmless(int signal)
 {
-    return signal == 0 || signal == SIGCHLD || signal == SIGWINCH || signal == SIGURG || signal == SIGCONT;
+    return signal == 0 || signal == SIGCHLD || signal == SIGWINCH || signal == SIGURG
+           || signal == SIGCONT;
 }
 
 static void signal_arrives(void *arg)

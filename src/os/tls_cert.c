@@ -1,5 +1,5 @@
-/* tls_cert.c - a self-signed certificate for a server that was given none. Clients know it by its SHA-256, which is
- * passed to them out of band; so it names no CA and lives ten years. */
+/* tls_cert.c - a self-signed certificate for a server that was given none. Clients know it by
+ * its SHA-256, which is passed to them out of band; so it names no CA and lives ten years. */
 #include "os/tls_internal.h"
 #include <arpa/inet.h>
 #include <openssl/evp.h>
@@ -41,9 +41,11 @@ static bool name_it(X509 *cert, const char *host)
     unsigned char raw[16];
     char names[512];
     bool ip = inet_pton(AF_INET, host, raw) == 1 || inet_pton(AF_INET6, host, raw) == 1;
-    snprintf(names, sizeof names, "%s:%s,DNS:localhost,IP:127.0.0.1,IP:::1", ip ? "IP" : "DNS", host);
+    snprintf(names, sizeof names, "%s:%s,DNS:localhost,IP:127.0.0.1,IP:::1", ip ? "IP" : "DNS",
+             host);
     X509_NAME *name = X509_get_subject_name(cert);
-    /* Longer than 64 bytes is too long for this field, and nobody reads it: the names that count follow. */
+    /* Longer than 64 bytes is too long for this field, and nobody reads it: the names that count
+     * follow. */
     return X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"arcus", -1,
                                       -1, 0) == 1
         && X509_set_issuer_name(cert, name) == 1 && extend(cert, NID_subject_alt_name, names);
@@ -91,7 +93,8 @@ bool tls_self_signed(const char *host, struct arena *mem, char **cert_pem, char 
                      char **sha256_hex, struct err *err)
 {
     if (!host_is_good(host))
-        return err_set(err, RC_BAD_INPUT, "'%.60s' is not a host name or address", host ? host : "");
+        return err_set(err, RC_BAD_INPUT, "'%.60s' is not a host name or address",
+                       host ? host : "");
     AUTO(EVP_PKEY_free) EVP_PKEY *key = EVP_EC_gen("P-256");
     AUTO(X509_free) X509 *cert = X509_new();
     AUTO(bio_done) BIO *cert_bio = BIO_new(BIO_s_mem());

@@ -4,6 +4,8 @@
 #include "tap.h"
 #include <stdlib.h>
 
+enum { MIB = 1024 * 1024 };
+
 struct peer {                   /* either end */
     struct os *os;
     struct stream *s;
@@ -37,7 +39,8 @@ static inline void peer_close(void *arg, const struct err *why)
     if (p->stop_at_close)
         os_stop(p->os);
 }
-static const struct stream_events peer_events = { peer_open, peer_data, peer_drain, peer_close, NULL };
+static const struct stream_events peer_events
+    = { peer_open, peer_data, peer_drain, peer_close, NULL };
 
 static inline void peer_accept(void *arg, struct stream *s)
 {
@@ -81,4 +84,58 @@ static inline char *pattern(size_t n)
     for (size_t i = 0; i < n; i++)
         at[i] = (char)((x = x * 1664525 + 1013904223) >> 24);
     return at;
+}
+
+struct world { struct os *os; struct listener *l; struct peer server, client; };
+static inline struct world connected(void)
+{
+    struct err err = { 0 };
+    return (struct world){ .os = os_real_new(&err) };
+}
+static inline void connect_them(struct world *w)
+{
+    struct err err = { 0 };
+    w->server.os = w->client.os = w->os;
+    CHECK(stream_listen(w->os, "127.0.0.1:0", NULL, peer_accept, &w->server, &w->l, &err));
+    w->client.s = stream_dial(w->os, listener_address(w->l), NULL, NULL, &peer_events, &w->client);
+    stream_write(w->client.s, "!", 1);
+    w->server.stop_at = 1;
+    run_for(w->os);
+    CHECK(w->client.opened && w->server.s && text_is(stream_peer(w->server.s), "127.0.0.1"));
+    w->server.stop_at = 0;
+    str_clear(&w->server.got);
+}
+static inline void world_done(struct world *w)
+{
+    str_done(&w->server.got);
+    str_done(&w->client.got);
+    os_free(w->os);
+}
+
+static inline void echo_through(const char *address)
+{
+    struct err err = { 0 };
+    struct os *os = os_real_new(&err);
+    struct peer server = { .os = os, .echo = true }, client = { .os = os, .stop_at = MIB };
+    struct listener *l = NULL;
+    CHECK(stream_listen(os, address, NULL, peer_accept, &server, &l, &err));
+    client.s = stream_dial(os, listener_address(l), NULL, NULL, &peer_events, &client);
+    CHECK(!client.opened);
+    char *sent = pattern(MIB);
+    for (size_t at = 0; at < MIB; at += 4096)
+        stream_write(client.s, sent + at, 4096);
+    CHECK(stream_waiting(client.s) == MIB);
+    run_for(os);
+    CHECK(client.opened == 1 && client.drained >= 1);
+    CHECK(client.got.len == MIB && memcmp(client.got.at, sent, MIB) == 0);
+    stream_end(client.s);
+    server.stop_at_close = true;
+    run_for(os);
+    CHECK(client.closed == 1 && client.why.rc == RC_OK);
+    CHECK(server.closed == 1 && server.why.rc == RC_OK);
+    listener_close(l);
+    str_done(&server.got);
+    str_done(&client.got);
+    free(sent);
+    os_free(os);
 }

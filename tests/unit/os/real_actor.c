@@ -3,7 +3,13 @@
 #include <unistd.h>
 
 struct note { struct post post; int n; };
-struct box { struct os *os; struct actor *back; int next, batches, most; bool ordered; pthread_t thread; };
+struct box {
+    struct os *os;
+    struct actor *back;
+    int next, batches, most;
+    bool ordered;
+    pthread_t thread;
+};
 
 static void on_loop(void *arg, struct post *p)
 {

@@ -19,7 +19,8 @@ static struct place *place_new(void)
 static void place_done(struct place *p)
 {
     struct err err = { 0 };
-    CHECK(file_remove(p->os, p->file, &err) && rmdir(p->dir) == 0);     /* nothing else was left in it */
+    /* nothing else was left in it */
+    CHECK(file_remove(p->os, p->file, &err) && rmdir(p->dir) == 0);
     os_free(p->os);
     arena_free(p->mem);
     free(p);
@@ -152,6 +153,23 @@ TEST(the_disk_reads_what_was_written_and_fails_when_told)
     CHECK(!disk_remove(p->os, p->file) && disk_exists(p->os, p->file) && disk_size(f) == 6);
     disk_close(f);
     disk_close(NULL);
-    CHECK(disk_remove(p->os, p->file) && disk_remove(p->os, p->file) && !disk_exists(p->os, p->file));
+    CHECK(disk_remove(p->os, p->file) && disk_remove(p->os, p->file)
+          && !disk_exists(p->os, p->file));
+    place_done(p);
+}
+
+TEST(a_file_is_renamed_over_another_or_stays)
+{
+    struct place *p = place_new();
+    struct err err = { 0 };
+    char other[128];
+    snprintf(other, sizeof other, "%s/other", p->dir);
+    CHECK(file_replace(p->os, p->file, SLICE("old"), 0600, &err));
+    CHECK(file_replace(p->os, other, SLICE("new"), 0600, &err));
+    fault_arm(1);
+    CHECK(!disk_rename(p->os, other, p->file) && holds(p, "old"));
+    fault_arm(0);
+    CHECK(disk_rename(p->os, other, p->file) && holds(p, "new") && !disk_exists(p->os, other));
+    CHECK(!disk_rename(p->os, other, p->file) && holds(p, "new"));
     place_done(p);
 }

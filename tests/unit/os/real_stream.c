@@ -7,139 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MIB = 1024 * 1024 };
-
-static void echo_through(const char *address)
-{
-    struct err err = { 0 };
-    struct os *os = os_real_new(&err);
-    struct peer server = { .os = os, .echo = true }, client = { .os = os, .stop_at = MIB };
-    struct listener *l = NULL;
-    CHECK(stream_listen(os, address, NULL, peer_accept, &server, &l, &err));
-    client.s = stream_dial(os, listener_address(l), NULL, NULL, &peer_events, &client);
-    CHECK(!client.opened);
-    char *sent = pattern(MIB);
-    for (size_t at = 0; at < MIB; at += 4096)
-        stream_write(client.s, sent + at, 4096);
-    CHECK(stream_waiting(client.s) == MIB);
-    run_for(os);
-    CHECK(client.opened == 1 && client.drained >= 1);
-    CHECK(client.got.len == MIB && memcmp(client.got.at, sent, MIB) == 0);
-    stream_end(client.s);
-    server.stop_at_close = true;
-    run_for(os);
-    CHECK(client.closed == 1 && client.why.rc == RC_OK);
-    CHECK(server.closed == 1 && server.why.rc == RC_OK);
-    listener_close(l);
-    str_done(&server.got);
-    str_done(&client.got);
-    free(sent);
-    os_free(os);
-}
-
 TEST(a_mebibyte_comes_back_over_tcp) { echo_through("127.0.0.1:0"); }
 TEST(a_mebibyte_comes_back_over_ipv6) { echo_through("[::1]:0"); }
-TEST(a_mebibyte_comes_back_by_name) { echo_through("localhost:0"); }
-TEST(a_mebibyte_comes_back_over_a_unix_socket)
-{
-    char path[64], address[80];
-    snprintf(path, sizeof path, "/tmp/arcus-os-test-%d.sock", getpid());
-    snprintf(address, sizeof address, "unix:%s", path);
-    echo_through(address);
-    struct stat st;
-    CHECK(stat(path, &st) == -1);       /* the listener took its file with it */
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    struct { unsigned short family; char path[108]; } un = { AF_UNIX, "" };
-    snprintf(un.path, sizeof un.path, "%s", path);
-    CHECK(bind(fd, (struct sockaddr *)&un, sizeof un) == 0);
-    close(fd);                          /* as a server that was killed leaves it */
-    echo_through(address);
-}
-
-static void expect_failure(const char *address, const char *words)
-{
-    struct err err = { 0 };
-    struct os *os = os_real_new(&err);
-    struct peer p = { .os = os, .stop_at_close = true };
-    p.s = stream_dial(os, address, NULL, NULL, &peer_events, &p);
-    stream_write(p.s, "x", 1);
-    CHECK(p.closed == 0);               /* never inside the call that caused it */
-    run_for(os);
-    CHECK(p.opened == 0 && p.closed == 1 && p.why.rc != RC_OK);
-    CHECK(strstr(p.why.text, words));
-    os_free(os);
-}
-
-TEST(bad_and_silent_addresses_fail_through_on_close)
-{
-    expect_failure("127.0.0.1:1", "refused");
-    expect_failure("unix:/nonexistent/socket", "No such file");
-    expect_failure("unix:relative", "absolute");
-    expect_failure("127.0.0.1", "not an address");
-    expect_failure("127.0.0.1:", "not an address");
-    expect_failure("127.0.0.1:70000", "not an address");
-    expect_failure("::1:80", "not an address");
-    expect_failure(":80", "not an address");
-    expect_failure("", "not an address");
-    expect_failure("host:12x", "not an address");
-    expect_failure("no-such-host.invalid:80", "cannot find");
-}
-
-TEST(an_address_in_use_or_bad_cannot_be_listened_on)
-{
-    struct err err = { 0 };
-    struct os *os = os_real_new(&err);
-    struct listener *a, *b;
-    CHECK(stream_listen(os, "127.0.0.1:0", NULL, peer_accept, NULL, &a, &err));
-    CHECK(!stream_listen(os, listener_address(a), NULL, peer_accept, NULL, &b, &err));
-    CHECK(strstr(err.text, "in use"));
-    CHECK(!stream_listen(os, "nonsense", NULL, peer_accept, NULL, &b, &err));
-    CHECK(err.rc == RC_BAD_INPUT);
-    listener_close(a);
-    os_free(os);
-}
-
-static void ignore(void *arg, struct stream *s) { (void)arg, (void)s; }
-
-TEST(a_connection_that_nobody_binds_is_closed)
-{
-    struct err err = { 0 };
-    struct os *os = os_real_new(&err);
-    struct peer client = { .os = os, .stop_at_close = true };
-    struct listener *l;
-    CHECK(stream_listen(os, "127.0.0.1:0", NULL, ignore, NULL, &l, &err));
-    client.s = stream_dial(os, listener_address(l), NULL, NULL, &peer_events, &client);
-    run_for(os);
-    CHECK(client.closed == 1);
-    os_free(os);
-}
-
-struct world { struct os *os; struct listener *l; struct peer server, client; };
-static struct world connected(void)
-{
-    struct err err = { 0 };
-    return (struct world){ .os = os_real_new(&err) };
-}
-static void connect_them(struct world *w)
-{
-    struct err err = { 0 };
-    w->server.os = w->client.os = w->os;
-    CHECK(stream_listen(w->os, "127.0.0.1:0", NULL, peer_accept, &w->server, &w->l, &err));
-    w->client.s = stream_dial(w->os, listener_address(w->l), NULL, NULL, &peer_events, &w->client);
-    stream_write(w->client.s, "!", 1);
-    w->server.stop_at = 1;
-    run_for(w->os);
-    CHECK(w->client.opened && w->server.s && text_is(stream_peer(w->server.s), "127.0.0.1"));
-    w->server.stop_at = 0;
-    str_clear(&w->server.got);
-}
-static void world_done(struct world *w)
-{
-    str_done(&w->server.got);
-    str_done(&w->client.got);
-    os_free(w->os);
-}
-
 TEST(a_slow_reader_holds_the_writer_back_and_loses_nothing)
 {
     struct world w = connected();
@@ -152,7 +21,8 @@ TEST(a_slow_reader_holds_the_writer_back_and_loses_nothing)
     size_t waiting = stream_waiting(w.client.s);
     CHECK(waiting > 0 && w.server.got.len == 0 && w.client.drained == 0);
     run_ms(w.os, 20);
-    CHECK(stream_waiting(w.client.s) == waiting);   /* the kernel's buffers are full and nothing moves */
+    /* the kernel's buffers are full and nothing moves */
+    CHECK(stream_waiting(w.client.s) == waiting);
     w.server.stop_at = ALL;
     stream_pause(w.server.s, false);
     CHECK(w.server.got.len == 0);
@@ -366,28 +236,4 @@ TEST(a_regular_file_and_a_bad_descriptor_are_streams_too)
     CHECK(in.closed == 1 && in.why.rc != RC_OK);
     str_done(&in.got);
     os_free(os);
-}
-
-TEST(a_full_table_of_descriptors_delays_a_connection_and_does_not_lose_it)
-{
-    struct world w = connected();
-    struct err err = { 0 };
-    w.server.os = w.client.os = w.os;
-    CHECK(stream_listen(w.os, "127.0.0.1:0", NULL, peer_accept, &w.server, &w.l, &err));
-    w.client.s = stream_dial(w.os, listener_address(w.l), NULL, NULL, &peer_events, &w.client);
-    struct rlimit before, few = { 64, 64 };
-    getrlimit(RLIMIT_NOFILE, &before);
-    few.rlim_max = before.rlim_max;
-    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
-    int hog[64], n = 0;
-    while (n < 64 && (hog[n] = dup(1)) >= 0)
-        n++;
-    run_ms(w.os, 20);
-    CHECK(n < 64 && !w.server.s);
-    setrlimit(RLIMIT_NOFILE, &before);
-    while (n)
-        close(hog[--n]);
-    run_ms(w.os, 80);
-    CHECK(w.server.s && w.client.opened == 1);
-    world_done(&w);
 }

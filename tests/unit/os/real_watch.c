@@ -58,6 +58,7 @@ TEST(a_name_renamed_into_a_watched_folder_is_told)
     CHECK(file_replace(c.os, path, SLICE("1"), 0600, &err));
     run_ms(c.os, 10);
     CHECK(c.count == 1);
-    CHECK(file_remove(c.os, path, &err) && file_remove(c.os, temp, &err) && file_remove(c.os, dir, &err));
+    CHECK(file_remove(c.os, path, &err) && file_remove(c.os, temp, &err)
+          && file_remove(c.os, dir, &err));
     os_free(c.os);
 }

@@ -23,15 +23,18 @@ TEST(simulated_files_behave_like_real_ones)
     CHECK(file_replace(os, "/a/b/x", SLICE("1"), 0600, &err) && holds(os, "/a/b/x", "1"));
     CHECK(!dir_make(os, "/a/b/x", 0700, &err) && err.rc == RC_CONFLICT);
     CHECK(file_append(os, "/a/b/log", SLICE("one\n"), false, &err));
-    CHECK(file_append(os, "/a/b/log", SLICE("two\n"), true, &err) && holds(os, "/a/b/log", "one\ntwo\n"));
+    CHECK(file_append(os, "/a/b/log", SLICE("two\n"), true, &err)
+          && holds(os, "/a/b/log", "one\ntwo\n"));
     CHECK(!file_read(os, "/a/b/log", 3, mem, &s, &err) && err.rc == RC_TOO_LARGE);
-    CHECK(dir_list(os, "/a/b", mem, &names, &err) && names.count == 2 && text_is(names.at[0], "log"));
+    CHECK(dir_list(os, "/a/b", mem, &names, &err) && names.count == 2
+          && text_is(names.at[0], "log"));
     CHECK(dir_list(os, "/a", mem, &names, &err) && names.count == 1 && text_is(names.at[0], "b"));
     CHECK(dir_list(os, "/", mem, &names, &err) && names.count == 1 && text_is(names.at[0], "a"));
     CHECK(!dir_list(os, "/none", mem, &names, &err) && err.rc == RC_NOT_FOUND);
     CHECK(!file_remove(os, "/a/b", &err) && file_remove(os, "/a/b/x", &err));
     CHECK(file_remove(os, "/a/b/x", &err) && !file_read(os, "/a/b/x", 9, mem, &s, &err));
-    CHECK(!file_read(other, "/a/b/log", 100, mem, &s, &err));       /* each machine has its own tree */
+    /* each machine has its own tree */
+    CHECK(!file_read(other, "/a/b/log", 100, mem, &s, &err));
     CHECK(!file_read(os, "/a/b", 100, mem, &s, &err));
 }
 
@@ -61,7 +64,7 @@ TEST(a_crash_loses_only_what_was_not_synced)
         struct os *os = sim_machine(w, "m");
         struct err err = { 0 };
         char page[4096], back[8192];
-        size_t got;
+        size_t got = 0;
         struct disk_file *f = disk_open(os, "/db", true, &err);
         memset(page, 'a', sizeof page);
         CHECK(disk_write(f, 0, page, sizeof page) && disk_sync(f));
@@ -75,7 +78,8 @@ TEST(a_crash_loses_only_what_was_not_synced)
         os = sim_machine(w, "m");
         CHECK(holds(os, "/durable", "yes"));
         f = disk_open(os, "/db", false, &err);
-        CHECK(f && disk_size(f) >= 4096 && disk_size(f) <= 8192 && disk_read(f, 0, back, 8192, &got));
+        CHECK(f && disk_size(f) >= 4096 && disk_size(f) <= 8192
+              && disk_read(f, 0, back, 8192, &got));
         int b = 0;
         for (size_t at = 0; at < 4096; at += 512) {
             bool whole = true;
@@ -104,7 +108,7 @@ TEST(what_was_synced_survives_any_number_of_writes_cuts_and_syncs)
         struct err err = { 0 };
         struct disk_file *f = disk_open(os, "/db", true, &err);
         char model[20000] = { 0 }, back[20000];
-        size_t size = 0, got;
+        size_t size = 0, got = 0;
         for (int i = 0; i < 40; i++) {
             size_t at = sim_chance(w, 10000), n = sim_chance(w, 3000) + 1;
             if (sim_chance(w, 4) == 0) {
@@ -182,4 +186,21 @@ TEST(a_simulated_folder_tells_what_was_replaced_in_it)
     while (sim_step(w))
         ;
     CHECK(n.count == 1);
+}
+
+TEST(a_simulated_file_is_renamed_over_another_and_stays_so)
+{
+    AUTO(sim_free) struct sim *w = sim_new(1);
+    struct os *os = sim_machine(w, "m");
+    struct err err = { 0 };
+    CHECK(file_replace(os, "/a", SLICE("new"), 0600, &err));
+    CHECK(file_replace(os, "/b", SLICE("old"), 0600, &err));
+    CHECK(!disk_rename(os, "/none", "/b") && !disk_rename(os, "/a", "/none/b"));
+    fault_arm(1);
+    CHECK(!disk_rename(os, "/a", "/b") && holds(os, "/b", "old"));
+    fault_arm(0);
+    CHECK(disk_rename(os, "/a", "/b") && disk_rename(os, "/b", "/b"));
+    sim_crash(w, os);
+    os = sim_machine(w, "m");
+    CHECK(holds(os, "/b", "new") && !disk_exists(os, "/a"));
 }

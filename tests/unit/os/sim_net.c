@@ -17,7 +17,8 @@ TEST(bytes_of_a_simulated_stream_arrive_in_order_whatever_the_seed)
         two_run(t, 2000);
         CHECK(t->client.opened == 1 && t->client.got.len == sent.len);
         CHECK(memcmp(t->client.got.at, sent.at, sent.len) == 0);
-        CHECK(text_is(stream_peer(t->server.s), "alpha") && text_is(stream_peer(t->client.s), "beta"));
+        CHECK(text_is(stream_peer(t->server.s), "alpha")
+              && text_is(stream_peer(t->client.s), "beta"));
         stream_end(t->client.s);
         two_run(t, 100);
         CHECK(t->client.closed == 1 && t->client.why.rc == RC_OK);
@@ -84,7 +85,8 @@ TEST(a_simulated_slow_reader_holds_the_writer_back)
     stream_pause(t->server.s, true);
     stream_write(t->client.s, sent, 4 * MIB);
     two_run(t, 1000);
-    CHECK(stream_waiting(t->client.s) == 3 * MIB && t->server.got.len == 0 && t->client.drained == 0);
+    CHECK(stream_waiting(t->client.s) == 3 * MIB && t->server.got.len == 0
+          && t->client.drained == 0);
     stream_pause(t->server.s, false);
     two_run(t, 1000);
     CHECK(t->server.got.len == 4 * MIB && memcmp(t->server.got.at, sent, 4 * MIB) == 0);

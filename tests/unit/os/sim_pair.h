@@ -1,4 +1,5 @@
-/* sim_pair.h - two simulated machines and the streams between them, for the tests of the simulation. */
+/* sim_pair.h - two simulated machines and the streams between them, for the tests of the
+ * simulation. */
 #pragma once
 #include "os/sim.h"
 #include "tap.h"
@@ -64,4 +65,7 @@ static inline void two_free(struct two *t)
     str_done(&t->server.got);
     free(t);
 }
-static inline void two_run(struct two *t, int64_t ms) { sim_until(t->w, sim_now_ms(t->w) + ms, NULL, NULL); }
+static inline void two_run(struct two *t, int64_t ms)
+{
+    sim_until(t->w, sim_now_ms(t->w) + ms, NULL, NULL);
+}

@@ -3,7 +3,13 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-struct prog { struct sim_proc *self; struct os *os; int starts, signals, last_signal, ticks; char arg1[32]; bool stays; };
+struct prog {
+    struct sim_proc *self;
+    struct os *os;
+    int starts, signals, last_signal, ticks;
+    char arg1[32];
+    bool stays;
+};
 
 static void tick(void *arg)
 {
@@ -69,10 +75,14 @@ static void yard_free(struct yard *y)
 }
 static bool start(struct yard *y, const char *path, bool own_session)
 {
-    struct proc_spec spec = { .argv = (const char *[]){ path, "one", NULL }, .own_session = own_session };
+    struct proc_spec spec
+        = { .argv = (const char *[]){ path, "one", NULL }, .own_session = own_session };
     return proc_spawn(y->os, &spec, on_exit_, &y->e, &y->e.p, &y->err);
 }
-static void wait_ms(struct yard *y, int64_t ms) { sim_until(y->w, sim_now_ms(y->w) + ms, NULL, NULL); }
+static void wait_ms(struct yard *y, int64_t ms)
+{
+    sim_until(y->w, sim_now_ms(y->w) + ms, NULL, NULL);
+}
 
 TEST(a_simulated_process_starts_gets_signals_and_its_end_is_told)
 {
@@ -179,7 +189,8 @@ TEST(a_simulated_helper_prints_and_an_unknown_one_fails_clearly)
     AUTO(arena_free) struct arena *mem = arena_new();
     char *out = NULL;
     int st = -1;
-    CHECK(proc_run(y->os, (const char *[]){ "/bin/printer", "world", NULL }, 100, mem, &out, &st, &y->err));
+    CHECK(proc_run(y->os, (const char *[]){ "/bin/printer", "world", NULL }, 100, mem, &out, &st,
+                   &y->err));
     CHECK(text_is(out, "hello world") && st == 0);
     const char *bad[] = { "/bin/printer", "bad", NULL };
     CHECK(proc_run(y->os, bad, 100, mem, &out, &st, &y->err) && WEXITSTATUS(st) == 1);

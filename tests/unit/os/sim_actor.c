@@ -1,0 +1,57 @@
+#include "sim_pair.h"
+
+struct note { struct post post; int n; };
+struct box {
+    struct os *os;
+    struct actor *actor;
+    int next, loop_next, batches;
+    bool ordered, inside;
+};
+
+static void on_loop(void *arg, struct post *p)
+{
+    struct box *b = arg;
+    b->ordered &= CONTAINER(p, struct note, post)->n == b->loop_next++ && !b->inside;
+    free(p);
+}
+static void on_posts(void *arg, struct post *first)
+{
+    struct box *b = arg;
+    b->batches++;
+    b->inside = true;
+    for (struct post *p = first, *next; p; p = next) {
+        next = p->next;
+        b->ordered &= CONTAINER(p, struct note, post)->n == b->next++;
+        p->fn = on_loop;
+        p->arg = b;
+        os_post(b->os, p);
+    }
+    b->inside = false;
+}
+static void post_some(struct box *b, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        struct note *n = calloc(1, sizeof *n);
+        n->n = i;
+        actor_post(b->actor, &n->post);
+    }
+}
+
+TEST(simulated_actors_keep_order_run_later_and_finish_when_stopped)
+{
+    struct sim *w = sim_new(3);
+    struct box b = { .os = sim_machine(w, "m"), .ordered = true };
+    b.actor = actor_new(b.os, "writer", on_posts, &b);
+    post_some(&b, 0, 50);
+    CHECK(b.next == 0);                 /* never inside the call */
+    while (sim_step(w))
+        ;
+    CHECK(b.next == 50 && b.loop_next == 50 && b.batches == 1);
+    post_some(&b, 50, 60);
+    actor_stop(b.actor);
+    CHECK(b.next == 60 && b.loop_next == 50);
+    while (sim_step(w))
+        ;
+    CHECK(b.loop_next == 60 && b.ordered);
+    sim_free(w);
+}
