@@ -27,7 +27,8 @@ void world_close(struct world *w)
 {
     char command[96];
     http_client_free(w->client);
-    api_close(w->api, 0);
+    if (!w->closed)
+        api_close(w->api, 0);
     fake_release(w->control);
     CHECK(world_until(w, is_true, &w->closed));
     fake_control_free(w->control);
