@@ -338,6 +338,18 @@ static bool task_is_alive(void *arg, int64_t attempt)
     return t && t->now.alive && !t->now.ended;
 }
 
+static void task_log_folder(void *arg, int64_t attempt, char out[static 256])
+{
+    runtime_log_folder(((struct agent *)arg)->runtime, attempt, out);
+}
+
+static void task_socket(void *arg, int64_t attempt, char out[static 108])
+{
+    runtime_socket(((struct agent *)arg)->runtime, attempt, out);
+}
+
+static const struct streams_host streams_host = { .is_alive = task_is_alive, .log_folder = task_log_folder, .socket = task_socket };
+
 static void copy_config(struct agent *a, const struct agent_config *c)
 {
     struct agent_config *to = &a->config;
@@ -376,7 +388,7 @@ static bool start(struct agent *a, struct err *err)
     struct runtime_config rc = { .data = c->data, .run = c->run, .self = c->self, .host_image = c->host_image, .server = a->clients[0] };
     if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
         return false;
-    a->streams = streams_new(a->os, a->runtime, c->data, task_is_alive, a);
+    a->streams = streams_new(a->os, c->data, &streams_host, a);
     return join_or_link(a, err);
 }
 

@@ -150,6 +150,13 @@ static void size_of_machine(struct os *os, struct arena *mem, struct node_info *
     info->mem_mib = smallest(info->mem_mib, probe_limit_mib(read_word(os, mem, "/sys/fs/cgroup/memory/memory.limit_in_bytes")));
 }
 
+/* A simulated machine tells what a test wrote into its /proc, else this. */
+static void size_of_simulated(struct node_info *info)
+{
+    info->cpu_milli = info->cpu_milli ? info->cpu_milli : 8000;
+    info->mem_mib = info->mem_mib ? info->mem_mib : 32768;
+}
+
 static int64_t disk_of(struct os *os, const char *path)
 {
     struct statvfs v;
@@ -185,6 +192,8 @@ void probe_machine(struct os *os, const struct probe_config *config, const char 
     info->os_name = probe_os_release(read_text(os, mem, "/etc/os-release"), mem);
     info->arch = arch();
     size_of_machine(os, mem, info);
+    if (os_is_simulated(os))
+        size_of_simulated(info);
     info->disk_mib = disk_of(os, data);
     for (size_t i = 0; i < COUNT(probes); i++) {
         struct err err = { 0 };

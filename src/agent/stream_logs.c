@@ -212,9 +212,8 @@ static void news_ask(struct logs *l)
     static const struct stream_events events = { .on_data = news_data, .on_close = news_close };
     static const char request[] = "{\"op\":\"follow\"}";
     unsigned char head[FRAME_HEAD];
-    char path[108], address[128] = "unix:";
-    runtime_socket(serve_runtime(l->serve), l->serve->ask.attempt, path);
-    if (!text_copy(address + 5, sizeof address - 5, path))
+    char address[128];
+    if (!serve_socket(l->serve, address))
         return;
     struct news *w = calloc(1, sizeof *w);
     if (!w)
@@ -237,7 +236,7 @@ static bool start(struct serve *s, struct err *err)
         abort();
     l->serve = s;
     s->state = l;
-    runtime_log_folder(serve_runtime(s), s->ask.attempt, l->folder);
+    serve_log_folder(s, l->folder);
     int64_t last = neighbour(l, INT64_MAX, false);
     l->counting = s->ask.tail >= 0 && last;
     if (l->counting)

@@ -108,14 +108,13 @@ static bool start(struct serve *s, struct err *err)
 {
     static const struct stream_events events = { .on_data = on_data, .on_drain = on_drain, .on_close = on_close };
     const struct open_stream *o = &s->ask;
-    char path[108], address[128] = "unix:";
+    char address[128];
     size_t bytes = 0;
     for (size_t i = 0; i < o->argv.count; i++)
         bytes += strlen(o->argv.at[i]) + 8;
     if (bytes > FRAME_MAX / 2)
         return err_field(err, "argv", "the command is too long");
-    runtime_socket(serve_runtime(s), o->attempt, path);
-    if (!text_copy(address + 5, sizeof address - 5, path))
+    if (!serve_socket(s, address))
         return err_set(err, RC_INTERNAL, "the path of the task's socket is too long");
     struct bridge *b = calloc(1, sizeof *b);
     if (!b)

@@ -10,18 +10,23 @@ _Static_assert((int)PIECE < (int)CHANNEL_MESSAGE, "a piece fits a message");
 
 struct streams {
     struct os *os;
-    struct runtime *runtime;
     const char *data;
-    bool (*is_alive)(void *arg, int64_t attempt);
+    const struct streams_host *host;
     void *arg;
     struct serve *first;
     size_t count;
 };
 
 struct os *serve_os(const struct serve *s) { return s->owner->os; }
-struct runtime *serve_runtime(const struct serve *s) { return s->owner->runtime; }
+void serve_log_folder(const struct serve *s, char out[static 256]) { s->owner->host->log_folder(s->owner->arg, s->ask.attempt, out); }
 const char *serve_data(const struct serve *s) { return s->owner->data; }
-bool serve_alive(const struct serve *s) { return s->ask.attempt && s->owner->is_alive(s->owner->arg, s->ask.attempt); }
+bool serve_alive(const struct serve *s) { return s->ask.attempt && s->owner->host->is_alive(s->owner->arg, s->ask.attempt); }
+bool serve_socket(const struct serve *s, char address[static 128])
+{
+    char path[108] = "";
+    s->owner->host->socket(s->owner->arg, s->ask.attempt, path);
+    return text_copy(address, 128, "unix:") && text_copy(address + 5, 123, path);
+}
 bool serve_room(const struct serve *s) { return ws_waiting(s->ws) < ROOM; }
 void serve_wait(struct serve *s, bool wait) { ws_pause(s->ws, wait); }
 
@@ -207,12 +212,12 @@ void streams_changed(struct streams *all, int64_t attempt)
     }
 }
 
-struct streams *streams_new(struct os *os, struct runtime *runtime, const char *data, bool (*is_alive)(void *arg, int64_t attempt), void *arg)
+struct streams *streams_new(struct os *os, const char *data, const struct streams_host *host, void *arg)
 {
     struct streams *all = calloc(1, sizeof *all);
     if (!all)
         abort();
-    *all = (struct streams){ .os = os, .runtime = runtime, .data = data, .is_alive = is_alive, .arg = arg };
+    *all = (struct streams){ .os = os, .data = data, .host = host, .arg = arg };
     return all;
 }
 

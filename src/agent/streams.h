@@ -3,12 +3,16 @@
  * Each `open` order dials one more WebSocket, serves one wish on it (framed as model/channel.h says) and closes. Slow readers
  * slow the source down; nothing is collected in memory. */
 #pragma once
-#include "agent/runtime.h"
+#include "model/order.h"
 #include "net/http.h"
 
 struct streams;
-/* is_alive tells whether an attempt has not ended yet. */
-struct streams *streams_new(struct os *os, struct runtime *runtime, const char *data, bool (*is_alive)(void *arg, int64_t attempt), void *arg);
+struct streams_host {           /* what the node knows of an attempt */
+    bool (*is_alive)(void *arg, int64_t attempt);                   /* it has not ended yet */
+    void (*log_folder)(void *arg, int64_t attempt, char out[static 256]);
+    void (*socket)(void *arg, int64_t attempt, char out[static 108]);   /* of its supervisor */
+};
+struct streams *streams_new(struct os *os, const char *data, const struct streams_host *host, void *arg);   /* data is borrowed */
 void streams_free(struct streams *s);                               /* NULL is fine */
 void streams_open(struct streams *s, struct http_client *client, const struct open_stream *o);
 void streams_changed(struct streams *s, int64_t attempt);           /* its status changed; s may be NULL */
