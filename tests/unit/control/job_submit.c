@@ -1,0 +1,75 @@
+#include "door.h"
+
+static const char *const simple = "{\"command\":[\"true\"],\"gpus\":\"1\"}";
+
+TEST(a_submitted_job_is_two_rows_and_can_be_read)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    int64_t events = rows_in(d, "event");
+    struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, simple);
+    CHECK(a.ok);
+    if (!a.ok)
+        printf("# %s: %s\n", a.err.field, a.err.text);
+    CHECK(text_is(get(&a, "state"), "queued"));
+    CHECK(rows_in(d, "job") == 1 && rows_in(d, "event") == events + 1 && rows_in(d, "task") == 0);
+    struct answer b = door_ask(d, d->admin, VERB_JOB_GET, arena_printf(d->mem, "{\"job\":\"%s\"}", get(&a, "id")));
+    CHECK(b.ok && text_is(get(&b, "id"), get(&a, "id")) && text_is(get(&b, "owner"), "admin"));
+}
+
+TEST(the_same_idempotency_key_gives_the_same_job)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct answer a = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "k1", 0);
+    struct answer b = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "k1", 0);
+    struct answer c = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"command\":[\"false\"]}", "k1", 0);
+    CHECK(a.ok && b.ok && text_is(get(&a, "id"), get(&b, "id")) && b.replayed && !a.replayed);
+    CHECK(!c.ok && text_is(c.err.field, "Idempotency-Key"));
+    CHECK(rows_in(d, "job") == 1);
+    CHECK(door_crash(d));
+    struct answer e = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "k1", 0);
+    CHECK(e.ok && text_is(get(&a, "id"), get(&e, "id")) && rows_in(d, "job") == 1);
+}
+
+TEST(a_job_and_its_event_are_stored_together_or_not_at_all)
+{
+    for (int nth = 1;; nth++) {
+        AUTO(door_free) struct door *d = door_new(false);
+        int64_t events = rows_in(d, "event");
+        fault_arm(nth);
+        struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, simple);
+        bool fired = fault_fired();
+        fault_arm(0);
+        CHECK(rows_in(d, "job") == a.ok && rows_in(d, "event") == events + a.ok);
+        CHECK(map_count(d->control->writer.state->jobs) == (size_t)a.ok); /* memory says the same as the store */
+        struct answer again = door_ask(d, d->admin, VERB_JOB_SUBMIT, simple);
+        CHECK(again.ok && rows_in(d, "job") == a.ok + 1);
+        if (!fired)
+            break;
+        CHECK(nth < 200);
+    }
+}
+
+TEST(a_planned_job_is_placed_on_a_node_and_its_report_ends_it)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 2, key);
+    struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, simple);
+    CHECK(a.ok);
+    door_run(d, 3000);
+    struct answer at = door_ask(d, d->admin, VERB_JOB_ATTEMPTS, arena_printf(d->mem, "{\"job\":\"%s\"}", get(&a, "id")));
+    CHECK(at.ok && at.json);
+    struct json *items = json_get(at.json, "items"), *first = items ? items->first : NULL;
+    CHECK(first && text_is(json_text(first, "state"), "placed") && text_is(json_text(first, "node"), "n1"));
+    const char *attempt = first ? json_text(first, "id") : "";
+    struct answer r = door_ask(d, key, VERB_NODE_REPORT, arena_printf(d->mem,
+        "{\"kind\":\"report\",\"items\":[{\"n\":1,\"attempt\":\"%s\",\"news\":\"started\",\"at_ms\":1763164800000},"
+        "{\"n\":2,\"attempt\":\"%s\",\"news\":\"ended\",\"at_ms\":1763164810000,\"outcome\":\"exited\",\"exit_code\":3}]}", attempt, attempt));
+    if (!r.ok)
+        printf("# %s %s\n", r.err.field, r.err.text);
+    CHECK(r.ok && get_int(&r, "kept") == 2);
+    struct answer b = door_ask(d, d->admin, VERB_JOB_GET, arena_printf(d->mem, "{\"job\":\"%s\"}", get(&a, "id")));
+    CHECK(text_is(get(&b, "state"), "failed") && get_int(&b, "exit_code") == 3 && text_is(get(&b, "outcome"), "exited"));
+    CHECK(rows_in(d, "usage") == 1);
+    CHECK(map_count(d->control->writer.state->jobs) == 0 && map_count(d->control->writer.state->attempts) == 0);
+}
