@@ -32,7 +32,7 @@ struct http_call {
     struct line *line;                  /* NULL once it has ended */
     struct http_call_events events;
     void *arg;
-    struct str out;                     /* the request: what is not yet written, or all of it while */
+    struct str out;                     /* the request: what is not written yet, or all while */
     bool again;                         /* it may be sent again */
     bool sent, chunked, finished, retried, paused, head_method;
     int64_t left;                       /* bytes of the request's body that are still owed */
@@ -60,10 +60,10 @@ void line_write(struct line *l, const void *at, size_t n);
 void line_cut(struct line *l);
 /* http_call.c */
 void call_send(struct http_call *k);
-void call_end(struct http_call *k, int status, const struct err *err);  /* it has no line any more */
+void call_end(struct http_call *k, int status, const struct err *err);  /* it has no line */
 void call_unlink(struct http_call *k);                  /* off the client, which may go before it */
 void call_free(struct http_call *k);
-void call_fail(struct http_call *k, enum rc rc, const char *text);      /* on_end comes with on_close */
+void call_fail(struct http_call *k, enum rc rc, const char *text);      /* ends when the line has */
 void call_alive(struct http_call *k);                                   /* a byte came */
 bool call_collect(struct http_call *k, const char *at, size_t n);
 

@@ -316,8 +316,8 @@ static void on_drain(void *arg)
     }
 }
 
-/* A client that closes its sending side has left: one that only waits for its reply keeps it open. Replies that are
- * already made still go out. */
+/* A client that closes its sending side has left: one that only waits for its reply keeps it open.
+ * Replies that are already made still go out. */
 static void on_eof(void *arg)
 {
     struct conn *c = arg;

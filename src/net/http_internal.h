@@ -78,7 +78,7 @@ struct http_server {
 /* http_conn.c */
 struct conn *conn_open(struct http_server *s, struct stream *stream, bool extra);
 void conn_write(struct conn *c, const void *at, size_t n);
-void conn_refuse(struct conn *c, const struct err *why);    /* answers what breaks the rules, then closes */
+void conn_refuse(struct conn *c, const struct err *why);    /* answers once, then closes */
 void conn_next(struct conn *c);                             /* the reply has ended */
 void conn_cut(struct conn *c);
 void conn_closed(void *arg, const struct err *why);         /* its stream has closed: frees it */
@@ -88,7 +88,7 @@ void server_forget(struct http_server *s, struct conn *c);
 /* http_reply.c */
 const char *http_date(struct http_server *s);
 void http_put_header(struct str *out, const char *name, const char *value);
-void http_put_value(struct str *out, const char *value);    /* and CR LF; control bytes become blanks */
+void http_put_value(struct str *out, const char *value);    /* and CR LF; controls become blanks */
 
 /* Another protocol takes the stream of a request: from here on its events go there. leave is called
  * when the server closes. */

@@ -1,3 +1,4 @@
+#include "base/fault.h"
 #include "world.h"
 
 /* --- a client of ours */
@@ -207,6 +208,29 @@ TEST(the_client_may_be_freed_inside_on_open)
     ws_send(t.ws, true, "still", 5);
     CHECK(world_until(&w, has_message, &t) && !t.c && t.closed == 0);
     talk_close(&t, NULL);
+}
+
+static bool is_settled(void *arg) { return has_message(arg) || is_closed(arg); }
+
+TEST(a_dial_ends_or_opens_whatever_fails)
+{
+    for (int nth = 1;; nth++) {
+        struct world w;
+        struct talk t = { .w = &w };
+        world_open(&w, WORLD_TCP, NULL);
+        struct http_client *c = world_client(&w);
+        fault_arm(nth);
+        t.ws = ws_dial(c, "/ws", NULL, 0, NULL, &events, &t);
+        ws_send(t.ws, false, "x", 1);
+        CHECK(world_until(&w, is_settled, &t));
+        bool fired = fault_fired();
+        fault_arm(0);
+        CHECK(fired || (t.opened == 1 && t.closed == 0));
+        CHECK(t.closed == 0 || t.why.rc != RC_OK);
+        talk_close(&t, c);
+        if (!fired)
+            break;
+    }
 }
 
 TEST(an_open_one_outlives_its_client)
