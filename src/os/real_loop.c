@@ -255,13 +255,15 @@ static void real_free(struct os *os)
     while (r->spares)
         free(r->spare[--r->spares]);
     pthread_mutex_destroy(&r->lock);
+    close(r->wake.fd);
     close(r->epoll);
     free(r->heap);
     free(r->scratch);
     free(r);
 }
 
-static void drop_wake(struct source *src) { close(src->fd); }
+/* Nothing yet: until the streams are gone, a lookup's thread may still post. */
+static void drop_wake(struct source *src) { (void)src; }
 
 static const struct os_ops real_ops = {
     .free = real_free, .run = real_run, .stop = real_stop,
