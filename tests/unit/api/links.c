@@ -1,0 +1,135 @@
+#include "world.h"
+#include "nodes.h"
+
+TEST(a_node_says_hello_and_gets_all_then_what_changes)
+{
+    struct world w;
+    struct talk t;
+    struct straw s = { .generation = 5 };
+    world_open(&w);
+    node_link(&t, &w, &s, "node1");
+    CHECK(s.hellos == 1 && s.hello_node == fake_node(1) && s.next == 7);
+    CHECK(talk_has(&t, "\"full\":true") && w.control->heard == 1);
+    push(&w, fake_node(1), 6);
+    CHECK(talk_has(&t, "\"generation\":6"));
+    push(&w, fake_node(2), 7);                              /* another's, who is not here */
+    say(&t, "{\"kind\":\"report\",\"generation\":6,\"beat\":3,\"items\":[]}");
+    CHECK(talk_has(&t, "\"kept\":41") && s.reports == 1 && w.control->heard == 2);
+    CHECK(!strstr(t.got.at, "\"generation\":7"));
+    talk_done(&t);
+    world_close(&w);
+}
+
+TEST(what_is_pushed_between_a_hello_and_its_answer_follows_it_if_it_is_newer)
+{
+    struct world w;
+    struct talk t;
+    struct straw s = { .generation = 5 };
+    world_open(&w);
+    w.control->script = straw_answer;
+    w.control->arg = &s;
+    talk_start(&t, &w, "node1", "/v1/nodes/link");
+    CHECK(talk_open(&t));
+    push(&w, fake_node(1), 3);                              /* before its hello: the hello gets all */
+    w.control->hold = true;
+    say(&t, HELLO);
+    CHECK(world_until(&w, something_held, w.control));
+    push(&w, fake_node(1), 4);
+    push(&w, fake_node(1), 6);
+    world_wait(&w, 10);
+    CHECK(t.messages == 0);
+    fake_release(w.control);
+    CHECK(talk_has(&t, "\"generation\":6") && t.messages == 2);
+    const char *full = strstr(t.got.at, "\"full\":true"), *later = strstr(t.got.at, "\"generation\":6");
+    CHECK(full && later && full < later && !strstr(t.got.at, "\"generation\":4") && !strstr(t.got.at, "\"generation\":3"));
+    talk_done(&t);
+    world_close(&w);
+}
+
+TEST(a_newer_link_of_a_node_replaces_the_older)
+{
+    struct world w;
+    struct talk old, new;
+    struct straw s = { .generation = 5 };
+    world_open(&w);
+    node_link(&old, &w, &s, "node1");
+    node_link(&new, &w, &s, "node1");
+    CHECK(talk_closed(&old) && old.why.rc == RC_CONFLICT);
+    push(&w, fake_node(1), 9);
+    CHECK(talk_has(&new, "\"generation\":9") && !new.closed);
+    talk_done(&old);
+    talk_done(&new);
+    world_close(&w);
+}
+
+TEST(only_nodes_have_links)
+{
+    static const char *const others[] = { "dev", "view", "admin", "op", "nobody" };
+    struct world w;
+    struct talk t;
+    struct got g;
+    world_open(&w);
+    for (size_t i = 0; i < COUNT(others); i++) {
+        talk_start(&t, &w, others[i], "/v1/nodes/link");
+        CHECK(!talk_open(&t) && (t.why.rc == RC_DENIED || t.why.rc == RC_UNAUTHENTICATED));
+        talk_done(&t);
+    }
+    ask(&g, &w, "node1", "GET", "/v1/nodes/link", NULL, NULL);
+    CHECK(g.status == 426);
+    got_done(&g);
+    world_close(&w);
+}
+
+TEST(a_message_that_is_not_one_closes_the_link_with_the_reason)
+{
+    static const struct { const char *text, *why; } bad[] = {
+        { "{", "JSON" }, { "{\"kind\":\"report\"}", "first message" }, { "{\"kind\":\"sing\"}", "sing" }, { "[]", "kind" },
+        { "{\"kind\":\"hello\",\"nxt\":1}", "nxt" },
+    };
+    struct world w;
+    struct talk t;
+    world_open(&w);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        talk_start(&t, &w, "node1", "/v1/nodes/link");
+        CHECK(talk_open(&t));
+        say(&t, bad[i].text);
+        CHECK(talk_closed(&t) && t.why.rc == RC_BAD_INPUT && strstr(t.why.text, bad[i].why));
+        talk_done(&t);
+    }
+    CHECK(!w.control->asked[VERB_NODE_HELLO] && !w.control->asked[VERB_NODE_REPORT]);
+    world_close(&w);
+}
+
+TEST(a_node_that_is_removed_loses_its_link)
+{
+    struct world w;
+    struct talk t;
+    struct straw s = { .generation = 5 };
+    world_open(&w);
+    node_link(&t, &w, &s, "node1");
+    w.control->disabled = "node1";
+    struct event e = { .seq = 3, .kind = "node.removed", .data = "{}" };
+    fake_commit(w.control, &(struct commit){ .events = &e, .event_count = 1 });
+    CHECK(talk_closed(&t) && t.why.rc == RC_UNAUTHENTICATED);
+    talk_done(&t);
+    world_close(&w);
+}
+
+TEST(a_link_that_goes_while_its_messages_are_at_the_door_leaves_nothing)
+{
+    struct world w;
+    struct talk t;
+    struct straw s = { .generation = 5 };
+    world_open(&w);
+    node_link(&t, &w, &s, "node1");
+    w.control->hold = true;
+    for (int i = 0; i < 3; i++)
+        say(&t, "{\"kind\":\"report\",\"generation\":6,\"beat\":3,\"items\":[]}");
+    CHECK(world_until(&w, something_held, w.control));
+    world_wait(&w, 10);
+    talk_done(&t);
+    world_wait(&w, 20);
+    CHECK(w.control->held_count == 3 && w.api->users == 3);
+    fake_release(w.control);
+    world_close(&w);
+}

@@ -1,0 +1,182 @@
+#include "nodes.h"
+#include "base/id.h"
+#include "model/channel.h"
+#include "model/prefix.h"
+
+static const char *where(char out[static 256], int64_t attempt, const char *state, const char *job)
+{
+    char node[ID_TEXT], id[ID_TEXT], project[ID_TEXT];
+    snprintf(out, 256, "{\"node\":\"%s\",\"attempt\":\"%s\",\"project\":\"%s\",\"state\":\"%s\",\"job_state\":\"%s\"}",
+             id_text(node, PREFIX_NODE, fake_node(1)), id_text(id, PREFIX_ATTEMPT, attempt), id_text(project, PREFIX_PROJECT, fake_project()),
+             state, job);
+    return out;
+}
+static const char nothing_yet[] = "{\"node\":null,\"attempt\":null,\"state\":\"queued\",\"job_state\":\"queued\"}";
+
+static void happens(struct world *w)
+{
+    struct event e = { .seq = ++w->control->last_event, .project = fake_project(), .kind = "task.started", .data = "{}" };
+    fake_commit(w->control, &(struct commit){ .events = &e, .event_count = 1 });
+}
+
+struct scene { struct world w; struct straw s; struct talk link, agent; struct got g; char path[128], texts[3][256]; };
+
+static void scene_open(struct scene *x, const char *path)
+{
+    x->s = (struct straw){ .where = where(x->texts[0], 77, "running", "running") };
+    world_open(&x->w);
+    node_link(&x->link, &x->w, &x->s, "node1");
+    if (path)
+        got_start(&x->g, &x->w, "view", "GET", path, NULL, (struct slice){ 0 });
+}
+
+static void dial(struct scene *x, int nth, const char *says)
+{
+    CHECK(opened(&x->link, nth, x->path, says));
+    talk_start(&x->agent, &x->w, "node1", x->path);
+    CHECK(talk_open(&x->agent));
+}
+
+static void scene_close(struct scene *x)
+{
+    got_done(&x->g);
+    talk_done(&x->link);
+    world_close(&x->w);
+}
+
+TEST(a_log_is_the_plain_bytes_of_what_the_task_printed)
+{
+    struct scene x;
+    scene_open(&x, "/v1/jobs/j/logs?tail=5&source=stdout");
+    dial(&x, 1, "\"what\":\"logs\"");
+    CHECK(strstr(x.link.got.at, "\"tail\":5,\"source\":\"stdout\""));
+    frame(&x.agent, CHANNEL_OUT, "one\n");
+    frame(&x.agent, CHANNEL_ERR, "two\n");
+    frame(&x.agent, CHANNEL_CONTROL, "{\"eof\":true}");
+    ws_close(x.agent.ws, 1000, NULL);
+    CHECK(got_wait(&x.g, &x.w) && x.g.status == 200 && x.g.err.rc == RC_OK && text_is(x.g.type, "text/plain; charset=utf-8"));
+    CHECK(text_is(x.g.body.at, "one\ntwo\n"));
+    talk_done(&x.agent);
+    CHECK(map_count(x.w.api->crowds) == 0);
+    scene_close(&x);
+}
+
+TEST(a_follow_waits_for_an_attempt_and_goes_on_with_the_next_until_the_task_is_over)
+{
+    struct scene x;
+    scene_open(&x, NULL);
+    x.s.where = nothing_yet;
+    got_start(&x.g, &x.w, "view", "GET", "/v1/jobs/j/logs?follow=true", NULL, (struct slice){ 0 });
+    world_wait(&x.w, 30);
+    CHECK(x.g.status == 200 && !x.g.ended);                  /* open, and quiet */
+    x.s.where = where(x.texts[0], 77, "running", "running");
+    happens(&x.w);
+    dial(&x, 1, "\"follow\":true");
+    frame(&x.agent, CHANNEL_OUT, "first try\n");
+    x.s.where = where(x.texts[1], 77, "failed", "running");  /* it ends, and will be tried again */
+    ws_close(x.agent.ws, 1000, NULL);
+    CHECK(got_has(&x.g, &x.w, "first try\n") && talk_closed(&x.agent));
+    talk_done(&x.agent);
+    world_wait(&x.w, 80);
+    CHECK(!x.g.ended);
+    x.s.where = where(x.texts[2], 78, "running", "running");
+    happens(&x.w);
+    dial(&x, 2, "logs");
+    frame(&x.agent, CHANNEL_OUT, "second try\n");
+    CHECK(got_has(&x.g, &x.w, "second try\n") && !x.g.ended);
+    ws_close(x.agent.ws, 1000, NULL);
+    CHECK(talk_closed(&x.agent));
+    talk_done(&x.agent);
+    world_wait(&x.w, 80);
+    CHECK(!x.g.ended);                                       /* the report of its end has not come yet */
+    x.s.where = where(x.texts[0], 78, "done", "done");
+    happens(&x.w);
+    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK && text_is(x.g.body.at, "first try\nsecond try\n"));
+    scene_close(&x);
+}
+
+TEST(half_a_log_is_never_taken_for_all_of_it)
+{
+    struct scene x;
+    scene_open(&x, "/v1/jobs/j/logs?follow=true");
+    dial(&x, 1, "logs");
+    frame(&x.agent, CHANNEL_OUT, "half");
+    CHECK(got_has(&x.g, &x.w, "half"));
+    ws_drop(x.agent.ws);
+    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc != RC_OK);
+    talk_done(&x.agent);
+    scene_close(&x);
+}
+
+TEST(what_the_agent_cannot_give_is_a_problem_in_its_words)
+{
+    struct scene x;
+    scene_open(&x, "/v1/jobs/j/logs");
+    dial(&x, 1, "logs");
+    frame(&x.agent, CHANNEL_CONTROL, "{\"error\":\"its log is no longer kept\"}");
+    CHECK(got_wait(&x.g, &x.w) && x.g.status == 409 && got_says(&x.g, "detail", "no longer kept"));
+    talk_done(&x.agent);
+    scene_close(&x);
+}
+
+TEST(a_log_that_is_not_there_yet_or_out_of_reach_is_said_so)
+{
+    struct scene x;
+    scene_open(&x, NULL);
+    x.s.where = nothing_yet;
+    ask(&x.g, &x.w, "view", "GET", "/v1/jobs/j/logs", NULL, NULL);
+    CHECK(x.g.status == 409 && got_says(&x.g, "detail", "not started"));
+    got_done(&x.g);
+    ask(&x.g, &x.w, "view", "GET", "/v1/jobs/j/logs?source=both", NULL, NULL);
+    CHECK(x.g.status == 400 && got_says(&x.g, "field", "source"));
+    got_done(&x.g);
+    x.s.where = "{\"attempt\":null,\"state\":\"cancelled\",\"job_state\":\"cancelled\"}";
+    ask(&x.g, &x.w, "view", "GET", "/v1/jobs/j/logs?follow=true", NULL, NULL);
+    CHECK(x.g.status == 200 && x.g.body.len == 0);
+    got_done(&x.g);
+    x.s.where = where(x.texts[0], 77, "running", "running");
+    talk_done(&x.link);
+    world_wait(&x.w, 20);
+    ask(&x.g, &x.w, "view", "GET", "/v1/jobs/j/logs", NULL, NULL);
+    CHECK(x.g.status == 503 && got_says(&x.g, "detail", "not connected") && text_is(x.g.retry, "1"));
+    got_done(&x.g);
+    CHECK(map_count(x.w.api->crowds) == 0);
+    world_close(&x.w);
+}
+
+TEST(a_reader_who_leaves_ends_the_agents_side)
+{
+    struct scene x;
+    scene_open(&x, "/v1/jobs/j/logs?follow=true");
+    dial(&x, 1, "logs");
+    frame(&x.agent, CHANNEL_OUT, "x");
+    CHECK(got_has(&x.g, &x.w, "x"));
+    got_done(&x.g);
+    x.g = (struct got){ 0 };
+    CHECK(talk_closed(&x.agent));
+    talk_done(&x.agent);
+    CHECK(map_count(x.w.api->crowds) == 0);
+    scene_close(&x);
+}
+
+TEST(a_reader_who_does_not_read_stops_the_agent)
+{
+    struct scene x;
+    static char big[100001];
+    scene_open(&x, "/v1/jobs/j/logs");
+    dial(&x, 1, "logs");
+    memset(big, 'x', sizeof big);
+    big[0] = CHANNEL_OUT;
+    frame(&x.agent, CHANNEL_OUT, "y");
+    CHECK(got_has(&x.g, &x.w, "y"));
+    http_call_pause(x.g.call, true);
+    for (int i = 0; i < 200; i++)
+        ws_send(x.agent.ws, false, big, sizeof big);
+    ws_close(x.agent.ws, 1000, NULL);
+    world_wait(&x.w, 100);
+    CHECK(!x.agent.closed && ws_waiting(x.agent.ws) > (1 << 20));
+    http_call_pause(x.g.call, false);
+    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK && x.g.body.len == 200 * 100000 + 1);
+    talk_done(&x.agent);
+    scene_close(&x);
+}
