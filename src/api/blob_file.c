@@ -107,6 +107,7 @@ void blob_file_read(struct blob_file *f, struct str *out, size_t most)
         return;
     }
     out->len += got;
+    out->at[out->len] = 0;
     f->at += (int64_t)got;
 }
 

@@ -217,8 +217,8 @@ static void print_event(struct str *out, const struct event *e)
     AUTO(str_done) struct str data = { 0 };
     char project[ID_TEXT], id[24];
     struct event_view view = {
-        .id = e->seq, .at_ms = e->at_ms, .name = e->kind, .state = "recorded", .subject = e->subject, .actor = e->actor,
-        .data = e->data, .project = e->project ? id_text(project, PREFIX_PROJECT, e->project) : NULL,
+        .id = e->seq, .at_ms = e->at_ms, .name = e->kind, .state = "kept", .subject = e->subject, .actor = e->actor,
+        .data = e->data, .project = e->project ? id_text(project, PREFIX_PROJECT, e->project) : "",
     };
     bind_write(&(struct json_out){ .to = &data }, &event_view_fields, &view);
     snprintf(id, sizeof id, "%lld", (long long)e->seq);

@@ -21,7 +21,7 @@ static bool history(void *arg, struct control *c, struct request *r)
     for (int64_t i = ask->since + 1; i <= p->count && n < ask->limit; i++) {
         if (i % 2 && !(r->who.roles & WATCHERS))
             continue;
-        struct event_view e = { .id = i, .at_ms = 1, .name = "job.queued", .state = "recorded", .data = "{\"a\":\"b\"}" };
+        struct event_view e = { .id = i, .at_ms = 1, .name = "job.queued", .state = "kept", .data = "{\"a\":\"b\"}" };
         bind_write(&o, &event_view_fields, &e);
         last = i;
         n++;
