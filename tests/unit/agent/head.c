@@ -155,11 +155,13 @@ static void stream_close_(void *arg, struct ws *ws, const struct err *why)
     s->closed = true;
 }
 
-void head_stream_say(struct head *h, int channel, const char *text)
+void head_stream_say(struct head *h, int channel, const char *text) { head_stream_send(h, channel, text, strlen(text)); }
+
+void head_stream_send(struct head *h, int channel, const char *at, size_t n)
 {
     AUTO(str_done) struct str m = { 0 };
     str_char(&m, (char)channel);
-    str_text(&m, text);
+    str_put(&m, at, n);
     if (h->stream.ws)
         ws_send(h->stream.ws, false, m.at, m.len);
 }
@@ -226,7 +228,7 @@ void head_open(struct head *h, struct sim *sim)
         h->os = sim_machine(sim, "head");
     if (!h->mem)
         h->mem = arena_new();
-    CHECK(http_listen(h->os, "head:80", NULL, &http_limits_default, &handler, h, &h->http, &err));
+    CHECK(http_listen(h->os, sim ? "head:80" : "127.0.0.1:0", NULL, &http_limits_default, &handler, h, &h->http, &err));
 }
 
 void head_close(struct head *h)
@@ -239,7 +241,8 @@ void head_close(struct head *h)
         ws_drop(h->stream.ws);
     http_server_close(h->http, 0);
     h->http = NULL;
-    run_for(h->sim, 1);
+    if (h->sim)
+        run_for(h->sim, 1);
 }
 
 void bury(const void *p)

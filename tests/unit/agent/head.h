@@ -44,7 +44,7 @@ struct head {
     const char *say;            /* instead of the answer to a hello */
 };
 
-void head_open(struct head *h, struct sim *sim);        /* listens on "head:80" of a (new) machine "head" */
+void head_open(struct head *h, struct sim *sim);        /* listens on "head:80" of a (new) machine "head"; without a sim, on h->os */
 void head_close(struct head *h);                        /* everything is cut; call head_open to come back */
 void head_crash(struct head *h);                        /* the same, as a machine does it */
 void head_free(struct head *h);
@@ -56,6 +56,7 @@ void head_say(struct head *h, const char *text);        /* as it is */
 size_t head_took(const struct head *h, int64_t attempt, int news);
 const struct report_item *head_end_of(const struct head *h, int64_t attempt);
 void head_stream_say(struct head *h, int channel, const char *text);
+void head_stream_send(struct head *h, int channel, const char *at, size_t n);
 bool run_until(struct sim *sim, int64_t ms, bool (*enough)(void *arg), void *arg);  /* from now on */
 void run_for(struct sim *sim, int64_t ms);
 void bury(const void *p);      /* what a crashed machine held stays reachable, so that it is not taken for a leak */
