@@ -5,7 +5,7 @@
 #include "sched/sched_internal.h"
 #include "tap.h"
 
-enum { NODES_MAX = 5, JOBS_MAX = 30, TASKS_MAX = 8, PROJECTS = 3, STEPS = 120, SEEDS = 250 };
+enum { NODES_MAX = 5, JOBS_MAX = 30, TASKS_MAX = 8, PROJECTS = 3, STEPS = 80, SEEDS = 200 };
 enum fate { NONE, WAITS, ASKED, HELD, OVER };
 
 struct truth_task { enum fate fate; int64_t not_before; struct placement at; struct order_gpu gpus[SCHED_GPUS]; };
@@ -388,4 +388,18 @@ TEST(news_about_what_is_not_known_changes_nothing)
             kit_task(s, k, 5, 0, 0);
     sched_print(s, &out);
     CHECK(out.len == 0);
+}
+
+TEST(a_task_that_is_held_does_not_wait_whatever_was_told_before)
+{
+    AUTO(sched_free) struct sched *s = sched_new();
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct sched_event n = kit_node_event(&(struct kit_node){ 1, "", 0, 0, 8, 8000, false, false });
+    struct sched_event j = kit_job_event(10, 7, 50, "0", 1, 100, 3);
+    sched_apply(s, &j);
+    struct sched_event held = kit_held_event(&(struct placement){ 10, 1, 1, { 0 } }, &j);
+    sched_apply(s, &held);
+    sched_apply(s, &n);
+    struct sched_plan p = sched_plan(s, 0, 10, mem);
+    CHECK(p.count == 2 && p.placements[0].task == 0 && p.placements[1].task == 2);
 }
