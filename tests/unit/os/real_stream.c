@@ -125,6 +125,10 @@ TEST(the_last_words_of_stream_end_arrive_while_the_peer_is_still_sending)
     run_for(w.os);
     CHECK(w.client.got.len == 6 && memcmp(w.client.got.at, "413 no", 6) == 0);
     CHECK(w.server.closed == 1 && w.server.why.rc == RC_OK);
+    w.client.stop_at_close = true;
+    w.client.stop_at = 0;
+    run_for(w.os);
+    CHECK(w.client.closed == 1 && w.client.why.rc == RC_OK);    /* a clean end, not a reset */
     free(sent);
     world_done(&w);
 }

@@ -43,6 +43,27 @@ TEST(sim_until_stops_when_it_is_enough_or_the_time_is_up)
     sim_free(t.w);
 }
 
+static void order_of_twenty(uint64_t seed, char out[static 64])
+{
+    struct trace t = { .w = sim_new(seed) };
+    t.os = sim_machine(t.w, "m");
+    for (int i = 0; i < 20; i++)
+        timer_start(t.os, 5, i % 2 ? mark_a : mark_b, &t);
+    while (sim_step(t.w))
+        ;
+    memcpy(out, t.text, sizeof t.text);
+    sim_free(t.w);
+}
+
+TEST(chance_decides_between_things_due_at_the_same_time)
+{
+    char first[64], second[64], again[64];
+    order_of_twenty(1, first);
+    order_of_twenty(2, second);
+    order_of_twenty(1, again);
+    CHECK(!text_is(first, second) && text_is(first, again));
+}
+
 /* A little of everything, so that a trace depends on every kind of choice. */
 static uint64_t busy_run(uint64_t seed)
 {
