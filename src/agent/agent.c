@@ -15,10 +15,11 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "model/prefix.h"
+#include "wire/bind.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { BEAT_MS = 5000, RETRY_MS = 1000, MAX_SERVERS = 8, CLOCK_DRIFT_MS = 30000 };
+enum { BEAT_MS = 5000, RETRY_MS = 1000, MAX_SERVERS = 8, CLOCK_DRIFT_MS = 30000, LOOK_MS = 5000 };
 
 struct task {                       /* an attempt that something is known of */
     struct task_now now;
@@ -38,6 +39,8 @@ struct agent {
     struct streams *streams;
     struct map *tasks;              /* attempt -> struct task */
     struct timer *retry;            /* the spool could not be written */
+    struct timer *look;             /* has the machine changed? */
+    struct str told;                /* the inventory that the last hello told */
     bool complete;                  /* the whole desired set has come since we started */
     bool drift_told;
 };
@@ -244,16 +247,36 @@ static void on_desired(void *arg, const struct desired *d, bool fresh)
 
 /* --- the link */
 
+static void describe(struct agent *a, struct arena *mem, struct node_info *info, struct str *text)
+{
+    struct probe_config probe = { .sim_gpus = a->config.sim_gpus, .sim_model = a->config.sim_model };
+    info->version = a->config.version;
+    info->host_image = a->config.host_image;
+    info->labels = a->config.labels;
+    probe_machine(a->os, &probe, a->config.data, mem, info);
+    runtime_describe(a->runtime, info, mem);
+    bind_write(&(struct json_out){ .to = text }, &node_info_fields, info);
+}
+
+/* The runtime is still being tried out when the agent starts, and devices come and go. */
+static void on_look(void *arg)
+{
+    struct agent *a = arg;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    AUTO(str_done) struct str text = { 0 };
+    struct node_info info = { 0 };
+    a->look = timer_start(a->os, LOOK_MS, on_look, a);
+    describe(a, mem, &info, &text);
+    if (!text_is(text.at, a->told.at))
+        link_greet(a->link);
+}
+
 static void fill_hello(void *arg, struct arena *mem, struct hello *out)
 {
     struct agent *a = arg;
     int64_t *running;
-    struct probe_config probe = { .sim_gpus = a->config.sim_gpus, .sim_model = a->config.sim_model };
-    out->info.version = a->config.version;
-    out->info.host_image = a->config.host_image;
-    out->info.labels = a->config.labels;
-    probe_machine(a->os, &probe, a->config.data, mem, &out->info);
-    runtime_describe(a->runtime, &out->info, mem);
+    str_clear(&a->told);
+    describe(a, mem, &out->info, &a->told);
     out->next = spool_next(a->spool);
     out->running.count = runtime_list(a->runtime, mem, &running);
     out->running.at = ARENA_ARRAY(mem, const char *, out->running.count);
@@ -291,6 +314,7 @@ static void start_link(struct agent *a, const struct join_view *who)
     for (size_t i = 0; i < a->client_count; i++)
         http_client_token(a->clients[i], who->key);
     a->link = link_new(a->os, a->clients, a->client_count, a->config.beat_ms, &link_events, a);
+    a->look = timer_start(a->os, LOOK_MS, on_look, a);
 }
 
 static void on_joined(void *arg, const struct join_view *who)
@@ -360,6 +384,12 @@ static void copy_config(struct agent *a, const struct agent_config *c)
     to->labels.at = ARENA_ARRAY(a->mem, struct pair, c->labels.count);
     for (size_t i = 0; i < c->labels.count; i++)
         to->labels.at[i] = (struct pair){ arena_text(a->mem, c->labels.at[i].key), arena_text(a->mem, c->labels.at[i].value) };
+    to->hide.at = ARENA_ARRAY(a->mem, const char *, c->hide.count);
+    for (size_t i = 0; i < c->hide.count; i++)
+        to->hide.at[i] = arena_text(a->mem, c->hide.at[i]);
+    to->servers.at = ARENA_ARRAY(a->mem, const char *, c->servers.count);
+    for (size_t i = 0; i < c->servers.count; i++)
+        to->servers.at[i] = arena_text(a->mem, c->servers.at[i]);
     to->beat_ms = c->beat_ms > 0 ? c->beat_ms : BEAT_MS;
 }
 
@@ -385,7 +415,8 @@ static bool start(struct agent *a, struct err *err)
     const struct spool_told *told;
     for (size_t at = 0; (told = spool_each(a->spool, &at));)
         task_of(a, told->attempt);
-    struct runtime_config rc = { .data = c->data, .run = c->run, .self = c->self, .host_image = c->host_image, .server = a->clients[0] };
+    struct runtime_config rc = { .data = c->data, .run = c->run, .self = c->self, .host_image = c->host_image, .hide = c->hide,
+                                 .server = a->clients[0] };
     if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
         return false;
     a->streams = streams_new(a->os, c->data, &streams_host, a);
@@ -408,6 +439,8 @@ void agent_free(struct agent *a)
         return;
     struct task *t;
     timer_cancel(a->retry);
+    timer_cancel(a->look);
+    str_done(&a->told);
     join_free(a->join);
     link_free(a->link);
     streams_free(a->streams);

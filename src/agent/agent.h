@@ -15,6 +15,7 @@ struct agent_config {
     const char *self;           /* absolute path of the arcus program */
     const char *version;
     bool host_image;
+    struct texts hide;          /* paths that a task of `image: host` must not see besides data and run: a store, keys */
     int64_t sim_gpus;
     const char *sim_model;
     struct pairs labels;

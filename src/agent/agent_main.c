@@ -11,11 +11,12 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { MAX_SERVERS = 8, MAX_LABELS = 64, PEM_LIMIT = 1 << 20 };
+enum { MAX_SERVERS = 8, MAX_LABELS = 64, MAX_HIDE = 16, PEM_LIMIT = 1 << 20 };
 
 struct flags {
     struct agent_config config;
     const char *servers[MAX_SERVERS];
+    const char *hide[MAX_HIDE];
     struct pair labels[MAX_LABELS];
     const char *ca, *token_file;
     bool help;
@@ -29,6 +30,16 @@ static bool on_server(struct flags *f, const char *value, struct err *err)
     if (f->config.servers.count == MAX_SERVERS)
         return err_field(err, "--server", "at most %d", MAX_SERVERS);
     f->servers[f->config.servers.count++] = value;
+    return true;
+}
+
+static bool on_hide(struct flags *f, const char *value, struct err *err)
+{
+    if (*value != '/')
+        return err_field(err, "--hide", "expected an absolute path, not '%.60s'", value);
+    if (f->config.hide.count == MAX_HIDE)
+        return err_field(err, "--hide", "at most %d", MAX_HIDE);
+    f->hide[f->config.hide.count++] = value;
     return true;
 }
 
@@ -90,6 +101,7 @@ static const struct flag {
     { "--sim-gpus", "N", on_sim_gpus, "offer N made-up GPUs, marked as simulated" },
     { "--sim-model", "MODEL", on_sim_model, "what they are called (NVIDIA H200)" },
     { "--allow-host-image", NULL, on_host_image, "let jobs use this machine's own files as their image (`image: host`)" },
+    { "--hide", "PATH", on_hide, "a path that such jobs must not see; may be given again" },
     { "--ca", "FILE", on_ca, "PEM file of the authority that signed the server's certificate" },
     { "--pin", "SHA256", on_pin, "hash of the server's certificate, instead of an authority" },
     { "--beat-ms", "MS", on_beat, "how often to be heard at least (5000)" },
@@ -130,6 +142,7 @@ static bool parse_flags(int argc, char **argv, struct flags *f, struct err *err)
     }
     f->config.servers.at = f->servers;
     f->config.labels.at = f->labels;
+    f->config.hide.at = f->hide;
     if (!f->help && f->config.servers.count == 0)
         return err_field(err, "--server", "--server is missing: the address of the cloud, https://host:6640");
     return true;

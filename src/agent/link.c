@@ -109,6 +109,12 @@ void link_kick(struct link *l)
         send_items(l);
 }
 
+void link_greet(struct link *l)
+{
+    if (l->greeted)
+        send_hello(l);
+}
+
 static void on_tick(void *arg)
 {
     struct link *l = arg;

@@ -24,5 +24,6 @@ struct link *link_new(struct os *os, struct http_client *const *clients, size_t 
                       const struct link_events *events, void *arg);
 void link_free(struct link *l);             /* NULL is fine; no callback follows */
 void link_kick(struct link *l);             /* there are items to send */
+void link_greet(struct link *l);            /* what hello() tells has changed: say it again, if the link is up */
 bool link_up(const struct link *l);         /* the server has answered on this connection */
 struct http_client *link_client(const struct link *l);      /* the server that is, or was last, dialled */
