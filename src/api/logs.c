@@ -2,7 +2,8 @@
  *
  * The agent sends the frames of model/channel.h; their bytes go on as they are. A follower of a task that has no attempt yet waits
  * for one with its reply open; when an attempt has ended and another follows, so does the reply. The reply ends as whole only
- * when the door says that the task is over: anything else cuts it, so that a client cannot take half a log for all of it. */
+ * when the door says that the task is over: anything else cuts it, so that a client cannot take half a log for all of it. An agent
+ * ends a log when it knows of nothing more; if the door knew the attempt as alive then, it is asked once more after the end. */
 #include "api/api_internal.h"
 #include "model/channel.h"
 #include "model/job_state.h"
@@ -20,7 +21,9 @@ struct logs {
     struct await *await;
     struct ws *ws;
     bool paused;
-    int64_t attempt;                /* the last that was asked for */
+    int64_t attempt;                /* the last that was asked for, */
+    char state[16];                 /* its state then */
+    int64_t sent, skip;             /* bytes of it that the client has; of those, what comes once more and is not sent again */
     int64_t project;
 };
 
@@ -157,8 +160,11 @@ static void on_message(void *arg, struct ws *w, bool text, const char *at, size_
     }
     if (at[0] != CHANNEL_OUT && at[0] != CHANNEL_ERR)
         return;
+    size_t again = MIN((size_t)l->skip, n - 1);
+    l->skip -= (int64_t)again;
+    l->sent += (int64_t)(n - 1 - again);
     begin(l);
-    http_piece(l->visit->rq, at + 1, n - 1);
+    http_piece(l->visit->rq, at + 1 + again, n - 1 - again);
     if (!l->paused && http_waiting(l->visit->rq) > VISIT_WAITING) {
         l->paused = true;
         ws_pause(w, true);
@@ -228,14 +234,25 @@ static bool is_over(const struct where *w)
     return text_is(w->state, job_state_name(JOB_DONE)) || (ended(w->state) && (!w->job_state[0] || ended(w->job_state)));
 }
 
+/* Its last lines cannot be told from what was sent of it before, so those are not asked for twice. */
+static bool once_more(const struct logs *l, const struct where *w)
+{
+    const struct job_logs_ask *ask = l->visit->body;
+    return !text_is(l->state, w->state) && !ended(l->state) && (ask->tail < 0 || !l->sent);
+}
+
 static void open_attempt(struct logs *l, const struct where *where)
 {
     static const struct await_events events = { on_agent, on_failed };
     const struct job_logs_ask *ask = l->visit->body;
     struct err why;
     struct open_stream o = { .what = "logs", .attempt = where->attempt, .follow = ask->follow, .source = ask->source,
-                             .tail = l->attempt ? -1 : ask->tail };
+                             .tail = l->attempt && l->sent ? -1 : ask->tail };
+    if (l->attempt != where->attempt)
+        l->sent = 0;
+    l->skip = l->sent;
     l->attempt = where->attempt;
+    memcpy(l->state, where->state, sizeof l->state);
     if (!await_start(l->api, where->node, &o, &events, l, &l->await, &why))
         fail(l, &why);
 }
@@ -247,7 +264,7 @@ static void look(struct logs *l)
     struct err why;
     if (!where_read(l->visit, &where, &why))
         fail(l, &why);
-    else if (where.attempt && where.node && where.attempt != l->attempt)
+    else if (where.attempt && where.node && (where.attempt != l->attempt || once_more(l, &where)))
         open_attempt(l, &where);
     else if (is_over(&where))
         finish(l);

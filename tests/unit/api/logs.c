@@ -77,11 +77,17 @@ TEST(a_follow_waits_for_an_attempt_and_goes_on_with_the_next_until_the_task_is_o
     ws_close(x.agent.ws, 1000, NULL);
     CHECK(got_has(&x.g, &x.w, "first try\n") && talk_closed(&x.agent));
     talk_done(&x.agent);
+    dial(&x, 2, "logs");                                     /* the rest of it, now that it has ended */
+    frame(&x.agent, CHANNEL_OUT, "first");
+    frame(&x.agent, CHANNEL_OUT, " try\nlast words\n");
+    ws_close(x.agent.ws, 1000, NULL);
+    CHECK(got_has(&x.g, &x.w, "last words\n") && talk_closed(&x.agent));
+    talk_done(&x.agent);
     world_wait(&x.w, 80);
     CHECK(!x.g.ended);
     x.s.where = where(x.texts[2], 78, "running", "running");
     happens(&x.w);
-    dial(&x, 2, "logs");
+    dial(&x, 3, "logs");
     frame(&x.agent, CHANNEL_OUT, "second try\n");
     CHECK(got_has(&x.g, &x.w, "second try\n") && !x.g.ended);
     ws_close(x.agent.ws, 1000, NULL);
@@ -91,7 +97,11 @@ TEST(a_follow_waits_for_an_attempt_and_goes_on_with_the_next_until_the_task_is_o
     CHECK(!x.g.ended);                                       /* the report of its end has not come yet */
     x.s.where = where(x.texts[0], 78, "done", "done");
     happens(&x.w);
-    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK && text_is(x.g.body.at, "first try\nsecond try\n"));
+    dial(&x, 4, "logs");
+    frame(&x.agent, CHANNEL_OUT, "second try\n");
+    ws_close(x.agent.ws, 1000, NULL);
+    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK && text_is(x.g.body.at, "first try\nlast words\nsecond try\n"));
+    talk_done(&x.agent);
     scene_close(&x);
 }
 
