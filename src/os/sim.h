@@ -30,3 +30,4 @@ void sim_proc_print(struct sim_proc *p, const char *text);      /* what proc_run
 /* Without it a signal ends the process. SIGKILL ends it in any case; fn is called then to free what the process held. */
 void sim_proc_on_signal(struct sim_proc *p, void (*fn)(void *arg, int signal), void *arg);
 int sim_proc_pid(const struct sim_proc *p);
+uint64_t sim_proc_start_time(const struct sim_proc *p);          /* what proc_watch asks for */

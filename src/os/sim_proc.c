@@ -159,6 +159,7 @@ void procs_free(struct sim *w)
 
 void sim_proc_print(struct sim_proc *p, const char *text) { str_text(&p->printed, text); }
 int sim_proc_pid(const struct sim_proc *p) { return p->pid; }
+uint64_t sim_proc_start_time(const struct sim_proc *p) { return (uint64_t)p->started; }
 
 void sim_proc_on_signal(struct sim_proc *p, void (*fn)(void *arg, int signal), void *arg)
 {
