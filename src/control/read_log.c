@@ -11,14 +11,16 @@ bool event_list(struct call *c, const void *body, struct err *err)
 {
     const struct event_ask *ask = body;
     struct rows r;
-    if (!ROWS(c, EVENT_LIST, &r, err, V_INT(ask->since), V_INT(scope(c)), V_INT(INT64_MAX), V_INT(ask->limit)))
+    bool all = scope(c) == 0;
+    if (all ? !ROWS(c, EVENT_LIST_ALL, &r, err, V_INT(ask->since), V_INT(ask->limit))
+            : !ROWS(c, EVENT_LIST, &r, err, V_INT(scope(c)), V_INT(ask->since), V_INT(ask->limit)))
         return false;
     struct list l = list_open(c);
     for (size_t i = 0; i < r.count; i++) {
         int64_t project = row_int(&r, i, 2);
         struct event_view v = { .id = row_int(&r, i, 0), .at_ms = row_int(&r, i, 1), .name = row_text(&r, i, 3), .state = "kept",
                                 .project = project ? id_of(c, PREFIX_PROJECT, project) : "", .subject = row_text(&r, i, 4), .actor = row_text(&r, i, 5),
-                                .data = row_text(&r, i, 10) };
+                                .data = row_text(&r, i, 6) };
         list_add(&l, &event_view_fields, &v);
     }
     bool more = r.count == (size_t)ask->limit;

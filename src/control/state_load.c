@@ -13,6 +13,18 @@ static bool ask(struct load *l, enum statement st, const struct value *args, int
 #define TEXT(col) row_text(&l->r, i, col)
 #define EACH(st, ...) if (!ask(l, st, __VA_ARGS__)) return false; for (size_t i = 0; i < l->r.count; i++)
 
+/* What there may be many of comes in pages, in the order of its key. */
+enum { PAGE = 50000 };
+static bool load_pages(struct load *l, bool (*page)(struct load *l, int64_t *after, int64_t *after2))
+{
+    int64_t after = 0, after2 = -1;
+    do
+        if (!page(l, &after, &after2))
+            return false;
+    while (l->r.count == PAGE);
+    return true;
+}
+
 static bool load_tenants(struct load *l)
 {
     struct state *s = l->s;
@@ -52,15 +64,22 @@ static bool load_tenants(struct load *l)
         snprintf(a->name, sizeof a->name, "%s", TEXT(2));
         map_put(s->accounts, a->id, a);
     }
-    EACH(ST_LOAD_KEY, (struct value[]){ V_INT(l->wall_ms) }, 1)
+    return true;
+}
+
+static bool load_keys(struct load *l, int64_t *after, int64_t *after2)
+{
+    (void)after2;
+    EACH(ST_LOAD_KEY, ((struct value[]){ V_INT(l->wall_ms), V_INT(*after) }), 2)
     {
         struct apikey k = { .id = INT(0), .owner_kind = (enum principal)INT(1), .owner = INT(2), .project = INT(3),
                             .roles = (unsigned)INT(4), .state = (int)INT(8), .created_ms = INT(9), .expires_ms = INT(10) };
         snprintf(k.name, sizeof k.name, "%s", TEXT(5));
         snprintf(k.hint, sizeof k.hint, "%s", TEXT(6));
         snprintf(k.hash, sizeof k.hash, "%s", TEXT(7));
-        state_add_key(s, &k);
+        state_add_key(l->s, &k);
     }
+    *after = l->r.count ? row_int(&l->r, l->r.count - 1, 0) : 0;
     return true;
 }
 
@@ -109,10 +128,11 @@ static bool load_things(struct load *l)
     return true;
 }
 
-static bool load_work(struct load *l)
+static bool load_jobs(struct load *l, int64_t *after, int64_t *after2)
 {
+    (void)after2;
     struct state *s = l->s;
-    EACH(ST_LOAD_JOB, NULL, 0)
+    EACH(ST_LOAD_JOB, (struct value[]){ V_INT(*after) }, 1)
     {
         struct project *p = map_get(s->projects, INT(1));
         struct job *j = p ? state_add_job(s, INT(0), p, TEXT(15), l->err) : NULL;
@@ -132,7 +152,14 @@ static bool load_work(struct load *l)
                 vol->users++;
         }
     }
-    EACH(ST_LOAD_TASK, NULL, 0)
+    *after = l->r.count ? row_int(&l->r, l->r.count - 1, 0) : 0;
+    return true;
+}
+
+static bool load_tasks(struct load *l, int64_t *after, int64_t *after2)
+{
+    struct state *s = l->s;
+    EACH(ST_LOAD_TASK, ((struct value[]){ V_INT(*after), V_INT(*after2) }), 2)
     {
         struct job *j = map_get(s->jobs, INT(0));
         if (!j)
@@ -141,7 +168,16 @@ static bool load_work(struct load *l)
         t->state = (enum job_state)INT(3), t->outcome = (enum outcome)INT(4), t->tries = INT(5), t->faults = INT(6);
         t->not_before_ms = INT(11), t->started_ms = INT(12);
     }
-    EACH(ST_LOAD_ATTEMPT, NULL, 0)
+    *after = l->r.count ? row_int(&l->r, l->r.count - 1, 0) : 0;
+    *after2 = l->r.count ? row_int(&l->r, l->r.count - 1, 1) : 0;
+    return true;
+}
+
+static bool load_attempts(struct load *l, int64_t *after, int64_t *after2)
+{
+    (void)after2;
+    struct state *s = l->s;
+    EACH(ST_LOAD_ATTEMPT, (struct value[]){ V_INT(*after) }, 1)
     {
         struct job *j = map_get(s->jobs, INT(1));
         struct task *t = j ? job_task(j, INT(2)) : NULL;
@@ -154,6 +190,7 @@ static bool load_work(struct load *l)
         a->stop = a->state == JOB_STOPPING;
         a->stop_as = OUTCOME_CANCELLED;
     }
+    *after = l->r.count ? row_int(&l->r, l->r.count - 1, 0) : 0;
     return true;
 }
 
@@ -197,7 +234,8 @@ bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t se
     for (size_t i = 0; i < COUNT(maps); i++)
         *maps[i] = map_new();
     struct load load = { .s = s, .conn = conn, .mem = mem, .wall_ms = wall_ms, .boot_ms = boot_ms, .err = err };
-    if (!load_tenants(&load) || !load_things(&load) || !load_work(&load) || !load_numbers(&load)) {
+    if (!load_tenants(&load) || !load_pages(&load, load_keys) || !load_things(&load) || !load_pages(&load, load_jobs)
+        || !load_pages(&load, load_tasks) || !load_pages(&load, load_attempts) || !load_numbers(&load)) {
         state_free(s);
         return err_wrap(err, "the store does not hold together");
     }

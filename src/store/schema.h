@@ -35,7 +35,7 @@
       " outcome BIGINT NOT NULL, tries BIGINT NOT NULL, faults BIGINT NOT NULL, attempt BIGINT NOT NULL, exit_code BIGINT NOT NULL," \
       " signal BIGINT NOT NULL, detail TEXT NOT NULL, not_before_ms BIGINT NOT NULL, started_ms BIGINT NOT NULL,"              \
       " ended_ms BIGINT NOT NULL, PRIMARY KEY (job, task))")                                                                   \
-    X("CREATE INDEX task_live ON task (job) WHERE state < 4")                                                                  \
+    X("CREATE INDEX task_live ON task (job, task) WHERE state < 4")                                                                  \
     X("CREATE TABLE attempt (id BIGINT PRIMARY KEY, job BIGINT NOT NULL, task BIGINT NOT NULL, project BIGINT NOT NULL,"        \
       " node BIGINT NOT NULL, state BIGINT NOT NULL, outcome BIGINT NOT NULL, lease TEXT NOT NULL, run_for_s BIGINT NOT NULL," \
       " placed_ms BIGINT NOT NULL, started_ms BIGINT NOT NULL, ended_ms BIGINT NOT NULL, exit_code BIGINT NOT NULL,"           \
@@ -57,5 +57,4 @@
       " subject TEXT NOT NULL, actor TEXT NOT NULL, actor_id BIGINT NOT NULL, apikey BIGINT NOT NULL, address TEXT NOT NULL,"  \
       " request TEXT NOT NULL, idem TEXT, data TEXT NOT NULL)")                                                                \
     X("CREATE INDEX event_project ON event (project, seq)")                                                                    \
-    X("CREATE INDEX event_idem ON event (at_ms) WHERE idem IS NOT NULL")                                                       \
-    X("CREATE TABLE follower (name TEXT PRIMARY KEY, seq BIGINT NOT NULL)")
+    X("CREATE INDEX event_idem ON event (at_ms) WHERE idem IS NOT NULL")

@@ -50,20 +50,19 @@
     X(IMAGE_DROP, "i", "DELETE FROM image WHERE id = ?1")                                                                      \
     X(BLOB_ADD, "itii", "INSERT INTO blob (project, digest, size, created_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (project, digest) DO NOTHING") \
     X(EVENT_ADD, "iiitttiitttt", "INSERT INTO event (seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, idem, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)") \
-    X(FOLLOWER_SET, "ti", "INSERT INTO follower (name, seq) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET seq = ?2")        \
     /* --- the writer's memory, read once at start */                                                                          \
     X(LOAD_ORG, "", "SELECT id, name, created_ms FROM org ORDER BY id")                                                        \
     X(LOAD_PROJECT, "", "SELECT id, org, name, state, quota, created_ms, version FROM project ORDER BY id")                    \
     X(LOAD_PERSON, "", "SELECT id, name, password, roles, state, created_ms, version FROM person ORDER BY id")                 \
     X(LOAD_MEMBER, "", "SELECT project, person, roles FROM member ORDER BY project, person")                                   \
     X(LOAD_ACCOUNT, "", "SELECT id, project, name, roles, state, created_ms FROM account ORDER BY id")                         \
-    X(LOAD_KEY, "i", "SELECT id, owner_kind, owner, project, roles, name, hint, hash, state, created_ms, expires_ms FROM apikey WHERE state = 0 AND (expires_ms = 0 OR expires_ms > ?1) ORDER BY id") \
+    X(LOAD_KEY, "ii", "SELECT id, owner_kind, owner, project, roles, name, hint, hash, state, created_ms, expires_ms FROM apikey WHERE state = 0 AND (expires_ms = 0 OR expires_ms > ?1) AND id > ?2 ORDER BY id LIMIT 50000") \
     X(LOAD_SECRET, "", "SELECT id, project, name, sealed, created_ms, updated_ms, version FROM secret ORDER BY id")            \
     X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned FROM node ORDER BY id")                           \
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
-    X(LOAD_JOB, "", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 ORDER BY id") \
-    X(LOAD_TASK, "", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 ORDER BY job, task") \
-    X(LOAD_ATTEMPT, "", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms FROM attempt WHERE state < 4 ORDER BY id") \
+    X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 50000") \
+    X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 50000") \
+    X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 50000") \
     X(LOAD_VOLUME, "", "SELECT id, project, name, node, created_ms, version FROM volume ORDER BY id")                          \
     X(LOAD_IMAGE, "", "SELECT id, project, name, digest, format, size, created_ms FROM image ORDER BY id")                     \
     X(LOAD_IDEM, "i", "SELECT project, owner, idem, 'job.submit', id, spec FROM job WHERE idem IS NOT NULL AND created_ms > ?1") \
@@ -82,8 +81,8 @@
     X(TASK_LIST, "iiiii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE project = ?1 AND job = ?2 AND task > ?3 AND task <= ?4 ORDER BY task LIMIT ?5") \
     X(ATTEMPT_LIST, "iiii", "SELECT a.id, a.task, a.state, a.outcome, a.lease, a.run_for_s, a.placed_ms, a.started_ms, a.ended_ms, a.exit_code, a.signal, a.detail, COALESCE(n.name, '') FROM attempt a LEFT JOIN node n ON n.id = a.node WHERE a.project = ?1 AND a.job = ?2 AND a.id > ?3 ORDER BY a.id LIMIT ?4") \
     X(ATTEMPT_LAST, "iii", "SELECT id, node, state FROM attempt WHERE project = ?1 AND job = ?2 AND task = ?3 ORDER BY id DESC LIMIT 1") \
-    X(EVENT_LIST, "iiii", "SELECT seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, data FROM event WHERE seq > ?1 AND (?2 = 0 OR project = ?2) AND seq <= ?3 ORDER BY seq LIMIT ?4") \
-    X(EVENT_FIRST, "", "SELECT COALESCE(MIN(seq), 0) FROM event")                                                              \
+    X(EVENT_LIST, "iii", "SELECT seq, at_ms, project, kind, subject, actor, data FROM event WHERE project = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3") \
+    X(EVENT_LIST_ALL, "ii", "SELECT seq, at_ms, project, kind, subject, actor, data FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2") \
     X(KEY_LIST, "iiiii", "SELECT k.id, k.name, k.state, k.roles, k.hint, k.created_ms, k.expires_ms, COALESCE(u.name, a.name, ''), COALESCE(p.name, '') FROM apikey k LEFT JOIN person u ON k.owner_kind = 1 AND u.id = k.owner LEFT JOIN account a ON k.owner_kind = 2 AND a.id = k.owner LEFT JOIN project p ON p.id = k.project WHERE ((k.owner_kind = ?1 AND k.owner = ?2) OR (?3 <> 0 AND k.owner_kind = 2 AND k.project = ?3)) AND k.id > ?4 ORDER BY k.id LIMIT ?5") \
     X(USAGE_SUM, "iii", "SELECT u.attempt, u.project, u.owner_kind, u.owner, u.flavor, u.gpu_milli, u.gpu_mib, u.cpu_milli, u.mem_mib, u.started_ms, u.ended_ms, u.billable, u.simulated, COALESCE(p.name, ''), COALESCE(o.name, a.name, '') FROM usage u LEFT JOIN project p ON p.id = u.project LEFT JOIN person o ON o.id = u.owner LEFT JOIN account a ON a.id = u.owner WHERE (?1 = 0 OR u.project = ?1) AND u.ended_ms > ?2 AND u.started_ms < ?3 ORDER BY u.ended_ms LIMIT 100000") \
     X(ORG_LIST, "ii", "SELECT id, name, created_ms FROM org WHERE id > ?1 ORDER BY id LIMIT ?2")                               \
@@ -101,8 +100,7 @@
     X(NODE_FIND, "ti", "SELECT id, name, state, info, joined_ms, version FROM node WHERE name = ?1 OR id = ?2")                \
     X(LEASE_LIST, "i", "SELECT node, lease, project FROM attempt WHERE state < 4 AND (?1 = 0 OR node = ?1)")                   \
     X(BLOB_ON_NODE, "itt", "SELECT j.project FROM attempt a JOIN job j ON j.id = a.job WHERE a.state < 4 AND a.node = ?1 AND (j.spec LIKE ?2 OR EXISTS (SELECT 1 FROM image i WHERE i.project = j.project AND i.digest = ?3 AND j.spec LIKE '%\"image\":\"' || i.name || '\"%')) LIMIT 1") \
-    X(BLOB_GET, "it", "SELECT size FROM blob WHERE project = ?1 AND digest = ?2")                                              \
-    X(FOLLOWER_GET, "t", "SELECT seq FROM follower WHERE name = ?1")
+    X(BLOB_GET, "it", "SELECT size FROM blob WHERE project = ?1 AND digest = ?2")
 
 enum statement {
 #define X(name, types, sql) ST_##name,
