@@ -27,17 +27,24 @@ struct join {
 
 static const char *identity_path(const char *data, struct arena *mem) { return arena_printf(mem, "%s/node.json", data); }
 
+static bool identity_read(const struct json *doc, struct arena *mem, struct join_view *out, struct err *err)
+{
+    *out = (struct join_view){ 0 };
+    if (!bind_read(doc, &join_view_fields, mem, out, NULL, err))
+        return false;
+    return (out->id && text_given(out->key)) || err_set(err, RC_BAD_INPUT, "an id and a key are missing");
+}
+
 bool identity_load(struct os *os, const char *data, struct arena *mem, struct join_view *out, bool *found, struct err *err)
 {
     const char *path = identity_path(data, mem);
-    *out = (struct join_view){ 0 };
     struct slice text;
     struct json *doc;
     *found = disk_exists(os, path);
     if (!*found)
         return true;
     return (file_read(os, path, FILE_LIMIT, mem, &text, err) && json_parse(text, mem, &doc, err)
-            && bind_read(doc, &join_view_fields, mem, out, NULL, err))
+            && identity_read(doc, mem, out, err))
         || err_wrap(err, "the node's key in %s", path);
 }
 
@@ -100,7 +107,7 @@ static bool read_answer(struct join *j, int status, struct slice body, struct er
     if (!json_parse(body, j->mem, &doc, err))
         return false;
     if (status / 100 == 2)
-        return bind_read(doc, &join_view_fields, j->mem, &j->who, NULL, err);
+        return identity_read(doc, j->mem, &j->who, err);
     const char *detail = json_text(doc, "detail");
     return err_set(err, rc_of_http(status), "%s", detail ? detail : "the server refused");
 }
