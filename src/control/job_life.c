@@ -189,7 +189,7 @@ bool job_deps_check(struct call *c, struct job *j, bool *blocked, bool *never, s
     const struct job_after *list = j->spec.after.at;
     *blocked = *never = false;
     for (size_t i = 0; i < j->spec.after.count; i++) {
-        enum job_state s;
+        enum job_state s = JOB_STATE_COUNT;
         if (!state_of(c, j->project->id, list[i].job, &s, err))
             return false;
         if (s == JOB_STATE_COUNT)
