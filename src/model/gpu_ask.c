@@ -141,18 +141,23 @@ static bool has_word(const struct squeezed *model, const char *word, size_t n)
     return false;
 }
 
-bool gpu_ask_fits(const struct gpu_ask *ask, const char *model, int64_t mem_mib)
+static bool model_fits(const char *ask, const char *model)
 {
-    struct squeezed have = squeeze(model), want = squeeze(ask->model);
+    struct squeezed have = squeeze(model), want = squeeze(ask);
     for (size_t from = 0, i = 0; i < want.len; i++)
         if (want.ends[i]) {
             if (!has_word(&have, want.at + from, i + 1 - from))
                 return false;
             from = i + 1;
         }
+    return true;
+}
+
+bool gpu_ask_fits(const struct gpu_ask *ask, const char *model, int64_t mem_mib)
+{
     /* A part of the memory is kept for error correction: an L40S of 48 GB tells 46068 MiB, a T4 of 16 GB 15360. */
     return mem_mib >= ask->mem_min_mib - ask->mem_min_mib / 14 && (!ask->mem_max_mib || mem_mib <= ask->mem_max_mib)
-        && ask->share_mib <= mem_mib;
+        && ask->share_mib <= mem_mib && (!ask->model[0] || model_fits(ask->model, model));
 }
 
 int64_t gpu_ask_mib(const struct gpu_ask *ask, int64_t mem_mib)

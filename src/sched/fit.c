@@ -41,10 +41,10 @@ static bool shared_gpu(const struct node *n, const struct class *c, struct held_
     const struct gpu *best = NULL;
     for (int i = 0; i < n->gpu_count; i++) {
         const struct gpu *g = &n->gpus[i];
-        if (!gpu_suits(g, ask) || (g->holders && g->project != c->project->id) || g->used_milli + ask->milli > 1000
+        if ((g->holders && g->project != c->project->id) || g->used_milli + ask->milli > 1000
             || g->used_mib + gpu_ask_mib(ask, g->is.mem_mib) > g->is.mem_mib)
             continue;
-        if (!best || g->used_milli > best->used_milli)
+        if ((!best || g->used_milli > best->used_milli) && gpu_suits(g, ask))   /* names are compared last: it is slow */
             best = g;
     }
     if (!best)

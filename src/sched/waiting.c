@@ -52,7 +52,7 @@ void waiting_add(struct waiting *w, int64_t first, int64_t last, int64_t not_bef
     if (first > last)
         return;
     size_t at = first_behind(w, first);
-    struct range *r = w->at + w->head;
+    struct range *r = w->at ? w->at + w->head : NULL;
     assert(at == w->count || r[at].first > last);
     bool left = at > 0 && r[at - 1].last + 1 == first && r[at - 1].not_before_ms == not_before_ms;
     bool right = at < w->count && r[at].first == last + 1 && r[at].not_before_ms == not_before_ms;
@@ -72,8 +72,8 @@ void waiting_add(struct waiting *w, int64_t first, int64_t last, int64_t not_bef
 bool waiting_take(struct waiting *w, int64_t task, int64_t *not_before_ms)
 {
     size_t at = first_behind(w, task);
-    struct range *r = w->at + w->head + at;
-    if (at == w->count || r->first > task)
+    struct range *r = at < w->count ? &w->at[w->head + at] : NULL;
+    if (!r || r->first > task)
         return false;
     *not_before_ms = r->not_before_ms;
     if (r->first == r->last) {
