@@ -178,7 +178,6 @@ static void on_message(void *arg, struct ws *w, bool text, const char *at, size_
         refuse(l, &err);
         return;
     }
-    control_heard(l->visit->api->control, l->node);
     struct message *m = ARENA_NEW(mem, struct message);
     *m = (struct message){ .link = l, .api = l->visit->api, .hello = kind->verb == VERB_NODE_HELLO };
     m->ask = (struct request){ .verb = kind->verb, .from = l->visit->from, .who = l->visit->who, .body = body, .mem = mem,

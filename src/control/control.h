@@ -76,6 +76,4 @@ int64_t control_last_event(struct control *c);  /* newest committed number, as o
  * `desired`, node.report (body: struct report) with one that has `kept` and `beat`. STREAM verbs check the caller and answer with where
  * the bytes are: {"node":"node-..","attempt":"att-..","volume":"vol-..","state":"running","project":"prj-.."}; attempt is
  * null while nothing was placed. blob.get of a node is allowed only for a blob that a task on it names. */
-/* A node was heard (any message): renews its run-until times in memory. Cheap; posts to the writer at most once a second a node. */
-void control_heard(struct control *c, int64_t node);
 bool control_ready(const struct control *c, struct err *why);   /* for /readyz: the store answers */

@@ -351,7 +351,7 @@ static const struct stream_events events = {
     .on_eof = on_eof,
 };
 
-struct conn *conn_open(struct http_server *s, struct stream *stream, bool extra)
+struct conn *http_conn_open(struct http_server *s, struct stream *stream, bool extra)
 {
     struct conn *c = calloc(1, sizeof *c);
     if (!c)

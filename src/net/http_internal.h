@@ -76,7 +76,7 @@ struct http_server {
 };
 
 /* http_conn.c */
-struct conn *conn_open(struct http_server *s, struct stream *stream, bool extra);
+struct conn *http_conn_open(struct http_server *s, struct stream *stream, bool extra);
 void conn_write(struct conn *c, const void *at, size_t n);
 void conn_refuse(struct conn *c, const struct err *why);    /* answers once, then closes */
 void conn_next(struct conn *c);                             /* the reply has ended */

@@ -77,12 +77,12 @@ static void on_accept(void *arg, struct stream *stream)
     struct http_peer *peer = NULL;
     struct err why;
     if (s->count < s->limits.connections && peer_enter(s, stream_peer(stream), &peer)) {
-        conn_open(s, stream, false)->peer = peer;
+        http_conn_open(s, stream, false)->peer = peer;
         s->count++;
     } else if (s->extras < EXTRAS) {
         s->extras++;
         err_set(&why, RC_UNAVAILABLE, "too many connections; try again in a moment");
-        conn_refuse(conn_open(s, stream, true), &why);
+        conn_refuse(http_conn_open(s, stream, true), &why);
     } else {
         stream_bind(stream, &unheard, NULL);
         stream_close(stream);

@@ -105,5 +105,4 @@ void fake_commit(struct control *c, const struct commit *k)
 }
 
 int64_t control_last_event(struct control *c) { return c->last_event; }
-void control_heard(struct control *c, int64_t node) { (void)node, c->heard++; }
 bool control_ready(const struct control *c, struct err *why) { return c->ready || err_set(why, RC_UNAVAILABLE, "the store is away"); }
