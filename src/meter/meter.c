@@ -8,32 +8,40 @@
 #include <stdlib.h>
 
 static const int64_t day_ms = INT64_C(86400) * 1000;
-static const int64_t longest_ms = INT64_C(10) * 366 * 86400 * 1000;     /* beyond it a clock was wrong, not a task long */
+static const int64_t longest_ms
+    = INT64_C(10) * 366 * 86400 * 1000; /* beyond it a clock was wrong, not a task long */
 
 bool meter_interval(struct interval *i, int64_t started_ms, int64_t ended_ms, enum outcome outcome)
 {
     if (started_ms <= 0)
         return false;
     i->started_ms = started_ms;
-    i->ended_ms = ended_ms < started_ms ? started_ms : ended_ms - started_ms > longest_ms ? started_ms + longest_ms : ended_ms;
+    i->ended_ms = ended_ms < started_ms                ? started_ms
+                  : ended_ms - started_ms > longest_ms ? started_ms + longest_ms
+                                                       : ended_ms;
     i->billable = !outcome_is_our_fault(outcome);
     return true;
 }
 
 bool meter_by(const char *text, unsigned *by, struct err *err)
 {
-    static const struct { const char *word; unsigned bit; } words[] = {
-        { "project", BY_PROJECT }, { "user", BY_USER }, { "owner", BY_USER }, { "flavor", BY_FLAVOR }, { "day", BY_DAY },
+    static const struct {
+        const char *word;
+        unsigned bit;
+    } words[] = {
+        { "project", BY_PROJECT }, { "user", BY_USER }, { "owner", BY_USER },
+        { "flavor", BY_FLAVOR },   { "day", BY_DAY },
     };
     unsigned bits = 0;
-    for (const char *p = text; *p; ) {
+    for (const char *p = text; *p;) {
         size_t n = strcspn(p, ", ");
         unsigned one = 0;
         for (size_t i = 0; i < COUNT(words); i++)
             if (strlen(words[i].word) == n && strncmp(words[i].word, p, n) == 0)
                 one = words[i].bit;
         if (!one)
-            return err_field(err, "by", "by: '%.*s' is none of project, user, flavor, day", (int)(n < 40 ? n : 40), p);
+            return err_field(err, "by", "by: '%.*s' is none of project, user, flavor, day",
+                             (int)(n < 40 ? n : 40), p);
         bits |= one;
         p += n;
         p += strspn(p, ", ");
@@ -54,7 +62,9 @@ struct usage_sum {
 struct usage_sum *usage_sum_new(struct arena *mem, unsigned by, int64_t from_ms, int64_t to_ms)
 {
     struct usage_sum *s = ARENA_NEW(mem, struct usage_sum);
-    *s = (struct usage_sum){ mem, by, MAX(from_ms, 0), to_ms, ARENA_ARRAY(mem, struct usage_line *, 64), 64, 0 };
+    *s = (struct usage_sum){
+        mem, by, MAX(from_ms, 0), to_ms, ARENA_ARRAY(mem, struct usage_line *, 64), 64, 0
+    };
     return s;
 }
 
@@ -106,8 +116,11 @@ static struct usage_line *line_of(struct usage_sum *s, const struct usage_line *
         at = slot_of(s, key);
     }
     struct usage_line *line = s->slots[at] = ARENA_NEW(s->mem, struct usage_line);
-    *line = (struct usage_line){ .project = arena_text(s->mem, key->project), .user = arena_text(s->mem, key->user),
-                                 .flavor = arena_text(s->mem, key->flavor), .day_ms = key->day_ms, .simulated = key->simulated };
+    *line = (struct usage_line){ .project = arena_text(s->mem, key->project),
+                                 .user = arena_text(s->mem, key->user),
+                                 .flavor = arena_text(s->mem, key->flavor),
+                                 .day_ms = key->day_ms,
+                                 .simulated = key->simulated };
     return line;
 }
 
@@ -117,18 +130,25 @@ static void add(int64_t *sum, int64_t held, int64_t ms)
     *sum = n > INT64_MAX ? INT64_MAX : (int64_t)n;
 }
 
-static const char *when_asked(unsigned by, unsigned bit, const char *text) { return (by & bit) && text ? text : ""; }
+static const char *when_asked(unsigned by, unsigned bit, const char *text)
+{
+    return (by & bit) && text ? text : "";
+}
 
 void usage_sum_add(struct usage_sum *s, const struct interval *i)
 {
     int64_t from = MAX(i->started_ms, s->from_ms), to = MIN(i->ended_ms, s->to_ms);
-    bool first = i->started_ms >= s->from_ms && i->started_ms < s->to_ms;  /* an attempt counts once: where it started */
+    bool first = i->started_ms >= s->from_ms
+                 && i->started_ms < s->to_ms; /* an attempt counts once: where it started */
     if (!i->billable || (from >= to && !first))
         return;
     do {
         int64_t day = from / day_ms * day_ms, end = s->by & BY_DAY ? MIN(to, day + day_ms) : to;
-        struct usage_line key = { .project = when_asked(s->by, BY_PROJECT, i->project_name), .user = when_asked(s->by, BY_USER, i->owner_name),
-                                  .flavor = when_asked(s->by, BY_FLAVOR, i->flavor), .day_ms = s->by & BY_DAY ? day : 0, .simulated = i->simulated };
+        struct usage_line key = { .project = when_asked(s->by, BY_PROJECT, i->project_name),
+                                  .user = when_asked(s->by, BY_USER, i->owner_name),
+                                  .flavor = when_asked(s->by, BY_FLAVOR, i->flavor),
+                                  .day_ms = s->by & BY_DAY ? day : 0,
+                                  .simulated = i->simulated };
         struct usage_line *line = line_of(s, &key);
         int64_t ms = end - from;
         line->attempts += first;

@@ -13,7 +13,8 @@
 /* "NVIDIA GeForce RTX 4090" -> "rtx4090": words up to the first with a digit, without those that every card has. */
 static void short_model(const char *model, char *out, size_t room)
 {
-    static const char *const noise[] = { "nvidia", "amd", "tesla", "geforce", "instinct", "simulated", "sim" };
+    static const char *const noise[]
+        = { "nvidia", "amd", "tesla", "geforce", "instinct", "simulated", "sim" };
     size_t n = 0;
     bool digit = false;
     while (*model && !digit) {
@@ -46,7 +47,8 @@ const char *flavor_of(const struct shape *shape, const char *gpu_model, char out
     else if (g->milli)
         snprintf(out, 48, "%s.share-%lld", model, (long long)g->milli);
     else
-        snprintf(out, 48, "cpu.%lldx%lld", (long long)((shape->cpu_milli + 999) / 1000), (long long)((shape->mem_mib + 1023) / 1024));
+        snprintf(out, 48, "cpu.%lldx%lld", (long long)((shape->cpu_milli + 999) / 1000),
+                 (long long)((shape->mem_mib + 1023) / 1024));
     return out;
 }
 
@@ -88,11 +90,17 @@ bool flavor_parse(const char *text, struct shape *out, struct err *err)
     const char *dot = strchr(text, '.');
     size_t n = dot ? (size_t)(dot - text) : 0;
     bool cpu = n == 3 && strncmp(text, "cpu", 3) == 0, any = n == 3 && strncmp(text, "gpu", 3) == 0;
-    if (!n || n >= sizeof shape.gpu.model || !(cpu ? cpu_flavor(dot + 1, &shape) : gpu_flavor(dot + 1, &shape)))
-        return err_field(err, "flavor", "flavor: '%.47s' is not one; they look like h200.1x, h200.share-250 or cpu.4x16 (see `arcus flavors`)", text);
+    if (!n || n >= sizeof shape.gpu.model
+        || !(cpu ? cpu_flavor(dot + 1, &shape) : gpu_flavor(dot + 1, &shape)))
+        return err_field(err, "flavor",
+                         "flavor: '%.47s' is not one; they look like h200.1x, h200.share-250 or "
+                         "cpu.4x16 (see `arcus flavors`)",
+                         text);
     for (size_t i = 0; i < n && !cpu && !any; i++) {
         if (!isalnum((unsigned char)text[i]))
-            return err_field(err, "flavor", "flavor: '%.*s' is not the short name of a GPU, such as h200", (int)n, text);
+            return err_field(err, "flavor",
+                             "flavor: '%.*s' is not the short name of a GPU, such as h200", (int)n,
+                             text);
         shape.gpu.model[i] = text[i];
     }
     *out = shape;

@@ -13,7 +13,9 @@
 enum { SHARE_MIN = 10, TEXT_LIMIT = 64 };
 static const int64_t mem_limit_mib = 4 << 20;
 
-struct parts { bool count, memory; };
+struct parts {
+    bool count, memory;
+};
 
 static bool is_number(const char *p)
 {
@@ -31,11 +33,16 @@ static bool take_count(const char *part, struct gpu_ask *out, struct err *err)
 {
     int64_t milli;
     if (!milli_parse(part, &milli))
-        return err_field(err, "gpus", "gpus: '%s' is not a number with at most three decimals", part);
+        return err_field(err, "gpus", "gpus: '%s' is not a number with at most three decimals",
+                         part);
     if (milli > JOB_GPUS_MAX * 1000)
-        return err_field(err, "gpus", "gpus: %s are too many for one task, at most %d", part, JOB_GPUS_MAX);
+        return err_field(err, "gpus", "gpus: %s are too many for one task, at most %d", part,
+                         JOB_GPUS_MAX);
     if (milli > 1000 && milli % 1000)
-        return err_field(err, "gpus", "gpus: %s is neither a share nor whole; ask for less than 1 GPU, or for %lld", part, (long long)(milli / 1000 + 1));
+        return err_field(
+            err, "gpus",
+            "gpus: %s is neither a share nor whole; ask for less than 1 GPU, or for %lld", part,
+            (long long)(milli / 1000 + 1));
     if (milli > 0 && milli < SHARE_MIN)
         return err_field(err, "gpus", "gpus: a share is at least 0.01, not %s", part);
     out->milli = milli;
@@ -47,9 +54,16 @@ static bool take_range(char *part, char *dots, struct gpu_ask *out, struct err *
     const char *least = part, *most = dots + 2;
     *dots = 0;
     if ((is_number(least) || !*least) && (is_number(most) || !*most))
-        return err_field(err, "gpus", "gpus: '%s..%s' is a range of counts; a task needs one number (ranges are of memory: 24GB..80GB)", least, most);
-    if ((*least && !is_size(least, &out->mem_min_mib)) || (*most && !is_size(most, &out->mem_max_mib)))
-        return err_field(err, "gpus", "gpus: '%s..%s' is not a range of memory such as 24GB..80GB, 24GB.. or ..80GB", least, most);
+        return err_field(err, "gpus",
+                         "gpus: '%s..%s' is a range of counts; a task needs one number (ranges are "
+                         "of memory: 24GB..80GB)",
+                         least, most);
+    if ((*least && !is_size(least, &out->mem_min_mib))
+        || (*most && !is_size(most, &out->mem_max_mib)))
+        return err_field(
+            err, "gpus",
+            "gpus: '%s..%s' is not a range of memory such as 24GB..80GB, 24GB.. or ..80GB", least,
+            most);
     if (out->mem_max_mib && out->mem_min_mib > out->mem_max_mib)
         return err_field(err, "gpus", "gpus: %s..%s is the wrong way round", least, most);
     return true;
@@ -59,14 +73,19 @@ static bool take_model(const char *part, struct gpu_ask *out, struct err *err)
 {
     bool vendor = strcasecmp(out->model, "nvidia") == 0 || strcasecmp(out->model, "amd") == 0;
     if (strcasecmp(part, "all") == 0)
-        return err_field(err, "gpus", "gpus: say how many, not 'all'; `arcus gpus` shows what there is");
+        return err_field(err, "gpus",
+                         "gpus: say how many, not 'all'; `arcus gpus` shows what there is");
     if (out->model[0] && !vendor)
-        return err_field(err, "gpus", "gpus: '%s' and '%s' are two models; ask for one", out->model, part);
+        return err_field(err, "gpus", "gpus: '%s' and '%s' are two models; ask for one", out->model,
+                         part);
     for (const char *p = part; *p; p++)
         if (!isalnum((unsigned char)*p) && (p == part || !strchr("-_. /+", *p)))
-            return err_field(err, "gpus", "gpus: '%s' is not understood; write 2, 0.5, H200:8 or 24GB..80GB:2", part);
+            return err_field(err, "gpus",
+                             "gpus: '%s' is not understood; write 2, 0.5, H200:8 or 24GB..80GB:2",
+                             part);
     return text_copy(out->model, sizeof out->model, part)
-        || err_field(err, "gpus", "gpus: '%s' is too long for a model, at most %zu characters", part, sizeof out->model - 1);
+           || err_field(err, "gpus", "gpus: '%s' is too long for a model, at most %zu characters",
+                        part, sizeof out->model - 1);
 }
 
 static bool take_part(char *part, struct parts *seen, struct gpu_ask *out, struct err *err)
@@ -75,14 +94,15 @@ static bool take_part(char *part, struct parts *seen, struct gpu_ask *out, struc
     int64_t mib;
     if (!*part)
         return err_field(err, "gpus", "gpus: there is nothing on one side of a ':'; write H200:8");
-    if (strcasecmp(part, "gpu") == 0)           /* Slurm's gpu:h100:8 */
+    if (strcasecmp(part, "gpu") == 0) /* Slurm's gpu:h100:8 */
         return true;
     bool memory = dots || is_size(part, &mib);
     if (!memory && !is_number(part))
         return take_model(part, out, err);
     bool *twice = memory ? &seen->memory : &seen->count;
     if (*twice)
-        return err_field(err, "gpus", "gpus: '%s' is a second %s; give one", part, memory ? "amount of memory" : "count");
+        return err_field(err, "gpus", "gpus: '%s' is a second %s; give one", part,
+                         memory ? "amount of memory" : "count");
     *twice = true;
     if (dots)
         return take_range(part, dots, out, err);
@@ -97,7 +117,9 @@ bool gpu_ask_parse(const char *text, struct gpu_ask *out, struct err *err)
     while (*text == ' ')
         text++;
     if (!*text || !text_copy(copy, sizeof copy, text))
-        return err_field(err, "gpus", *text ? "gpus: too long to be a wish for GPUs" : "gpus: is empty; leave it out for none");
+        return err_field(err, "gpus",
+                         *text ? "gpus: too long to be a wish for GPUs"
+                               : "gpus: is empty; leave it out for none");
     for (char *part = copy, *next; part; part = next) {
         next = strchr(part, ':');
         if (next)
@@ -116,7 +138,11 @@ bool gpu_ask_parse(const char *text, struct gpu_ask *out, struct err *err)
 }
 
 /* A name in lower case without what is between its words; ends[i] tells that a word ends behind letter i. */
-struct squeezed { char at[100]; bool ends[100]; size_t len; };
+struct squeezed {
+    char at[100];
+    bool ends[100];
+    size_t len;
+};
 
 static struct squeezed squeeze(const char *name)
 {
@@ -136,7 +162,8 @@ static struct squeezed squeeze(const char *name)
 static bool has_word(const struct squeezed *model, const char *word, size_t n)
 {
     for (size_t i = 0; i + n <= model->len; i++)
-        if ((i == 0 || model->ends[i - 1]) && model->ends[i + n - 1] && memcmp(model->at + i, word, n) == 0)
+        if ((i == 0 || model->ends[i - 1]) && model->ends[i + n - 1]
+            && memcmp(model->at + i, word, n) == 0)
             return true;
     return false;
 }
@@ -156,8 +183,9 @@ static bool model_fits(const char *ask, const char *model)
 bool gpu_ask_fits(const struct gpu_ask *ask, const char *model, int64_t mem_mib)
 {
     /* A part of the memory is kept for error correction: an L40S of 48 GB tells 46068 MiB, a T4 of 16 GB 15360. */
-    return mem_mib >= ask->mem_min_mib - ask->mem_min_mib / 14 && (!ask->mem_max_mib || mem_mib <= ask->mem_max_mib)
-        && ask->share_mib <= mem_mib && (!ask->model[0] || model_fits(ask->model, model));
+    return mem_mib >= ask->mem_min_mib - ask->mem_min_mib / 14
+           && (!ask->mem_max_mib || mem_mib <= ask->mem_max_mib) && ask->share_mib <= mem_mib
+           && (!ask->model[0] || model_fits(ask->model, model));
 }
 
 int64_t gpu_ask_mib(const struct gpu_ask *ask, int64_t mem_mib)

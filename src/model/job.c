@@ -11,11 +11,14 @@
 #include <stdlib.h>
 
 enum {
-    SCRIPT_MAX = 64 << 10,      /* of all arguments; an order holds them and the environment, and the kernel takes no text above 128 KiB */
+    /* Of all arguments: an order holds them, and the kernel takes no text above 128 KiB. */
+    SCRIPT_MAX = 64 << 10,
     ENV_MAX = 48 << 10,
-    ID_MAX = 65535,             /* of users and groups inside a task */
+    ID_MAX = 65535, /* of users and groups inside a task */
     SHM_DEFAULT_MIB = 64,
-    CPU_PER_GPU_MILLI = 1000, MEM_BASE_MIB = 1 << 10, MEM_PER_GPU_MIB = 8 << 10,
+    CPU_PER_GPU_MILLI = 1000,
+    MEM_BASE_MIB = 1 << 10,
+    MEM_PER_GPU_MIB = 8 << 10,
 };
 
 static bool all_of(const char *s, size_t n, const char *also)
@@ -33,7 +36,10 @@ static bool settle_type(struct job_spec *s, struct err *err)
     for (size_t i = 0; i < COUNT(same); i++)
         known = known || text_is(s->type, same[i]);
     if (!known)
-        return err_field(err, "type", "type: '%.40s' does not exist here; what exists is job (task and batch mean the same)", s->type);
+        return err_field(
+            err, "type",
+            "type: '%.40s' does not exist here; what exists is job (task and batch mean the same)",
+            s->type);
     s->type = "job";
     return true;
 }
@@ -41,14 +47,19 @@ static bool settle_type(struct job_spec *s, struct err *err)
 bool image_ref_check(const char *image, struct err *err)
 {
     return all_of(image, strlen(image), "._/:@-") && !strstr(image, "..")
-        ? true : err_field(err, "image", "image: '%.80s' is not an image; write debian:12, registry.example.com/team/train:v1, an imported name, or host", image);
+               ? true
+               : err_field(err, "image",
+                           "image: '%.80s' is not an image; write debian:12, "
+                           "registry.example.com/team/train:v1, an imported name, or host",
+                           image);
 }
 
 static bool settle_image(struct job_spec *s, struct err *err)
 {
     if (!s->image)
         return true;
-    if (text_starts(s->image, "docker:"))       /* SkyPilot's image_id: docker:debian:12, skopeo's docker://... */
+    /* SkyPilot's image_id: docker:debian:12, skopeo's docker://debian:12 */
+    if (text_starts(s->image, "docker:"))
         s->image += text_starts(s->image, "docker://") ? 9 : 7;
     return image_ref_check(s->image, err);
 }
@@ -66,7 +77,7 @@ static bool settle_command(struct job_spec *s, struct err *err)
     if (s->command.count == 1 && s->command.at[0][strcspn(s->command.at[0], " \t\n")]) {
         if (s->run.count)
             return err_field(err, "run", "run: a command is given too; give one of them");
-        s->run = s->command;                    /* `command: python train.py`, as one text */
+        s->run = s->command; /* `command: python train.py`, as one text */
         s->command = (struct texts){ 0 };
     }
     if (s->command.count && s->run.count)
@@ -74,25 +85,32 @@ static bool settle_command(struct job_spec *s, struct err *err)
     if (s->command.count && !s->command.at[0][0])
         return err_field(err, "command", "command: its first word is empty; write what to run");
     if (s->run.count + s->setup.count && texts_size(&s->run) + texts_size(&s->setup) > SCRIPT_MAX)
-        return err_field(err, s->run.count ? "run" : "setup", "%s: longer than 64 KB; put it into a file of workdir", s->run.count ? "run" : "setup");
+        return err_field(err, s->run.count ? "run" : "setup",
+                         "%s: longer than 64 KB; put it into a file of workdir",
+                         s->run.count ? "run" : "setup");
     if (texts_size(&s->command) > SCRIPT_MAX)
-        return err_field(err, "command", "command: longer than 64 KB; put it into a file of workdir");
+        return err_field(err, "command",
+                         "command: longer than 64 KB; put it into a file of workdir");
     if (s->command.count || s->run.count)
         return true;
     if (s->setup.count)
         return err_field(err, "run", "run: missing; setup only prepares, say what to run after it");
     if (!s->image || text_is(s->image, "host"))
-        return err_field(err, "command", "command: missing; say what to run (only an image that you name may bring its own)");
+        return err_field(
+            err, "command",
+            "command: missing; say what to run (only an image that you name may bring its own)");
     return true;
 }
 
 bool mig_parse(const char *text, struct gpu_ask *out)
 {
     char *end;
-    if (text[0] < '1' || text[0] > '7' || text[1] != 'g' || text[2] != '.' || !isdigit((unsigned char)text[3]))
+    if (text[0] < '1' || text[0] > '7' || text[1] != 'g' || text[2] != '.'
+        || !isdigit((unsigned char)text[3]))
         return false;
     long gb = strtol(text + 3, &end, 10);
-    if (gb < 1 || gb > 1024 || (!text_is(end, "gb") && !text_is(end, "gb+me")) || !text_copy(out->mig, sizeof out->mig, text))
+    if (gb < 1 || gb > 1024 || (!text_is(end, "gb") && !text_is(end, "gb+me"))
+        || !text_copy(out->mig, sizeof out->mig, text))
         return false;
     out->milli = (1000 * (text[0] - '0') + 6) / 7;
     return true;
@@ -104,11 +122,15 @@ static bool settle_gpu_memory(const struct job_spec *s, struct gpu_ask *gpu, str
     if (!s->gpu_memory)
         return true;
     if (!mib_parse(s->gpu_memory, &mib) || mib < 1)
-        return err_field(err, "gpu_memory", "gpu_memory: '%s' is not a size such as 10GB or 512MB", s->gpu_memory);
+        return err_field(err, "gpu_memory", "gpu_memory: '%s' is not a size such as 10GB or 512MB",
+                         s->gpu_memory);
     if (mib > 4 << 20)
-        return err_field(err, "gpu_memory", "gpu_memory: no GPU has %s; a number alone is GB", s->gpu_memory);
+        return err_field(err, "gpu_memory", "gpu_memory: no GPU has %s; a number alone is GB",
+                         s->gpu_memory);
     if (!gpu->milli)
-        return err_field(err, "gpu_memory", "gpu_memory: say also how much of a GPU: gpus: 0.25 for a share, gpus: 1 for one with at least that memory");
+        return err_field(err, "gpu_memory",
+                         "gpu_memory: say also how much of a GPU: gpus: 0.25 for a share, gpus: 1 "
+                         "for one with at least that memory");
     if (gpu->milli < 1000)
         gpu->share_mib = mib;
     else if (mib > gpu->mem_min_mib)
@@ -126,11 +148,13 @@ static bool settle_gpus(const struct job_spec *s, struct shape *shape, struct er
         return false;
     if (s->mig) {
         if (s->gpus && shape->gpu.milli != 1000)
-            return err_field(err, "mig", "mig: a task holds one slice; leave gpus out, or name only the model");
+            return err_field(err, "mig",
+                             "mig: a task holds one slice; leave gpus out, or name only the model");
         if (!mig_parse(s->mig, &shape->gpu))
             return err_field(err, "mig", "mig: '%s' is not a profile such as 1g.18gb", s->mig);
         if (s->gpu_memory)
-            return err_field(err, "gpu_memory", "gpu_memory: a MIG slice has the memory of its profile");
+            return err_field(err, "gpu_memory",
+                             "gpu_memory: a MIG slice has the memory of its profile");
         return true;
     }
     return settle_gpu_memory(s, &shape->gpu, err);
@@ -141,8 +165,13 @@ static bool settle_shape(struct job_spec *s, struct shape *shape, struct err *er
     if (!settle_gpus(s, shape, err))
         return false;
     int64_t milli = shape->gpu.milli, whole = milli >= 1000 ? milli / 1000 : 1;
-    if (shape->cpu_milli && ((s->cpu_milli && s->cpu_milli != shape->cpu_milli) || (s->mem_mib && s->mem_mib != shape->mem_mib)))
-        return err_field(err, "flavor", "flavor: %s says how many CPUs and how much memory; leave cpus and memory out", s->flavor);
+    if (shape->cpu_milli
+        && ((s->cpu_milli && s->cpu_milli != shape->cpu_milli)
+            || (s->mem_mib && s->mem_mib != shape->mem_mib)))
+        return err_field(
+            err, "flavor",
+            "flavor: %s says how many CPUs and how much memory; leave cpus and memory out",
+            s->flavor);
     if (!shape->cpu_milli)
         shape->cpu_milli = s->cpu_milli ? s->cpu_milli : CPU_PER_GPU_MILLI * whole;
     if (!shape->mem_mib)
@@ -153,7 +182,10 @@ static bool settle_shape(struct job_spec *s, struct shape *shape, struct err *er
     if (s->shm_mib > s->mem_mib && s->shm_mib == SHM_DEFAULT_MIB)
         s->shm_mib = s->mem_mib;
     if (s->shm_mib > s->mem_mib)
-        return err_field(err, "shm_size", "shm_size: is part of the memory, of which the task has %lld MiB; ask for more memory", (long long)s->mem_mib);
+        return err_field(
+            err, "shm_size",
+            "shm_size: is part of the memory, of which the task has %lld MiB; ask for more memory",
+            (long long)s->mem_mib);
     return true;
 }
 
@@ -172,11 +204,17 @@ static bool settle_array(struct job_spec *s, struct err *err)
         n += n <= JOB_COUNT_MAX;
     }
     if (*end)
-        return err_field(err, "array", "array: '%s' is not understood; write 0-9 or 10 (lists, steps and %% limits do not exist here)", s->array);
+        return err_field(err, "array",
+                         "array: '%s' is not understood; write 0-9 or 10 (lists, steps and %% "
+                         "limits do not exist here)",
+                         s->array);
     if (n < 1 || n > JOB_COUNT_MAX)
-        return err_field(err, "array", "array: between 1 and %d tasks, not %s", JOB_COUNT_MAX, s->array);
+        return err_field(err, "array", "array: between 1 and %d tasks, not %s", JOB_COUNT_MAX,
+                         s->array);
     if (s->count > 1 && s->count != n)
-        return err_field(err, "array", "array: %s is %lld tasks, but count says %lld; give one of them", s->array, n, (long long)s->count);
+        return err_field(err, "array",
+                         "array: %s is %lld tasks, but count says %lld; give one of them", s->array,
+                         n, (long long)s->count);
     s->count = n;
     s->array = NULL;
     return true;
@@ -191,9 +229,15 @@ static bool settle_env(const struct job_spec *s, struct err *err)
         for (const char *p = k; *p; p++)
             good = good && (isalnum((unsigned char)*p) || *p == '_');
         if (!good)
-            return err_field(err, "env", "env: '%.60s' is not the name of a variable: letters, digits and _, not a digit first", k);
+            return err_field(err, "env",
+                             "env: '%.60s' is not the name of a variable: letters, digits and _, "
+                             "not a digit first",
+                             k);
         if (text_starts(k, "ARCUS_"))
-            return err_field(err, "env", "env: %.60s begins with ARCUS_, which is kept for what the cloud tells the task", k);
+            return err_field(
+                err, "env",
+                "env: %.60s begins with ARCUS_, which is kept for what the cloud tells the task",
+                k);
         total += strlen(k) + strlen(s->env.at[i].value) + 2;
     }
     return total <= ENV_MAX || err_field(err, "env", "env: longer than 48 KB together");
@@ -203,7 +247,8 @@ static bool settle_labels(const struct job_spec *s, struct err *err)
 {
     for (size_t i = 0; i < s->labels.count; i++)
         if (strlen(s->labels.at[i].value) > 256)
-            return err_field(err, "labels", "labels: the value of %.60s is longer than 256 bytes", s->labels.at[i].key);
+            return err_field(err, "labels", "labels: the value of %.60s is longer than 256 bytes",
+                             s->labels.at[i].key);
     return true;
 }
 
@@ -212,7 +257,10 @@ static bool settle_secrets(const struct job_spec *s, struct err *err)
     for (size_t i = 0; i < s->secrets.count; i++) {
         const char *name = s->secrets.at[i];
         if (strlen(name) > 63 || !all_of(name, strlen(name), "._-"))
-            return err_field(err, "secrets", "secrets: '%.63s' is not the name of a secret, such as HF_TOKEN; a value never stands here", name);
+            return err_field(err, "secrets",
+                             "secrets: '%.63s' is not the name of a secret, such as HF_TOKEN; a "
+                             "value never stands here",
+                             name);
         for (size_t k = 0; k < i; k++)
             if (text_is(s->secrets.at[k], name))
                 return err_field(err, "secrets", "secrets: %s is given twice", name);
@@ -231,12 +279,16 @@ static bool mount_path_check(const char *text, const char *path, size_t n, struc
     static const char *const kept[] = { "/proc", "/sys", "/dev", "/run/secrets" };
     char copy[1024];
     if (n < 2 || n >= sizeof copy || path[0] != '/')
-        return err_field(err, "volumes", "volumes: '%.100s' is not NAME:/path; the path inside the task begins with / and is not / itself", text);
+        return err_field(err, "volumes",
+                         "volumes: '%.100s' is not NAME:/path; the path inside the task begins "
+                         "with / and is not / itself",
+                         text);
     memcpy(copy, path, n);
     copy[n] = 0;
     for (char *p = copy; (p = strchr(p, '/')); p++)
         if (p[1] == '/' || !p[1] || path_inside(p, "/.") || path_inside(p, "/.."))
-            return err_field(err, "volumes", "volumes: '%.100s' has an empty part, '.' or '..' in its path", text);
+            return err_field(err, "volumes",
+                             "volumes: '%.100s' has an empty part, '.' or '..' in its path", text);
     for (size_t i = 0; i < COUNT(kept); i++)
         if (path_inside(copy, kept[i]))
             return err_field(err, "volumes", "volumes: nothing can be mounted in %s", kept[i]);
@@ -249,14 +301,19 @@ bool job_mount_parse(const char *text, struct arena *mem, struct job_mount *out,
     const char *mode = strchr(path, ':');
     size_t n = mode ? (size_t)(mode - path) : strlen(path);
     if (!colon || colon - text > 63 || !all_of(text, (size_t)(colon - text), "._-"))
-        return err_field(err, "volumes", text[0] == '/' || text[0] == '.'
-                                             ? "volumes: '%.100s': a folder of your machine cannot be mounted; make a volume, or use workdir"
-                                             : "volumes: '%.100s' is not NAME:/path or NAME:/path:ro", text);
+        return err_field(err, "volumes",
+                         text[0] == '/' || text[0] == '.'
+                             ? "volumes: '%.100s': a folder of your machine cannot be mounted; "
+                               "make a volume, or use workdir"
+                             : "volumes: '%.100s' is not NAME:/path or NAME:/path:ro",
+                         text);
     if (!mount_path_check(text, path, n, err))
         return false;
     if (mode && !text_is(mode, ":ro") && !text_is(mode, ":rw"))
-        return err_field(err, "volumes", "volumes: '%.100s' ends in '%.20s'; only :ro and :rw exist", text, mode);
-    *out = (struct job_mount){ arena_bytes(mem, text, (size_t)(colon - text)), arena_bytes(mem, path, n), text_is(mode, ":ro") };
+        return err_field(err, "volumes",
+                         "volumes: '%.100s' ends in '%.20s'; only :ro and :rw exist", text, mode);
+    *out = (struct job_mount){ arena_bytes(mem, text, (size_t)(colon - text)),
+                               arena_bytes(mem, path, n), text_is(mode, ":ro") };
     return true;
 }
 
@@ -268,7 +325,8 @@ static bool settle_volumes(const struct job_spec *s, struct arena *mem, struct e
             return false;
         for (size_t k = 0; k < i; k++)
             if (text_is(m[k].path, m[i].path))
-                return err_field(err, "volumes", "volumes: two of them are mounted on %s", m[i].path);
+                return err_field(err, "volumes", "volumes: two of them are mounted on %s",
+                                 m[i].path);
     }
     return true;
 }
@@ -278,18 +336,25 @@ static bool settle_retry(const struct job_spec *s, struct err *err)
     for (size_t i = 0; i < s->retry.on.count; i++) {
         bool known = false;
         for (int o = OUTCOME_EXITED; o < OUTCOME_COUNT; o++)
-            known = known || (o != OUTCOME_CANCELLED && text_is(s->retry.on.at[i], outcome_name(o)));
+            known
+                = known || (o != OUTCOME_CANCELLED && text_is(s->retry.on.at[i], outcome_name(o)));
         if (!known)
-            return err_field(err, "retry_on", "retry_on: '%.40s' is not an outcome to retry after; there are exited, signaled, out_of_memory, deadline, image_not_found, start_failed, node_lost, node_fault and preempted", s->retry.on.at[i]);
+            return err_field(err, "retry_on",
+                             "retry_on: '%.40s' is not an outcome to retry after; there are "
+                             "exited, signaled, out_of_memory, deadline, image_not_found, "
+                             "start_failed, node_lost, node_fault and preempted",
+                             s->retry.on.at[i]);
     }
     return true;
 }
 
-static bool add_after(struct objects *list, size_t room, int when, const char *job, size_t n, struct arena *mem, struct err *err)
+static bool add_after(struct objects *list, size_t room, int when, const char *job, size_t n,
+                      struct arena *mem, struct err *err)
 {
     struct job_after *at = list->at;
     if (!n || n > 64)
-        return err_field(err, "dependency", "dependency: names no job; write JOB, ok:JOB, any:JOB or fail:JOB");
+        return err_field(err, "dependency",
+                         "dependency: names no job; write JOB, ok:JOB, any:JOB or fail:JOB");
     if (list->count == room)
         return err_field(err, "dependency", "dependency: at most %zu jobs", room);
     at[list->count++] = (struct job_after){ arena_bytes(mem, job, n), when };
@@ -297,11 +362,15 @@ static bool add_after(struct objects *list, size_t room, int when, const char *j
 }
 
 /* "prepare", "any:prepare", and Slurm's afterok:ID:ID. */
-static bool parse_after(const char *text, struct objects *list, size_t room, struct arena *mem, struct err *err)
+static bool parse_after(const char *text, struct objects *list, size_t room, struct arena *mem,
+                        struct err *err)
 {
-    static const struct { const char *word; int when; } words[] = {
-        { "ok:", AFTER_OK }, { "afterok:", AFTER_OK }, { "any:", AFTER_ANY }, { "afterany:", AFTER_ANY },
-        { "fail:", AFTER_FAIL }, { "afternotok:", AFTER_FAIL },
+    static const struct {
+        const char *word;
+        int when;
+    } words[] = {
+        { "ok:", AFTER_OK },        { "afterok:", AFTER_OK }, { "any:", AFTER_ANY },
+        { "afterany:", AFTER_ANY }, { "fail:", AFTER_FAIL },  { "afternotok:", AFTER_FAIL },
     };
     const char *jobs = text;
     int when = AFTER_OK;
@@ -311,7 +380,9 @@ static bool parse_after(const char *text, struct objects *list, size_t room, str
             when = words[i].when;
         }
     if (jobs == text && strchr(text, ':'))
-        return err_field(err, "dependency", "dependency: '%.60s' is not understood; write JOB, ok:JOB, any:JOB or fail:JOB", text);
+        return err_field(
+            err, "dependency",
+            "dependency: '%.60s' is not understood; write JOB, ok:JOB, any:JOB or fail:JOB", text);
     for (const char *end; jobs; jobs = *end ? end + 1 : NULL) {
         end = jobs + strcspn(jobs, ":");
         if (!add_after(list, room, when, jobs, (size_t)(end - jobs), mem, err))
@@ -357,14 +428,21 @@ static bool settle_user(const struct job_spec *s, struct err *err)
     size_t n = strcspn(s->user, ":");
     const char *group = s->user[n] ? s->user + n + 1 : NULL;
     return (user_part_check(s->user, n) && (!group || user_part_check(group, strlen(group))))
-        || err_field(err, "user", "user: '%.64s' is not uid, uid:gid or a name; ids go from 0 to %d", s->user, ID_MAX);
+           || err_field(err, "user",
+                        "user: '%.64s' is not uid, uid:gid or a name; ids go from 0 to %d", s->user,
+                        ID_MAX);
 }
 
 static bool settle_workdir(const struct job_spec *s, struct err *err)
 {
     const char *d = s->workdir;
-    return !d || (text_starts(d, "sha256:") && strlen(d) == 7 + 64 && strspn(d + 7, "0123456789abcdef") == 64)
-        || err_field(err, "workdir", "workdir: '%.60s' is not the digest of an uploaded folder (`arcus run` and `arcus submit` upload it for you)", d);
+    return !d
+           || (text_starts(d, "sha256:") && strlen(d) == 7 + 64
+               && strspn(d + 7, "0123456789abcdef") == 64)
+           || err_field(err, "workdir",
+                        "workdir: '%.60s' is not the digest of an uploaded folder (`arcus run` and "
+                        "`arcus submit` upload it for you)",
+                        d);
 }
 
 /* Something to know it by, from what it runs: "/usr/bin/Python3.11 train.py" is called python3.11. */
@@ -387,9 +465,10 @@ bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct shape *sha
 {
     struct job_spec s = *spec;
     struct shape settled = { 0 };
-    if (!settle_type(&s, err) || !settle_image(&s, err) || !settle_command(&s, err) || !settle_shape(&s, &settled, err)
-        || !settle_array(&s, err) || !settle_env(&s, err) || !settle_labels(&s, err) || !settle_secrets(&s, err)
-        || !settle_volumes(&s, mem, err) || !settle_retry(&s, err) || !settle_after(&s, mem, err) || !settle_user(&s, err)
+    if (!settle_type(&s, err) || !settle_image(&s, err) || !settle_command(&s, err)
+        || !settle_shape(&s, &settled, err) || !settle_array(&s, err) || !settle_env(&s, err)
+        || !settle_labels(&s, err) || !settle_secrets(&s, err) || !settle_volumes(&s, mem, err)
+        || !settle_retry(&s, err) || !settle_after(&s, mem, err) || !settle_user(&s, err)
         || !settle_workdir(&s, err))
         return false;
     settle_name(&s, mem);

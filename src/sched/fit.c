@@ -6,7 +6,8 @@
 
 static bool node_suits(const struct node *n, const struct class *c)
 {
-    return (!c->only_node || c->only_node == n->id) && (!c->wants_host_image || n->host_image) && !c->shape.gpu.mig[0];
+    return (!c->only_node || c->only_node == n->id) && (!c->wants_host_image || n->host_image)
+           && !c->shape.gpu.mig[0];
 }
 
 static bool gpu_suits(const struct gpu *g, const struct gpu_ask *ask)
@@ -14,7 +15,10 @@ static bool gpu_suits(const struct gpu *g, const struct gpu_ask *ask)
     return g->is.healthy && gpu_ask_fits(ask, g->is.model, g->is.mem_mib);
 }
 
-static int gpus_wanted(const struct gpu_ask *ask) { return (int)((ask->milli + 999) / 1000); }
+static int gpus_wanted(const struct gpu_ask *ask)
+{
+    return (int)((ask->milli + 999) / 1000);
+}
 
 bool node_could(const struct node *n, const struct class *c)
 {
@@ -26,7 +30,8 @@ bool node_could(const struct node *n, const struct class *c)
     return !wanted;
 }
 
-static bool whole_gpus(const struct node *n, const struct gpu_ask *ask, struct held_gpu *gpus, int *count)
+static bool whole_gpus(const struct node *n, const struct gpu_ask *ask, struct held_gpu *gpus,
+                       int *count)
 {
     int wanted = gpus_wanted(ask), found = 0;
     for (int i = 0; i < n->gpu_count && found < wanted; i++)
@@ -35,7 +40,8 @@ static bool whole_gpus(const struct node *n, const struct gpu_ask *ask, struct h
     return found == wanted && (*count = found, true);
 }
 
-static bool shared_gpu(const struct node *n, const struct class *c, struct held_gpu *gpus, int *count)
+static bool shared_gpu(const struct node *n, const struct class *c, struct held_gpu *gpus,
+                       int *count)
 {
     const struct gpu_ask *ask = &c->shape.gpu;
     const struct gpu *best = NULL;
@@ -44,7 +50,8 @@ static bool shared_gpu(const struct node *n, const struct class *c, struct held_
         if ((g->holders && g->project != c->project->id) || g->used_milli + ask->milli > 1000
             || g->used_mib + gpu_ask_mib(ask, g->is.mem_mib) > g->is.mem_mib)
             continue;
-        if ((!best || g->used_milli > best->used_milli) && gpu_suits(g, ask))   /* names are compared last: it is slow */
+        if ((!best || g->used_milli > best->used_milli)
+            && gpu_suits(g, ask)) /* names are compared last: it is slow */
             best = g;
     }
     if (!best)
@@ -56,11 +63,13 @@ static bool shared_gpu(const struct node *n, const struct class *c, struct held_
 bool node_fits(const struct node *n, const struct class *c, struct held_gpu *gpus, int *count)
 {
     *count = 0;
-    if (!n->usable || !node_suits(n, c) || n->cpu_milli - n->cpu_used < c->shape.cpu_milli || n->mem_mib - n->mem_used < c->shape.mem_mib)
+    if (!n->usable || !node_suits(n, c) || n->cpu_milli - n->cpu_used < c->shape.cpu_milli
+        || n->mem_mib - n->mem_used < c->shape.mem_mib)
         return false;
     if (!c->shape.gpu.milli)
         return true;
-    return c->shape.gpu.milli < 1000 ? shared_gpu(n, c, gpus, count) : whole_gpus(n, &c->shape.gpu, gpus, count);
+    return c->shape.gpu.milli < 1000 ? shared_gpu(n, c, gpus, count)
+                                     : whole_gpus(n, &c->shape.gpu, gpus, count);
 }
 
 bool quota_fits(const struct class *c)
@@ -68,6 +77,6 @@ bool quota_fits(const struct class *c)
     const struct project *p = c->project;
     const struct quota *q = &p->quota;
     return (q->gpu_milli < 0 || p->gpu_held + c->shape.gpu.milli <= q->gpu_milli)
-        && (q->cpu_milli < 0 || p->cpu_held + c->shape.cpu_milli <= q->cpu_milli)
-        && (q->mem_mib < 0 || p->mem_held + c->shape.mem_mib <= q->mem_mib);
+           && (q->cpu_milli < 0 || p->cpu_held + c->shape.cpu_milli <= q->cpu_milli)
+           && (q->mem_mib < 0 || p->mem_held + c->shape.mem_mib <= q->mem_mib);
 }

@@ -11,7 +11,7 @@ struct pass {
     struct sched_plan plan;
     int64_t now_ms;
     size_t most, placement_room, wait_room;
-    bool next_named;            /* somebody is already the one who is next */
+    bool next_named; /* somebody is already the one who is next */
 };
 
 static void *more(struct arena *mem, const void *at, size_t count, size_t *room, size_t size)
@@ -27,7 +27,7 @@ static void *more(struct arena *mem, const void *at, size_t count, size_t *room,
 
 static bool possible(const struct sched *s, struct class *c)
 {
-    if (c->known_fleet != s->fleet + 1) {       /* 0 is never: a class begins without knowing */
+    if (c->known_fleet != s->fleet + 1) { /* 0 is never: a class begins without knowing */
         c->possible = false;
         for (size_t i = 0; i < s->node_count && !c->possible; i++)
             c->possible = node_could(s->nodes[i], c);
@@ -36,7 +36,8 @@ static bool possible(const struct sched *s, struct class *c)
     return c->possible;
 }
 
-static void give(struct pass *p, struct job *j, int64_t task, const struct node *n, const struct held_gpu *gpus, int count)
+static void give(struct pass *p, struct job *j, int64_t task, const struct node *n,
+                 const struct held_gpu *gpus, int count)
 {
     struct sched_plan *plan = &p->plan;
     struct class *c = j->class;
@@ -45,12 +46,17 @@ static void give(struct pass *p, struct job *j, int64_t task, const struct node 
     for (int i = 0; i < count; i++)
         for (int k = 0; k < n->gpu_count; k++)
             if (n->gpus[k].is.index == gpus[i].index)
-                out[i] = (struct order_gpu){ gpus[i].index, arena_text(p->mem, n->gpus[k].is.uuid), gpus[i].milli, gpus[i].mem_mib,
-                                             n->gpus[k].is.simulated };
-    plan->placements = more(p->mem, plan->placements, plan->count, &p->placement_room, sizeof *plan->placements);
-    plan->placements[plan->count++] = (struct placement){ j->id, task, n->id, { out, (size_t)count } };
+                out[i]
+                    = (struct order_gpu){ gpus[i].index, arena_text(p->mem, n->gpus[k].is.uuid),
+                                          gpus[i].milli, gpus[i].mem_mib, n->gpus[k].is.simulated };
+    plan->placements
+        = more(p->mem, plan->placements, plan->count, &p->placement_room, sizeof *plan->placements);
+    plan->placements[plan->count++]
+        = (struct placement){ j->id, task, n->id, { out, (size_t)count } };
     waiting_take(&j->waiting, task, &not_before);
-    hold_new(p->s, j->id, task, n->id, c->project, c->shape.cpu_milli, c->shape.mem_mib, gpus, count)->not_before_ms = not_before;
+    struct hold *h = hold_new(p->s, j->id, task, n->id, c->project, c->shape.cpu_milli,
+                              c->shape.mem_mib, gpus, count);
+    h->not_before_ms = not_before;
 }
 
 static bool place(struct pass *p, struct job *j, int64_t task)
@@ -99,9 +105,10 @@ static enum reason look_at(struct pass *p, struct job *j)
         why = try_one(p, j, task);
         if (why != REASON_NONE)
             break;
-        why = REASON_RETRY;     /* so far: only pauses may be left */
+        why = REASON_RETRY; /* so far: only pauses may be left */
     }
-    while (why != REASON_RETRY && from < j->waiting.count) {        /* the pauses behind those that did not fit */
+    /* The pauses behind those that did not fit. */
+    while (why != REASON_RETRY && from < j->waiting.count) {
         int64_t not_before = j->waiting.at[j->waiting.head + from++].not_before_ms;
         if (not_before > p->now_ms)
             p->plan.next_ms = MIN(p->plan.next_ms, not_before);
@@ -126,7 +133,8 @@ static void tell(struct pass *p, struct job *j, enum reason why)
 
 struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struct arena *mem)
 {
-    struct pass p = { .s = s, .mem = mem, .plan = { .next_ms = INT64_MAX }, .now_ms = now_ms, .most = most };
+    struct pass p
+        = { .s = s, .mem = mem, .plan = { .next_ms = INT64_MAX }, .now_ms = now_ms, .most = most };
     if (!s->dirty && now_ms < s->wake_ms)
         return (struct sched_plan){ .next_ms = s->wake_ms };
     s->pass++;

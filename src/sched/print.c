@@ -8,13 +8,16 @@
 
 static void print_node(const struct node *n, struct str *out)
 {
-    str_printf(out, "node %lld %s%s cpu %lld/%lld mem %lld/%lld\n", LL(n->id), n->usable ? "usable" : "away", n->host_image ? " host" : "",
-               LL(n->cpu_used), LL(n->cpu_milli), LL(n->mem_used), LL(n->mem_mib));
+    str_printf(out, "node %lld %s%s cpu %lld/%lld mem %lld/%lld\n", LL(n->id),
+               n->usable ? "usable" : "away", n->host_image ? " host" : "", LL(n->cpu_used),
+               LL(n->cpu_milli), LL(n->mem_used), LL(n->mem_mib));
     for (int i = 0; i < n->gpu_count; i++) {
         const struct gpu *g = &n->gpus[i];
-        str_printf(out, "  gpu %lld %s %s%s%s used %lld milli %lld/%lld MiB holders %d project %lld\n", LL(g->is.index), g->is.uuid, g->is.model,
-                   g->is.healthy ? "" : " sick", g->is.simulated ? " simulated" : "", LL(g->used_milli), LL(g->used_mib), LL(g->is.mem_mib),
-                   g->holders, LL(g->project));
+        str_printf(out,
+                   "  gpu %lld %s %s%s%s used %lld milli %lld/%lld MiB holders %d project %lld\n",
+                   LL(g->is.index), g->is.uuid, g->is.model, g->is.healthy ? "" : " sick",
+                   g->is.simulated ? " simulated" : "", LL(g->used_milli), LL(g->used_mib),
+                   LL(g->is.mem_mib), g->holders, LL(g->project));
     }
 }
 
@@ -22,22 +25,27 @@ static void print_job(const struct job *j, struct str *out)
 {
     const struct class *c = j->class;
     const struct gpu_ask *g = &c->shape.gpu;
-    str_printf(out, "job %lld project %lld priority %lld created %lld%s%s node %lld%s\n", LL(j->id), LL(c->project->id), LL(j->priority),
-               LL(j->created_ms), j->blocked ? " blocked" : "", c->wants_host_image ? " host" : "", LL(c->only_node), c->by_volume ? " volume" : "");
-    str_printf(out, "  asks cpu %lld mem %lld gpu %lld '%s' %lld..%lld share %lld mig '%s'\n", LL(c->shape.cpu_milli), LL(c->shape.mem_mib),
-               LL(g->milli), g->model, LL(g->mem_min_mib), LL(g->mem_max_mib), LL(g->share_mib), g->mig);
+    str_printf(out, "job %lld project %lld priority %lld created %lld%s%s node %lld%s\n", LL(j->id),
+               LL(c->project->id), LL(j->priority), LL(j->created_ms), j->blocked ? " blocked" : "",
+               c->wants_host_image ? " host" : "", LL(c->only_node), c->by_volume ? " volume" : "");
+    str_printf(out, "  asks cpu %lld mem %lld gpu %lld '%s' %lld..%lld share %lld mig '%s'\n",
+               LL(c->shape.cpu_milli), LL(c->shape.mem_mib), LL(g->milli), g->model,
+               LL(g->mem_min_mib), LL(g->mem_max_mib), LL(g->share_mib), g->mig);
     for (size_t i = 0; i < j->waiting.count; i++) {
         const struct range *r = &j->waiting.at[j->waiting.head + i];
-        str_printf(out, "  waits %lld-%lld not before %lld\n", LL(r->first), LL(r->last), LL(r->not_before_ms));
+        str_printf(out, "  waits %lld-%lld not before %lld\n", LL(r->first), LL(r->last),
+                   LL(r->not_before_ms));
     }
 }
 
 static void print_hold(const struct hold *h, struct str *out)
 {
-    str_printf(out, "hold %lld.%lld project %lld node %lld cpu %lld mem %lld%s\n", LL(h->job), LL(h->task), LL(h->project->id), LL(h->node),
-               LL(h->cpu_milli), LL(h->mem_mib), h->confirmed ? "" : " unconfirmed");
+    str_printf(out, "hold %lld.%lld project %lld node %lld cpu %lld mem %lld%s\n", LL(h->job),
+               LL(h->task), LL(h->project->id), LL(h->node), LL(h->cpu_milli), LL(h->mem_mib),
+               h->confirmed ? "" : " unconfirmed");
     for (int i = 0; i < h->count; i++)
-        str_printf(out, "  gpu %lld milli %lld mem %lld\n", LL(h->gpus[i].index), LL(h->gpus[i].milli), LL(h->gpus[i].mem_mib));
+        str_printf(out, "  gpu %lld milli %lld mem %lld\n", LL(h->gpus[i].index),
+                   LL(h->gpus[i].milli), LL(h->gpus[i].mem_mib));
 }
 
 static int by_project(const void *a, const void *b)
@@ -45,7 +53,10 @@ static int by_project(const void *a, const void *b)
     int64_t x = (*(struct project *const *)a)->id, y = (*(struct project *const *)b)->id;
     return x < y ? -1 : x > y;
 }
-static int by_order(const void *a, const void *b) { return job_order(*(struct job *const *)a, *(struct job *const *)b); }
+static int by_order(const void *a, const void *b)
+{
+    return job_order(*(struct job *const *)a, *(struct job *const *)b);
+}
 static int by_task(const void *a, const void *b)
 {
     const struct hold *x = *(struct hold *const *)a, *y = *(struct hold *const *)b;
@@ -70,12 +81,14 @@ void sched_print(const struct sched *s, struct str *out)
 {
     for (size_t i = 0; i < s->node_count; i++)
         print_node(s->nodes[i], out);
-    void **projects = sorted(s->projects, by_project), **jobs = sorted(s->jobs, by_order), **holds = sorted(s->holds, by_task);
+    void **projects = sorted(s->projects, by_project), **jobs = sorted(s->jobs, by_order),
+         **holds = sorted(s->holds, by_task);
     for (void **at = projects; *at; at++) {
         const struct project *p = *at;
         if (p->told || p->gpu_held || p->cpu_held || p->mem_held)
-            str_printf(out, "project %lld holds gpu %lld/%lld cpu %lld/%lld mem %lld/%lld\n", LL(p->id), LL(p->gpu_held), LL(p->quota.gpu_milli),
-                       LL(p->cpu_held), LL(p->quota.cpu_milli), LL(p->mem_held), LL(p->quota.mem_mib));
+            str_printf(out, "project %lld holds gpu %lld/%lld cpu %lld/%lld mem %lld/%lld\n",
+                       LL(p->id), LL(p->gpu_held), LL(p->quota.gpu_milli), LL(p->cpu_held),
+                       LL(p->quota.cpu_milli), LL(p->mem_held), LL(p->quota.mem_mib));
     }
     for (void **at = jobs; *at; at++)
         print_job(*at, out);

@@ -46,7 +46,10 @@ static void class_chain_free(void *first)
     }
 }
 
-static void job_free_any(void *j) { job_free(j); }
+static void job_free_any(void *j)
+{
+    job_free(j);
+}
 
 void sched_free(struct sched *s)
 {
@@ -99,7 +102,7 @@ static void node_take(struct node *n, const struct hold *h, int sign)
     for (int i = 0; i < h->count; i++) {
         struct gpu *g = node_gpu(n, h->gpus[i].index);
         if (!g)
-            continue;           /* the node no longer has it */
+            continue; /* the node no longer has it */
         g->used_milli += sign * h->gpus[i].milli;
         g->used_mib += sign * h->gpus[i].mem_mib;
         g->holders += sign;
@@ -119,8 +122,12 @@ static void on_node(struct sched *s, const struct sched_event *e)
         memmove(s->nodes + at + 1, s->nodes + at, (s->node_count++ - at) * sizeof *s->nodes);
         n = s->nodes[at] = must(calloc(1, sizeof *n));
     }
-    *n = (struct node){ .id = e->node, .usable = e->usable, .host_image = e->host_image, .cpu_milli = e->cpu_milli,
-                        .mem_mib = e->mem_mib, .gpu_count = MIN(e->gpu_count, (int)SCHED_GPUS) };
+    *n = (struct node){ .id = e->node,
+                        .usable = e->usable,
+                        .host_image = e->host_image,
+                        .cpu_milli = e->cpu_milli,
+                        .mem_mib = e->mem_mib,
+                        .gpu_count = MIN(e->gpu_count, (int)SCHED_GPUS) };
     for (int i = 0; i < n->gpu_count; i++)
         n->gpus[i].is = e->gpus[i];
     struct hold *h;
@@ -190,11 +197,17 @@ static void hold_count(struct sched *s, const struct hold *h, int sign)
     h->project->mem_held += sign * h->mem_mib;
 }
 
-struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, struct project *p, int64_t cpu_milli, int64_t mem_mib,
-                      const struct held_gpu *gpus, int count)
+struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, struct project *p,
+                      int64_t cpu_milli, int64_t mem_mib, const struct held_gpu *gpus, int count)
 {
     struct hold *h = must(calloc(1, sizeof *h + (size_t)count * sizeof *gpus));
-    *h = (struct hold){ .job = job, .task = task, .node = node, .project = p, .cpu_milli = cpu_milli, .mem_mib = mem_mib, .count = count };
+    *h = (struct hold){ .job = job,
+                        .task = task,
+                        .node = node,
+                        .project = p,
+                        .cpu_milli = cpu_milli,
+                        .mem_mib = mem_mib,
+                        .count = count };
     hold_key(h->key, job, task);
     if (count)
         memcpy(h->gpus, gpus, (size_t)count * sizeof *gpus);
@@ -224,7 +237,7 @@ int job_order(const struct job *a, const struct job *b)
 static size_t queue_place(const struct sched *s, const struct job *j)
 {
     size_t low = 0, high = s->queue_count;
-    if (high && job_order(s->queue[high - 1], j) < 0)  /* the newest mostly goes last */
+    if (high && job_order(s->queue[high - 1], j) < 0) /* the newest mostly goes last */
         return high;
     while (low < high) {
         size_t mid = (low + high) / 2;
@@ -263,16 +276,20 @@ void queue_drop(struct sched *s, const struct job *j)
 static bool same_ask(const struct class *a, const struct class *b)
 {
     const struct gpu_ask *x = &a->shape.gpu, *y = &b->shape.gpu;
-    return a->project == b->project && a->only_node == b->only_node && a->wants_host_image == b->wants_host_image
-        && a->by_volume == b->by_volume && a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_mib == b->shape.mem_mib
-        && x->milli == y->milli && x->mem_min_mib == y->mem_min_mib && x->mem_max_mib == y->mem_max_mib
-        && x->share_mib == y->share_mib && strcmp(x->model, y->model) == 0 && strcmp(x->mig, y->mig) == 0;
+    return a->project == b->project && a->only_node == b->only_node
+           && a->wants_host_image == b->wants_host_image && a->by_volume == b->by_volume
+           && a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_mib == b->shape.mem_mib
+           && x->milli == y->milli && x->mem_min_mib == y->mem_min_mib
+           && x->mem_max_mib == y->mem_max_mib && x->share_mib == y->share_mib
+           && strcmp(x->model, y->model) == 0 && strcmp(x->mig, y->mig) == 0;
 }
 
-static int64_t class_hash(const struct class *c)    /* of the parts that differ most; same_ask tells the rest apart */
+static int64_t
+class_hash(const struct class *c) /* of the parts that differ most; same_ask tells the rest apart */
 {
     uint64_t h = (uint64_t)c->project->id;
-    const int64_t parts[] = { c->only_node, c->shape.cpu_milli, c->shape.mem_mib, c->shape.gpu.milli };
+    const int64_t parts[]
+        = { c->only_node, c->shape.cpu_milli, c->shape.mem_mib, c->shape.gpu.milli };
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i]) * 0x100000001b3ULL;
     return (int64_t)h;
@@ -310,8 +327,11 @@ static void class_leave(struct sched *s, struct class *c)
 static void on_job(struct sched *s, const struct sched_event *e)
 {
     struct job *j = map_get(s->jobs, e->job);
-    struct class like = { .project = project_of(s, e->project), .shape = e->shape, .only_node = e->only_node,
-                          .wants_host_image = e->wants_host_image, .by_volume = e->by_volume };
+    struct class like = { .project = project_of(s, e->project),
+                          .shape = e->shape,
+                          .only_node = e->only_node,
+                          .wants_host_image = e->wants_host_image,
+                          .by_volume = e->by_volume };
     struct class *c = class_of(s, &like);
     if (j) {
         queue_drop(s, j);
@@ -370,7 +390,9 @@ static void on_held(struct sched *s, const struct sched_event *e)
     if (h)
         hold_end(s, h);
     no_longer_waits(s, e->job, e->task);
-    hold_new(s, e->job, e->task, e->node, project_of(s, e->project), e->cpu_held, e->mem_held, gpus, count)->confirmed = true;
+    h = hold_new(s, e->job, e->task, e->node, project_of(s, e->project), e->cpu_held, e->mem_held,
+                 gpus, count);
+    h->confirmed = true;
 }
 
 static void on_freed(struct sched *s, const struct sched_event *e)
@@ -417,10 +439,15 @@ static void on_refused(struct sched *s, const struct sched_event *e)
 }
 
 static void (*const on[])(struct sched *, const struct sched_event *) = {
-    [SCHED_NODE] = on_node, [SCHED_NODE_GONE] = on_node_gone, [SCHED_PROJECT] = on_project, [SCHED_JOB] = on_job,
-    [SCHED_JOB_GONE] = on_job_gone, [SCHED_TASK_HELD] = on_held, [SCHED_TASK_FREED] = on_freed, [SCHED_TASK_QUEUED] = on_queued,
+    [SCHED_NODE] = on_node,           [SCHED_NODE_GONE] = on_node_gone,
+    [SCHED_PROJECT] = on_project,     [SCHED_JOB] = on_job,
+    [SCHED_JOB_GONE] = on_job_gone,   [SCHED_TASK_HELD] = on_held,
+    [SCHED_TASK_FREED] = on_freed,    [SCHED_TASK_QUEUED] = on_queued,
     [SCHED_TASK_GONE] = on_task_gone, [SCHED_TASK_REFUSED] = on_refused,
 };
 _Static_assert(COUNT(on) == SCHED_KIND_COUNT, "every kind of event has a row");
 
-void sched_apply(struct sched *s, const struct sched_event *e) { on[e->kind](s, e); }
+void sched_apply(struct sched *s, const struct sched_event *e)
+{
+    on[e->kind](s, e);
+}

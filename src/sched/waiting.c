@@ -34,7 +34,8 @@ static void remove_at(struct waiting *w, size_t at)
         memmove(r + at, r + at + 1, (w->count - at) * sizeof *r);
 }
 
-static size_t first_behind(const struct waiting *w, int64_t task)  /* the first range that ends at task or later */
+static size_t first_behind(const struct waiting *w,
+                           int64_t task) /* the first range that ends at task or later */
 {
     size_t low = 0, high = w->count;
     while (low < high) {
@@ -91,7 +92,8 @@ bool waiting_take(struct waiting *w, int64_t task, int64_t *not_before_ms)
     return true;
 }
 
-bool waiting_ready(const struct waiting *w, int64_t now_ms, size_t *from, int64_t *wake_ms, int64_t *task)
+bool waiting_ready(const struct waiting *w, int64_t now_ms, size_t *from, int64_t *wake_ms,
+                   int64_t *task)
 {
     for (; *from < w->count; (*from)++) {
         const struct range *r = &w->at[w->head + *from];
