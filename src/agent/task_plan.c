@@ -41,6 +41,7 @@ static const struct field plan_rows[] = {
     FIELD(struct plan, mounts, OBJECTS, .sub = &mount_fields),
     PATH_FIELD(workdir, .when_set = true),
     FIELD(struct plan, secrets, TEXTS, .max = 64),
+    PATH_FIELD(filter, .when_set = true),
     FIELD(struct plan, mem_mib, INT),
     FIELD(struct plan, log_mib, INT),
     FIELD(struct plan, max_duration_s, INT),

@@ -3,7 +3,7 @@
  * plan.json holds everything a supervisor needs, so that it never asks the agent again. It lies on a disk, so no secret
  * is in it: secrets come on the supervisor's standard input and live only in a tmpfs of its own mount namespace.
  *
- *   DATA/tasks/ATTEMPT/   plan.json, bundle/config.json, lock (held while the supervisor lives), stop, scratch.img
+ *   DATA/tasks/ATTEMPT/   plan.json, bundle/config.json, lock (held while the supervisor lives), stop
  *   DATA/status/ATTEMPT   struct task_status, replaced as a whole
  *   DATA/logs/ATTEMPT/    see log_format.h       DATA/outputs/ATTEMPT/   what the task left in /outputs
  *   RUN/tasks/ATTEMPT/    rootfs, mounts and secrets of the supervisor's namespace; sock (task_proto.h)
@@ -35,6 +35,7 @@ struct plan {
     struct objects mounts;      /* of struct plan_mount */
     const char *workdir;        /* tar of the work folder, or NULL */
     struct texts secrets;       /* names, in the order in which their values come on standard input */
+    const char *filter;         /* copy the runtime's compiled seccomp filter there once the container is up, or NULL */
     int64_t mem_mib, log_mib, max_duration_s, grace_s, run_for_s;
 };
 extern const struct fields plan_fields;

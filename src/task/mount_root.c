@@ -11,10 +11,10 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* Of the node's root; what is not here is bound as it is. */
+/* Of the node's root: with a mode, the task's own; deep, with what is mounted there; neither, left out. What is not here is bound. */
 static const struct { const char *name; unsigned mode; bool bind_deep; } tops[] = {
     { "proc", 0555 }, { "sys", 0555 }, { "dev", 0755 }, { "tmp", 01777 }, { "run", 0755 }, { "root", 0700 }, { "home", 0755 },
-    { "mnt", 0755 }, { "media", 0755 }, { "srv", 0755 }, { "var", 0755 }, { "boot", 0700 }, { "lost+found", 0700 },
+    { "mnt", 0755 }, { "media", 0755 }, { "srv", 0755 }, { "var", 0755 }, { "boot", 0700 }, { "lost+found", 0 },
     { "workdir", 0755 }, { "outputs", 0755 }, { "usr", 0, .bind_deep = true }, { "opt", 0, .bind_deep = true },
 };
 static const struct { const char *path; unsigned mode; } inside[] = {
@@ -63,7 +63,7 @@ static bool one_top(const struct plan *p, const struct dirent *e, struct err *er
     for (size_t i = 0; i < COUNT(tops); i++)
         if (text_is(tops[i].name, e->d_name))
             return tops[i].mode ? make_owned(to, tops[i].mode, p) || err_errno(err, "cannot make %s", to)
-                                : bind_top(p, e->d_name, tops[i].bind_deep, err);
+                                : !tops[i].bind_deep || bind_top(p, e->d_name, true, err);
     return bind_top(p, e->d_name, false, err);
 }
 

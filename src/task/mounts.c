@@ -118,7 +118,8 @@ static bool secrets_write(const struct plan *p, struct err *err)
         if (!ok)
             return err_set(err, RC_INTERNAL, "cannot write the secret %s", p->secrets.at[i]);
     }
-    return true;
+    return mount(NULL, "secrets", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0
+        || err_errno(err, "cannot close the folder of secrets");
 }
 
 static bool hosts_write(const struct plan *p, struct err *err)
@@ -158,7 +159,7 @@ bool mounts_make(struct task *t, struct err *err)
         && (!p->workdir || workdir_unpack(p, err));
 }
 
-/* The namespace would take all of it along; unmounting before the last status means that nothing is left when it is read. */
+/* The namespace would take the mounts along; this empties the folder too. */
 void mounts_drop(struct task *t)
 {
     const struct plan *p = &t->plan;
@@ -176,7 +177,7 @@ void mounts_drop(struct task *t)
     rmdir("secrets");
     rmdir("lower");
     rmdir("scratch");
-    unlink(path_in(t->mem, p->folder, "scratch.img"));
+    unlink("sock");
     if (chdir("/") == 0)
         rmdir(p->run);
 }

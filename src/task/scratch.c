@@ -58,18 +58,17 @@ static bool loop_attach(int file, char device[static 32], int *out, struct err *
 
 static bool loop_mount(const struct plan *p, struct err *err)
 {
-    char path[4200], device[32];
-    snprintf(path, sizeof path, "%s/scratch.img", p->folder);
+    char device[32];
     AUTO(fd_close) int template = open(p->scratch_template, O_RDONLY | O_CLOEXEC);
     if (template == -1)
         return err_errno(err, "cannot open %s", p->scratch_template);
-    AUTO(fd_close) int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    AUTO(fd_close) int file = open(p->folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);    /* no name: it cannot be left over */
     if (file == -1)
-        return err_errno(err, "cannot make %s", path);
+        return err_errno(err, "cannot make a scratch file in %s", p->folder);
     AUTO(fd_close) int loop = -1;
     if (!copy_blocks(template, file, err) || !loop_attach(file, device, &loop, err))
         return false;
-    return mount(device, "scratch", "ext4", MS_NODEV | MS_NOATIME, "noinit_itable,discard") == 0
+    return mount(device, "scratch", "ext4", MS_NOSUID | MS_NODEV | MS_NOATIME, "noinit_itable,discard") == 0
         || err_errno(err, "cannot mount the scratch file");
 }
 
@@ -81,7 +80,7 @@ bool scratch_mount(const struct plan *p, struct err *err)
     if (p->scratch == SCRATCH_LOOP && !loop_mount(p, err))
         return false;
     snprintf(options, sizeof options, "mode=0711,size=%lldm,nr_inodes=1m", (long long)p->scratch_mib);
-    if (p->scratch == SCRATCH_TMPFS && mount("scratch", "scratch", "tmpfs", MS_NODEV | MS_NOATIME, options) == -1)
+    if (p->scratch == SCRATCH_TMPFS && mount("scratch", "scratch", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOATIME, options) == -1)
         return err_errno(err, "cannot mount a tmpfs");
     return chmod("scratch", 0711) == 0 || err_errno(err, "cannot open the scratch folder");
 }

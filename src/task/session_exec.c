@@ -227,7 +227,7 @@ static void reap(struct exec *x, int signals)
 static bool pump(struct exec *x, int signals)
 {
     while (!x->ended || x->out != -1 || x->errors != -1) {
-        bool room = x->have < FRAME_HEAD + FRAME_MAX, waits = x->have > FRAME_HEAD && x->input_at + 1 > 0 && x->frame[0] == FRAME_INPUT
+        bool room = x->have < FRAME_HEAD + FRAME_MAX, waits = x->have > FRAME_HEAD && x->frame[0] == FRAME_INPUT
                  && x->have >= FRAME_HEAD + frame_length((unsigned char *)x->frame);
         struct pollfd fds[POLLS] = {
             [PEER] = { x->peer, room && !waits ? POLLIN : POLLRDHUP, 0 }, [OUT] = { x->out, POLLIN, 0 }, [ERRORS] = { x->errors, POLLIN, 0 },

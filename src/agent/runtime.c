@@ -1,0 +1,441 @@
+/* runtime.c - the attempts of this node: which there are, who supervises them, what is told about them.
+ *
+ * The folders are the truth, this is only a picture of them: an agent that starts reads it from there. An attempt is known from the
+ * moment its folder is made until it is forgotten; its end is told by its status file and by nothing else. */
+#include "agent/runtime_internal.h"
+#include "base/log.h"
+#include "model/prefix.h"
+#include "wire/bind.h"
+#include "wire/digest.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- paths and small files */
+
+const char *in_data(struct runtime *r, char out[static RUNTIME_PATH], const char *folder, const char *name)
+{
+    snprintf(out, RUNTIME_PATH, "%s/%s/%s", r->config.data, folder, name);
+    return out;
+}
+
+const char *in_run(struct runtime *r, char out[static RUNTIME_PATH], const char *folder, const char *name)
+{
+    snprintf(out, RUNTIME_PATH, "%s/%s/%s", r->config.run, folder, name);
+    return out;
+}
+
+/* A start cannot wait for the disk, and nothing of it is needed after a crash: what ran is gone then. */
+bool plain_write(struct runtime *r, const char *path, struct slice bytes, unsigned mode, struct err *err)
+{
+    char temp[RUNTIME_PATH + 8];
+    if (!r->real)
+        return file_replace(r->os, path, bytes, mode, err);
+    snprintf(temp, sizeof temp, "%s.new", path);
+    int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    bool ok = fd != -1 && write(fd, bytes.at, bytes.len) == (ssize_t)bytes.len && rename(temp, path) == 0;
+    if (!ok)
+        err_errno(err, "cannot write %s", path);
+    if (fd != -1)
+        close(fd);
+    return ok;
+}
+
+void write_object(struct str *out, const struct fields *fields, const void *from)
+{
+    struct json_out o = { .to = out };
+    bind_write(&o, fields, from);
+}
+
+static bool read_object(struct runtime *r, const char *path, const struct fields *fields, struct arena *mem, void *out, struct err *err)
+{
+    struct slice text;
+    struct json *doc = NULL;
+    return file_read(r->os, path, PLAN_BYTES, mem, &text, err) && json_parse(text, mem, &doc, err) && bind_read(doc, fields, mem, out, NULL, err);
+}
+
+/* --- attempts */
+
+struct attempt *attempt_new(struct runtime *r, int64_t id)
+{
+    struct attempt *a = calloc(1, sizeof *a);
+    if (!a)
+        abort();
+    *a = (struct attempt){ .r = r, .id = id };
+    id_text(a->name, PREFIX_ATTEMPT, id);
+    map_put(r->attempts, id, a);
+    return a;
+}
+
+static void give_range_back(struct attempt *a)
+{
+    if (a->uid_base && map_get(a->r->ranges, a->uid_base) == a)
+        map_take(a->r->ranges, a->uid_base);
+    a->uid_base = 0;
+}
+
+void attempt_free(struct attempt *a)
+{
+    give_range_back(a);
+    proc_forget(a->proc);
+    timer_cancel(a->patience);
+    arena_free(a->mem);
+    free(a);
+}
+
+void attempt_tell(struct attempt *a, const struct task_status *s)
+{
+    a->last = *s;
+    a->last.detail = NULL;
+    if (s->phase == PHASE_ENDED) {
+        a->stage = STAGE_ENDED;
+        proc_forget(TAKE(a->proc));
+        timer_cancel(TAKE(a->patience));
+        give_range_back(a);
+        arena_free(TAKE(a->mem));
+        a->order = NULL;
+    }
+    a->r->events->on_status(a->r->arg, s);
+}
+
+void attempt_end(struct attempt *a, enum outcome outcome, const char *detail)
+{
+    char path[RUNTIME_PATH];
+    struct err err = {0};
+    AUTO(str_done) struct str text = {0};
+    struct task_status s = { .attempt = a->id, .phase = PHASE_ENDED, .started_ms = a->last.started_ms, .ended_ms = os_wall_ms(a->r->os), .outcome = (int)outcome, .detail = detail };
+    write_object(&text, &task_status_fields, &s);
+    /* One that cannot be kept (disk full) is told all the same; after a restart it is found dead again and told the same way. */
+    if (!file_replace(a->r->os, in_data(a->r, path, "status", a->name), (struct slice){ text.at, text.len }, 0600, &err))
+        log_line(LOG_ERROR, "agent", "%s", err.text);
+    attempt_tell(a, &s);
+}
+
+static bool read_status(struct attempt *a, struct arena *mem, struct task_status *s)
+{
+    char path[RUNTIME_PATH];
+    struct err err = {0};
+    return read_object(a->r, in_data(a->r, path, "status", a->name), &task_status_fields, mem, s, &err) && s->attempt == a->id;
+}
+
+static void supervisor_gone(struct attempt *a)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct task_status s = {0};
+    if (a->stage == STAGE_ENDED)
+        return;
+    if (read_status(a, mem, &s) && s.phase == PHASE_ENDED)
+        attempt_tell(a, &s);
+    else
+        clean_dead(a);
+}
+
+static void on_gone(void *arg)
+{
+    struct attempt *a = arg;
+    proc_forget(TAKE(a->proc));
+    supervisor_gone(a);
+}
+
+bool attempt_watch(struct attempt *a)
+{
+    if (a->proc)
+        return true;
+    return proc_watch(a->r->os, (int)a->last.pid, (uint64_t)a->last.start_time, on_gone, a, &a->proc);
+}
+
+void attempt_look(struct attempt *a)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct task_status s = {0};
+    if (a->stage == STAGE_ENDED || a->stage == STAGE_CLEANING || !read_status(a, mem, &s))
+        return;
+    timer_cancel(TAKE(a->patience));
+    bool news = a->stage != STAGE_LIVE || s.phase != a->last.phase || s.started_ms != a->last.started_ms;
+    if (s.phase != PHASE_ENDED)
+        a->stage = STAGE_LIVE;
+    if (news)
+        attempt_tell(a, &s);
+    if (a->stage == STAGE_LIVE && !attempt_watch(a))
+        supervisor_gone(a);
+}
+
+static void on_change(void *arg, const char *name)
+{
+    struct runtime *r = arg;
+    int64_t id;
+    struct attempt *a;
+    if (name && id_parse(name, PREFIX_ATTEMPT, &id) && (a = map_get(r->attempts, id)))
+        attempt_look(a);
+    for (size_t at = 0; !name && (a = map_next(r->attempts, &at));)     /* events were lost: look at all */
+        attempt_look(a);
+}
+
+/* --- what an agent finds when it starts */
+
+static void on_impatience(void *arg)
+{
+    struct attempt *a = arg;
+    a->patience = NULL;
+    clean_dead(a);
+}
+
+static bool is_locked(struct attempt *a)
+{
+    char path[RUNTIME_PATH];
+    snprintf(path, sizeof path, "%s/tasks/%s/lock", a->r->config.data, a->name);
+    int fd = a->r->real ? open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
+    bool locked = fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == -1;
+    if (!locked && fd != -1)
+        unlink(path);               /* held at this moment: a supervisor that comes late finds no lock and leaves */
+    if (fd != -1)
+        close(fd);
+    return locked;
+}
+
+static void find_one(struct runtime *r, const char *name)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    char path[RUNTIME_PATH];
+    struct plan plan = {0};
+    struct task_status s = {0};
+    struct err err = {0};
+    int64_t id;
+    if (!id_parse(name, PREFIX_ATTEMPT, &id))
+        return;
+    struct attempt *a = attempt_new(r, id);
+    bool told = read_status(a, mem, &s);
+    if (!told && !is_locked(a)) {       /* it never ran: as if it had never been here */
+        map_take(r->attempts, id);
+        attempt_free(a);
+        clean_forgotten(r, name, true);
+        return;
+    }
+    snprintf(path, sizeof path, "%s/tasks/%s/plan.json", r->config.data, name);
+    if (s.phase != PHASE_ENDED && read_object(r, path, &plan_fields, mem, &plan, &err)) {
+        a->uid_base = plan.uid_base;
+        map_put(r->ranges, a->uid_base, a);
+    }
+    a->stage = STAGE_SPAWNED;
+    if (!told)
+        a->patience = timer_start(r->os, SPAWN_WAIT_MS, on_impatience, a);
+}
+
+static bool find_all(struct runtime *r, struct err *err)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct texts names = {0};
+    if (!dir_list(r->os, arena_printf(mem, "%s/tasks", r->config.data), mem, &names, err))
+        return false;
+    for (size_t i = 0; i < names.count; i++)
+        find_one(r, names.at[i]);
+    return true;
+}
+
+static void on_first_look(void *arg, struct post *p)
+{
+    struct first_look *look = CONTAINER(p, struct first_look, post);
+    struct runtime *r = look->r;
+    (void)arg;
+    free(look);
+    if (!r)                             /* closed in between */
+        return;
+    r->look = NULL;
+    on_change(r, NULL);
+}
+
+/* --- open, close */
+
+static bool make_folders(struct runtime *r, struct err *err)
+{
+    static const struct { bool run; const char *name; unsigned mode; } folders[] = {
+        { false, "", 0711 }, { false, "tasks", 0700 }, { false, "status", 0700 }, { false, "logs", 0700 }, { false, "outputs", 0700 },
+        { false, "volumes", 0700 }, { false, "blobs", 0700 }, { false, "scratch", 0700 },
+        { true, "", 0711 }, { true, "tasks", 0711 }, { true, "bin", 0755 },
+    };
+    char path[RUNTIME_PATH];
+    for (size_t i = 0; i < COUNT(folders); i++)
+        if (!dir_make(r->os, (folders[i].run ? in_run : in_data)(r, path, folders[i].name, ""), folders[i].mode, err))
+            return false;
+    return true;
+}
+
+/* Paths of the node that a task of `image: host` must not see, links resolved: what is bound over must be the real place. */
+static void hide_paths(struct runtime *r)
+{
+    const char *const ours[] = { r->config.data, r->config.run };
+    const char **at = ARENA_ARRAY(r->mem, const char *, COUNT(ours) + r->config.hide.count);
+    for (size_t i = 0; i < COUNT(ours) + r->config.hide.count; i++) {
+        const char *path = i < COUNT(ours) ? ours[i] : r->config.hide.at[i - COUNT(ours)];
+        char *real = realpath(path, NULL);
+        at[r->hide.count++] = arena_text(r->mem, real ? real : path);
+        free(real);
+    }
+    r->hide.at = at;
+}
+
+static bool open_real(struct runtime *r, struct err *err)
+{
+    char path[RUNTIME_PATH];
+    if (geteuid() != 0)
+        return err_set(err, RC_DENIED, "the agent needs root: it makes containers, mounts and control groups");
+    if (!digest_start() || !cgroups_find(&r->cgroups, err) || !supervisor_write(r, err))
+        return err->rc ? false : err_set(err, RC_INTERNAL, "libsodium does not start");
+    snprintf(path, sizeof path, "%s/lease", r->config.run);
+    r->lease = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat st;
+    if (r->lease == -1 || fstat(r->lease, &st) == -1)
+        return err_errno(err, "cannot open %s", path);
+    if (st.st_size == 0)
+        runtime_contact(r);         /* the first agent since the node came up: nothing runs yet */
+    hide_paths(r);
+    r->shop = workshop_new(r->os, "runtime");
+    r->quick = workshop_new(r->os, "cleaner");
+    r->blobs = blobs_new(r->os, arena_printf(r->mem, "%s/blobs", r->config.data), r->config.server);
+    if (!images_open(r->os, r->config.data, r->blobs, &r->images, err))
+        return false;
+    trial_start(r);
+    clean_sweep(r);
+    return true;
+}
+
+bool runtime_open(struct os *os, const struct runtime_config *config, const struct runtime_events *events, void *arg, struct runtime **out, struct err *err)
+{
+    struct runtime *r = calloc(1, sizeof *r);
+    struct first_look *look = calloc(1, sizeof *look);
+    if (!r || !look)
+        abort();
+    *r = (struct runtime){ .os = os, .mem = arena_new(), .config = *config, .events = events, .arg = arg, .real = !os_is_simulated(os),
+                           .attempts = map_new(), .ranges = map_new(), .lease = -1 };
+    r->config.data = arena_text(r->mem, config->data);
+    r->config.run = arena_text(r->mem, config->run);
+    in_run(r, r->supervisor, "bin", "arcus-task");
+    r->means.known = !r->real;
+    bool ok = make_folders(r, err) && (!r->real || open_real(r, err));
+    if (!r->real && ok)
+        r->shop = workshop_new(os, "runtime");
+    if (!ok || !find_all(r, err)) {
+        free(look);
+        runtime_close(r);
+        return false;
+    }
+    char path[RUNTIME_PATH];
+    snprintf(path, sizeof path, "%s/status", r->config.data);
+    r->watch = dir_watch(os, path, on_change, r);
+    r->look = look;
+    *look = (struct first_look){ .post = { .fn = on_first_look }, .r = r };     /* later: our caller does not know us yet */
+    os_post(os, &look->post);
+    *out = r;
+    return true;
+}
+
+void runtime_close(struct runtime *r)
+{
+    struct attempt *a;
+    if (r->look)
+        r->look->r = NULL;
+    if (r->watch)
+        watch_stop(r->watch);
+    timer_cancel(r->sweep);
+    images_close(r->images);
+    blobs_free(r->blobs);
+    workshop_close(r->shop);
+    workshop_close(r->quick);
+    for (size_t at = 0; (a = map_next(r->attempts, &at));)
+        attempt_free(a);
+    map_free(r->attempts);
+    map_free(r->ranges);
+    if (r->lease != -1)
+        close(r->lease);
+    arena_free(r->mem);
+    free(r);
+}
+
+/* --- the face */
+
+void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outcome as)
+{
+    struct attempt *a = map_get(r->attempts, attempt);
+    char path[RUNTIME_PATH];
+    struct err err = {0};
+    if (!a || a->stage == STAGE_ENDED || a->stage == STAGE_CLEANING)
+        return;
+    if (a->stage == STAGE_WAITS) {
+        attempt_end(a, as, "it was ended before it began");
+        return;
+    }
+    AUTO(str_done) struct str text = {0};
+    write_object(&text, &plan_stop_fields, &(struct plan_stop){ .grace_s = grace_s, .as = (int)as });
+    snprintf(path, sizeof path, "%s/tasks/%s/stop", r->config.data, a->name);
+    if (!plain_write(r, path, (struct slice){ text.at, text.len }, 0600, &err) && a->proc)
+        proc_kill(a->proc, 15);     /* a full disk must not keep a task alive: the supervisor ends it on SIGTERM too */
+}
+
+void runtime_contact(struct runtime *r)
+{
+    char path[RUNTIME_PATH], text[32];
+    struct err err = {0};
+    int n = snprintf(text, sizeof text, "%019lld\n", (long long)os_boot_ms(r->os));
+    snprintf(path, sizeof path, "%s/lease", r->config.run);
+    /* A write that fails renews nothing: the tasks end too early rather than too late. */
+    if (r->real ? pwrite(r->lease, text, (size_t)n, 0) != n : !file_replace(r->os, path, SLICE(text), 0600, &err))
+        return;
+}
+
+void runtime_forget(struct runtime *r, int64_t attempt, bool keep_outputs)
+{
+    struct attempt *a = map_get(r->attempts, attempt);
+    if (!a || a->stage != STAGE_ENDED || a->awaited)
+        return;
+    map_take(r->attempts, attempt);
+    clean_forgotten(r, a->name, !keep_outputs);
+    attempt_free(a);
+}
+
+bool runtime_has(struct runtime *r, int64_t attempt) { return map_get(r->attempts, attempt) != NULL; }
+
+size_t runtime_list(struct runtime *r, struct arena *mem, int64_t **attempts)
+{
+    size_t n = 0;
+    struct attempt *a;
+    *attempts = ARENA_ARRAY(mem, int64_t, map_count(r->attempts));
+    for (size_t at = 0; (a = map_next(r->attempts, &at));)
+        if (a->stage != STAGE_ENDED)
+            (*attempts)[n++] = a->id;
+    return n;
+}
+
+const char *runtime_log_folder(struct runtime *r, int64_t attempt, char out[static 256])
+{
+    char name[ID_TEXT];
+    snprintf(out, 256, "%s/logs/%s", r->config.data, id_text(name, PREFIX_ATTEMPT, attempt));
+    return out;
+}
+
+const char *runtime_socket(struct runtime *r, int64_t attempt, char out[static 108])
+{
+    char name[ID_TEXT];
+    snprintf(out, 108, "%s/tasks/%s/sock", r->config.run, id_text(name, PREFIX_ATTEMPT, attempt));
+    return out;
+}
+
+void runtime_describe(struct runtime *r, struct node_info *info, struct arena *mem)
+{
+    const char **cannot = ARENA_ARRAY(mem, const char *, info->cannot.count + 6);
+    size_t n = 0;
+    for (; n < info->cannot.count; n++)
+        cannot[n] = info->cannot.at[n];
+    info->runtime = r->real ? arena_text(mem, r->means.version) : "simulated";
+    info->cgroups = r->real ? cgroups_kind(&r->cgroups) : "simulated";
+    if (r->real && !r->cgroups.unified)
+        cannot[n++] = "cgroup v1: buffered writes of a task are not limited";
+    if (r->means.known && r->means.scratch == SCRATCH_TMPFS && r->real)
+        cannot[n++] = "no loop devices: what a task writes lies in memory and counts against its memory";
+    if (r->real && r->means.known && !r->means.runtime)
+        cannot[n++] = arena_printf(mem, "no container can be run here: %s", r->means.why);
+    info->cannot = (struct texts){ cannot, n };
+}

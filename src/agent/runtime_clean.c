@@ -1,0 +1,191 @@
+/* runtime_clean.c - what a dead supervisor leaves behind, and what time leaves behind. On a workshop's thread, as it blocks.
+ *
+ * Before anything is killed the attempt's lock is taken: a supervisor that was started and has not come so far yet then finds
+ * it taken and leaves, so an attempt told as ended can never begin. */
+#include "agent/runtime_internal.h"
+#include "agent/tree.h"
+#include "model/prefix.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KILL_WAIT_MS = 10000, LOCK_TRIES = 100, LOCK_PAUSE_US = 20000, KEEP_S = 7 * 86400, SWEEP_MS = 3600 * 1000 };
+static const char *const runtime_names[] = { "crun", "runc" };
+
+struct cleaning {
+    struct work work;
+    struct attempt *a;
+    struct cgroups cgroups;
+    char name[ID_TEXT], data[RUNTIME_PATH], run[RUNTIME_PATH];
+    bool empty;                 /* nothing of it runs any more */
+};
+
+static void remove_quietly(const char *path)
+{
+    struct err err = {0};
+    if (!tree_remove(path, &err))
+        return;                 /* asked again when the attempt is forgotten, and by the next sweep */
+}
+
+static bool take_lock(const char *folder)
+{
+    char path[RUNTIME_PATH];
+    snprintf(path, sizeof path, "%s/lock", folder);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    bool ok = fd == -1 && errno == ENOENT;
+    for (int i = 0; fd != -1 && !ok && i < LOCK_TRIES; i++) {
+        ok = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        if (!ok)
+            usleep(LOCK_PAUSE_US);
+    }
+    if (ok && fd != -1)
+        unlink(path);           /* whoever comes later finds none */
+    if (fd != -1)
+        close(fd);
+    return ok;
+}
+
+static void cleaning_run(struct work *w)
+{
+    struct cleaning *c = CONTAINER(w, struct cleaning, work);
+    char path[RUNTIME_PATH], group[64];
+    snprintf(path, sizeof path, "%s/tasks/%s", c->data, c->name);
+    snprintf(group, sizeof group, "arcus/%s", c->name);
+    if (!take_lock(path))
+        return;
+    c->empty = cgroup_kill(&c->cgroups, group, KILL_WAIT_MS);
+    cgroup_remove(&c->cgroups, group);
+    snprintf(path, sizeof path, "%s/tasks/%s", c->run, c->name);
+    remove_quietly(path);
+    for (size_t i = 0; i < COUNT(runtime_names); i++) {
+        snprintf(path, sizeof path, "%s/%s/%s", c->run, runtime_names[i], c->name);
+        remove_quietly(path);
+    }
+}
+
+static void cleaning_done(struct work *w)
+{
+    struct cleaning *c = CONTAINER(w, struct cleaning, work);
+    struct attempt *a = c->a;
+    bool empty = c->empty;
+    free(c);
+    attempt_end(a, OUTCOME_NODE_FAULT, empty ? "its supervisor was killed or its node restarted"
+                                             : "its supervisor was killed, and something of it is stuck in the kernel");
+}
+
+void clean_dead(struct attempt *a)
+{
+    struct runtime *r = a->r;
+    if (a->stage == STAGE_CLEANING || a->stage == STAGE_ENDED)
+        return;
+    a->stage = STAGE_CLEANING;
+    if (!r->real) {
+        attempt_end(a, OUTCOME_NODE_FAULT, "its supervisor was killed or its node restarted");
+        return;
+    }
+    struct cleaning *c = calloc(1, sizeof *c);
+    if (!c)
+        abort();
+    c->work = (struct work){ .run = cleaning_run, .done = cleaning_done };
+    c->a = a;
+    c->cgroups = r->cgroups;
+    memcpy(c->name, a->name, sizeof c->name);
+    snprintf(c->data, sizeof c->data, "%s", r->config.data);
+    snprintf(c->run, sizeof c->run, "%s", r->config.run);
+    workshop_do(r->quick, &c->work);
+}
+
+/* --- folders of attempts that the server has settled */
+
+struct removal { struct work work; char paths[5][RUNTIME_PATH]; size_t count; };
+
+static void removal_run(struct work *w)
+{
+    struct removal *x = CONTAINER(w, struct removal, work);
+    for (size_t i = 0; i < x->count; i++)
+        remove_quietly(x->paths[i]);
+}
+
+static void removal_done(struct work *w) { free(CONTAINER(w, struct removal, work)); }
+
+void clean_forgotten(struct runtime *r, const char *name, bool outputs)
+{
+    struct removal *x = calloc(1, sizeof *x);
+    if (!x)
+        abort();
+    x->work = (struct work){ .run = removal_run, .done = removal_done };
+    in_data(r, x->paths[x->count++], "tasks", name);
+    in_run(r, x->paths[x->count++], "tasks", name);
+    if (outputs)
+        in_data(r, x->paths[x->count++], "outputs", name);
+    in_data(r, x->paths[x->count++], "status", name);   /* last: while it is there the attempt is known to have ended */
+    workshop_do(r->shop, &x->work);
+}
+
+/* --- logs and outputs are kept for a week after the last byte */
+
+struct sweep { struct work work; char data[RUNTIME_PATH]; struct arena *mem; struct os *os; struct texts live; };
+
+static bool is_live(const struct sweep *s, const char *name)
+{
+    for (size_t i = 0; i < s->live.count; i++)
+        if (text_is(s->live.at[i], name))
+            return true;
+    return false;
+}
+
+static void sweep_run(struct work *w)
+{
+    static const char *const folders[] = { "logs", "outputs" };
+    struct sweep *s = CONTAINER(w, struct sweep, work);
+    for (size_t f = 0; f < COUNT(folders); f++) {
+        char folder[RUNTIME_PATH], path[RUNTIME_PATH];
+        struct texts names = {0};
+        struct err err = {0};
+        struct stat st;
+        snprintf(folder, sizeof folder, "%s/%s", s->data, folders[f]);
+        if (!dir_list(s->os, folder, s->mem, &names, &err))
+            continue;
+        for (size_t i = 0; i < names.count; i++) {
+            snprintf(path, sizeof path, "%s/%s", folder, names.at[i]);
+            if (!is_live(s, names.at[i]) && lstat(path, &st) == 0 && st.st_mtim.tv_sec + KEEP_S < time(NULL))
+                remove_quietly(path);
+        }
+    }
+}
+
+static void sweep_done(struct work *w)
+{
+    struct sweep *s = CONTAINER(w, struct sweep, work);
+    arena_free(s->mem);
+    free(s);
+}
+
+static void sweep_again(void *arg)
+{
+    struct runtime *r = arg;
+    r->sweep = NULL;
+    clean_sweep(r);
+}
+
+void clean_sweep(struct runtime *r)
+{
+    struct sweep *s = calloc(1, sizeof *s);
+    struct attempt *a;
+    if (!s)
+        abort();
+    s->work = (struct work){ .run = sweep_run, .done = sweep_done, .drop = sweep_done };
+    s->mem = arena_new();
+    s->os = r->os;
+    s->live.at = ARENA_ARRAY(s->mem, const char *, map_count(r->attempts));
+    for (size_t at = 0; (a = map_next(r->attempts, &at));)
+        s->live.at[s->live.count++] = arena_text(s->mem, a->name);
+    snprintf(s->data, sizeof s->data, "%s", r->config.data);
+    workshop_do(r->shop, &s->work);
+    r->sweep = timer_start(r->os, SWEEP_MS, sweep_again, r);
+}

@@ -1,0 +1,96 @@
+/* runtime_internal.h - what the files of the runtime share: runtime.c (its face, and what is found again), runtime_start.c (from an
+ * order to a supervisor), runtime_clean.c (what is left of a dead one), runtime_trial.c (what works on this host). */
+#pragma once
+#include "agent/cgroup.h"
+#include "agent/image.h"
+#include "agent/runtime.h"
+#include "agent/task_plan.h"
+#include "agent/workshop.h"
+#include "base/id.h"
+#include "base/map.h"
+
+enum { RUNTIME_PATH = 1024, SPAWN_WAIT_MS = 15000 };
+
+enum stage {
+    STAGE_WAITS,        /* for the trial, its image, its work folder, a scratch template */
+    STAGE_SPAWNED,      /* a supervisor was started and has said nothing yet */
+    STAGE_LIVE,         /* its supervisor is known and watched */
+    STAGE_CLEANING,     /* the supervisor is gone without having told an end */
+    STAGE_ENDED,
+};
+struct attempt {
+    struct runtime *r;
+    int64_t id;
+    char name[ID_TEXT];
+    enum stage stage;
+    int64_t uid_base;           /* 0: has no range (any more) */
+    struct arena *mem;          /* of order, image and blob; freed once the supervisor runs */
+    struct order *order;
+    const struct image *image;
+    const char *workdir;        /* path of the blob */
+    bool asked_image, asked_workdir, asked_template;
+    int awaited;                /* callbacks that will come with us as their argument */
+    struct proc *proc;          /* the supervisor */
+    struct timer *patience;
+    struct task_status last;    /* detail is not kept */
+};
+
+/* What the trial found out. */
+struct runtime_means {
+    bool known;
+    const char *runtime;        /* "/usr/bin/crun"; NULL: nothing works, `why` says so */
+    char version[64], why[256], filter[32 * 1024];
+    int scratch;                /* enum plan_scratch */
+};
+
+struct first_look { struct post post; struct runtime *r; };
+
+struct runtime {
+    struct os *os;
+    struct arena *mem;
+    struct runtime_config config;
+    const struct runtime_events *events;
+    void *arg;
+    bool real;                  /* not the simulation */
+    char supervisor[RUNTIME_PATH];
+    struct cgroups cgroups;
+    struct runtime_means means;
+    struct map *attempts;       /* of struct attempt, by id */
+    struct map *ranges;         /* of struct attempt, by uid_base */
+    int64_t last_range;
+    struct watch *watch;
+    struct workshop *shop;      /* trial, templates, cleaning, removing */
+    struct workshop *quick;     /* a dead attempt's end must not wait behind a slow removal */
+    struct blobs *blobs;
+    struct images *images;
+    struct timer *sweep;
+    int lease;
+    struct texts hide;
+    struct first_look *look;
+};
+
+/* runtime.c */
+struct attempt *attempt_new(struct runtime *r, int64_t id);
+void attempt_free(struct attempt *a);
+void attempt_tell(struct attempt *a, const struct task_status *s);
+void attempt_end(struct attempt *a, enum outcome outcome, const char *detail);  /* the agent itself tells the end */
+void attempt_look(struct attempt *a);           /* reads its status and acts on it */
+bool attempt_watch(struct attempt *a);          /* false: its supervisor is gone */
+const char *in_data(struct runtime *r, char out[static RUNTIME_PATH], const char *folder, const char *name);
+const char *in_run(struct runtime *r, char out[static RUNTIME_PATH], const char *folder, const char *name);
+bool plain_write(struct runtime *r, const char *path, struct slice bytes, unsigned mode, struct err *err);  /* no promise after a crash */
+void write_object(struct str *out, const struct fields *fields, const void *from);
+
+/* runtime_start.c */
+void start_advance(struct attempt *a);
+bool take_range(struct runtime *r, struct attempt *a);
+bool supervisor_write(struct runtime *r, struct err *err);      /* the embedded program becomes RUN/bin/arcus-task */
+
+/* runtime_clean.c */
+void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */
+void clean_forgotten(struct runtime *r, const char *name, bool outputs);
+void clean_sweep(struct runtime *r);            /* logs and outputs that were kept long enough */
+
+/* runtime_trial.c */
+void trial_start(struct runtime *r);
+MUST_CHECK bool template_make(struct os *os, const char *path, int64_t mib, struct err *err);   /* blocks */
