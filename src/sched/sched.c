@@ -433,6 +433,7 @@ static void on_refused(struct sched *s, const struct sched_event *e)
     hold_end(s, h);
     if (again) {
         j->pause_ms = s->last_now_ms + PAUSE_MS;
+        j->told = REASON_NONE; /* what was said with the wish may be lost with it */
         waits_again(s, j, e->task, not_before);
     }
     s->dirty = true;
