@@ -16,7 +16,7 @@ struct control {
     void (*on_commit)(void *arg, const struct commit *k);
     void *follower;
     int64_t last_event;
-    int asked[VERB_COUNT], heard;
+    int asked[VERB_COUNT];
     bool ready;
     const char *disabled;               /* this bearer is no longer good */
 };
