@@ -56,7 +56,21 @@ $(foreach l,$(LAYERS),$(if $(wildcard src/$(l)/*.c),$(eval $(call layer,$(l)))))
 TEST_BINS := $(foreach l,$(LAYERS),$(if $(wildcard tests/unit/$(l)/*.c),$(BUILD)/test-$(l)))
 test-bin: $(TEST_BINS)
 
+include tests/fuzz/fuzz.mk
+
+# The whole cloud in one process with one seed: server and agents together, so it links everything.
+$(BUILD)/test-sim: $(call obj,tests/sim/*.c tests/tap.c) $(LAYERS:%=$(BUILD)/lib%.a) $(BUILD)/obj/task_blob.o
+	@echo "  link  $@"
+	$Q$(CC) $(CFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS) -o $@
+$(if $(wildcard tests/sim/*.c),$(eval test-bin: $(BUILD)/test-sim))
+
+BENCH_BINS := $(patsubst tests/bench/%.c,$(BUILD)/bench-%,$(wildcard tests/bench/*.c))
+$(BENCH_BINS): $(BUILD)/bench-%: $(BUILD)/obj/tests/bench/%.o $(LAYERS:%=$(BUILD)/lib%.a) $(BUILD)/obj/task_blob.o
+	@echo "  link  $@"
+	$Q$(CC) $(CFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS) -o $@
+bench-bin: $(BENCH_BINS)
+
 clean: ; rm -rf $(BUILD)
-.PHONY: all test-bin clean
+.PHONY: all test-bin bench-bin clean
 .SECONDARY:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

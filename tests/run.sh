@@ -21,7 +21,7 @@ wanted() { # wanted FILE PATTERNS...: no pattern wants all
     return 1
 }
 files=()
-for f in "$B"/test-* "$B"/fuzz-replay-*; do [ -x "$f" ] && wanted "$f" "$@" && files+=("$f"); done
+for f in "$B"/test-* "$B"/fuzz-*; do [ -f "$f" ] && [ -x "$f" ] && wanted "$f" "$@" && files+=("$f"); done
 for f in tests/flow/*.t; do wanted "$f" "$@" && files+=("$f"); done
 [ ${#files[@]} -gt 0 ] || { echo "no test file has '$*' in its name" >&2; exit 1; }
 
