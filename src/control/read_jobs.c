@@ -200,25 +200,32 @@ bool job_attempts(struct call *c, const void *body, struct err *err)
 }
 
 /* Where the bytes of a task are, for api/: the node and attempt; attempt null while nothing was placed. */
-static bool locate_task(struct call *c, const char *ref, int64_t task, struct err *err)
+static bool locate_task(struct call *c, const char *ref, int64_t task, int64_t nth, struct err *err)
 {
-    struct rows job, r;
+    struct rows job, r, t;
     if (!find(c, ref, &job, err))
         return false;
     if (task < 0)
         task = 0;
     if (task >= row_int(&job, 0, 9))
         return err_field(err, "task", "%s has tasks 0 to %lld", ref, (long long)row_int(&job, 0, 9) - 1);
-    if (!ROWS(c, ATTEMPT_LAST, &r, err, V_INT(c->who->project), V_INT(row_int(&job, 0, 0)), V_INT(task)))
+    int64_t id = row_int(&job, 0, 0);
+    if (!ROWS(c, TASK_LIST, &t, err, V_INT(c->who->project), V_INT(id), V_INT(task - 1), V_INT(task), V_INT(1)))
         return false;
+    if (nth ? !ROWS(c, ATTEMPT_NTH, &r, err, V_INT(c->who->project), V_INT(id), V_INT(task), V_INT(nth - 1))
+            : !ROWS(c, ATTEMPT_LAST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(task)))
+        return false;
+    if (nth && r.count == 0)
+        return err_set(err, RC_NOT_FOUND, "task %lld of %s has had no attempt %lld", (long long)task, ref, (long long)nth);
     struct json_out o = { .to = &c->r->reply };
     str_clear(&c->r->reply);
     json_open(&o, '{');
-    json_key(&o, "job"), json_put_text(&o, id_of(c, PREFIX_JOB, row_int(&job, 0, 0)));
+    json_key(&o, "job"), json_put_text(&o, id_of(c, PREFIX_JOB, id));
     json_key(&o, "project"), json_put_text(&o, id_of(c, PREFIX_PROJECT, c->who->project));
     json_key(&o, "task"), json_put_int(&o, task);
     json_key(&o, "state"), json_put_text(&o, job_state_name((enum job_state)(r.count ? row_int(&r, 0, 2) : row_int(&job, 0, 5))));
     json_key(&o, "job_state"), json_put_text(&o, job_state_name((enum job_state)row_int(&job, 0, 5)));
+    json_key(&o, "task_state"), json_put_text(&o, job_state_name((enum job_state)(t.count ? row_int(&t, 0, 3) : row_int(&job, 0, 5))));
     json_key(&o, "node"), json_put_text(&o, r.count ? id_of(c, PREFIX_NODE, row_int(&r, 0, 1)) : NULL);
     json_key(&o, "attempt"), json_put_text(&o, r.count ? id_of(c, PREFIX_ATTEMPT, row_int(&r, 0, 0)) : NULL);
     json_close(&o, '}');
@@ -228,17 +235,17 @@ static bool locate_task(struct call *c, const char *ref, int64_t task, struct er
 bool job_stream(struct call *c, const void *body, struct err *err)
 {
     const struct job_logs_ask *ask = body;
-    return locate_task(c, ask->job, ask->task, err);
+    return locate_task(c, ask->job, ask->task, ask->attempt_number, err);
 }
 
 bool job_exec(struct call *c, const void *body, struct err *err)
 {
     const struct job_exec_ask *ask = body;
-    return locate_task(c, ask->job, ask->task, err);
+    return locate_task(c, ask->job, ask->task, 0, err);
 }
 
 bool job_files(struct call *c, const void *body, struct err *err)
 {
     const struct files_ask *ask = body;
-    return locate_task(c, ask->job, ask->task, err);
+    return locate_task(c, ask->job, ask->task, 0, err);
 }
