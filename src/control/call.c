@@ -119,3 +119,12 @@ bool rows_of(struct call *c, enum statement st, const struct value *args, int co
 {
     return store_query(c->conn, st, args, count, c->mem, out, err);
 }
+
+bool was_given(const struct call *c, const char *name)
+{
+    const struct fields *f = verbs[c->r->verb].takes;
+    for (size_t i = 0; i < f->count; i++)
+        if (text_is(f->rows[i].name, name))
+            return c->r->given >> i & 1;
+    return false;
+}

@@ -40,6 +40,7 @@ void node_changed(struct call *c, struct node *n, struct attempt *a);           
 void node_gone(struct call *c, struct node *n, int64_t attempt);                /* the node may forget it */
 const char *id_of(struct call *c, const char *prefix, int64_t id);              /* text in the request's arena */
 int64_t new_id(struct call *c);
+bool was_given(const struct call *c, const char *field);                         /* the caller named this field of the verb */
 
 void reply_view(struct call *c, const struct fields *fields, const void *view);
 /* A list is opened, filled and closed; next NULL: there is no further page. */

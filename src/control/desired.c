@@ -80,21 +80,6 @@ static struct pairs env_of(struct call *c, const struct attempt *a)
     return (struct pairs){ e.at, e.count };
 }
 
-static struct texts argv_of(struct call *c, const struct job_spec *spec)
-{
-    if (spec->command.count || (!spec->run.count && !spec->setup.count))
-        return spec->command;
-    AUTO(str_done) struct str script = { 0 };
-    const struct texts *parts[] = { &spec->setup, &spec->run };
-    for (size_t p = 0; p < COUNT(parts); p++)
-        for (size_t i = 0; i < parts[p]->count; i++)
-            str_printf(&script, "%s\n", parts[p]->at[i]);
-    const char **argv = ARENA_ARRAY(c->mem, const char *, 4);
-    argv[0] = "/bin/sh", argv[1] = "-ec"; /* the first line that fails ends it, as a list of commands promises */
-    argv[2] = arena_text(c->mem, script.at);
-    return (struct texts){ argv, 3 };
-}
-
 static struct objects secrets_of(struct call *c, const struct job *j)
 {
     struct order_secret *list = ARENA_ARRAY(c->mem, struct order_secret, j->spec.secrets.count);
@@ -133,7 +118,7 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
                          .shm_mib = j->spec.shm_mib, .disk_mib = j->spec.disk_mib, .log_mib = j->spec.log_mib, .workdir = j->spec.workdir,
                          .user = j->spec.user, .max_duration_s = j->spec.max_duration_s, .grace_s = a->grace_s, .run_for_s = a->run_for_s };
     o->gpus = (struct objects){ a->gpus, (size_t)a->gpu_count };
-    o->argv = argv_of(c, &j->spec);
+    o->argv = job_argv(&j->spec, c->mem);
     o->env = env_of(c, a);
     o->mounts = mounts_of(c, j);
     if (!a->stop)

@@ -11,7 +11,7 @@ static void stop_attempt(struct call *c, struct task *t, int64_t grace_s)
     a->state = JOB_STOPPING;
     a->stop = true;
     a->stop_as = OUTCOME_CANCELLED;
-    if (grace_s >= 0)
+    if (grace_s >= 0) /* else the job's own */
         a->grace_s = grace_s;
     EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(JOB_STOPPING), V_INT(OUTCOME_NONE), V_INT(a->started_ms), V_INT(0), V_INT(0), V_INT(0), V_TEXT(""));
     task_write(c, t, NULL);
@@ -64,12 +64,13 @@ bool job_cancel(struct call *c, const void *body, struct err *err)
         return ask->task >= j->next_task
                    ? err_field(err, "task", "task %lld waits in the array; cancel the whole job, or wait until it is placed", (long long)ask->task)
                    : err_set(err, RC_CONFLICT, "task %lld of %s has already ended", (long long)ask->task, ask->job);
+    int64_t grace_s = was_given(c, "grace") ? ask->grace_s : -1;
     struct cancel_view view = { .id = j->id, .name = arena_text(c->mem, j->name) };
     struct task *t;
     if (one) {
         if (one->state == JOB_STOPPING)
             return err_set(err, RC_CONFLICT, "task %lld of %s is being cancelled already", (long long)ask->task, ask->job);
-        view.tasks = cancel_task(c, j, one, ask->grace_s);
+        view.tasks = cancel_task(c, j, one, grace_s);
     } else {
         if (j->state == JOB_STOPPING)
             return err_set(err, RC_CONFLICT, "job %s is being cancelled already", ask->job);
@@ -77,7 +78,7 @@ bool job_cancel(struct call *c, const void *body, struct err *err)
         j->cancelled += j->count - j->next_task;
         j->next_task = j->count;
         for (size_t i = 0; (t = map_next(j->tasks, &i));)
-            view.tasks += cancel_task(c, j, t, ask->grace_s);
+            view.tasks += cancel_task(c, j, t, grace_s);
         struct sched_event *e = emit_news(c, SCHED_JOB_GONE); /* nothing of it waits any more; what it holds is freed task by task */
         e->job = j->id, e->project = j->project->id;
         j->state = JOB_STOPPING;

@@ -24,13 +24,19 @@ static const struct gpu_info *gpu_of(const struct node *n, int64_t index)
     return NULL;
 }
 
+static void held_on(const struct node *n, const struct job *j, int64_t *cpu, int64_t *mem)
+{
+    shape_on(&j->shape, n->info.cpu_milli, n->info.mem_mib, (int64_t)n->info.gpus.count, cpu, mem);
+}
+
 static bool node_has_room(const struct node *n, const struct job *j, const struct placement *p)
 {
-    int64_t cpu = 0, mem = 0, mib;
+    int64_t cpu, mem, mib;
     struct attempt *a;
+    held_on(n, j, &cpu, &mem);
     for (size_t i = 0; (a = map_next(n->attempts, &i));)
         cpu += a->cpu_milli, mem += a->mem_mib;
-    if (cpu + j->shape.cpu_milli > n->info.cpu_milli || mem + j->shape.mem_mib > n->info.mem_mib)
+    if (cpu > n->info.cpu_milli || mem > n->info.mem_mib)
         return false;
     const struct order_gpu *gpus = p->gpus.at;
     for (size_t g = 0; g < p->gpus.count; g++) {
@@ -41,11 +47,13 @@ static bool node_has_room(const struct node *n, const struct job *j, const struc
     return true;
 }
 
-static bool project_has_room(const struct project *p, const struct job *j)
+static bool project_has_room(const struct project *p, const struct job *j, const struct node *n)
 {
     const struct quota *q = &p->quota;
-    return (q->gpu_milli < 0 || p->gpu_held + j->shape.gpu.milli <= q->gpu_milli) && (q->cpu_milli < 0 || p->cpu_held + j->shape.cpu_milli <= q->cpu_milli)
-           && (q->mem_mib < 0 || p->mem_held + j->shape.mem_mib <= q->mem_mib);
+    int64_t cpu, mem;
+    held_on(n, j, &cpu, &mem);
+    return (q->gpu_milli < 0 || p->gpu_held + j->shape.gpu.milli <= q->gpu_milli) && (q->cpu_milli < 0 || p->cpu_held + cpu <= q->cpu_milli)
+           && (q->mem_mib < 0 || p->mem_held + mem <= q->mem_mib);
 }
 
 static bool acceptable(struct call *c, const struct placement *p, struct job **job, struct node **node)
@@ -57,7 +65,7 @@ static bool acceptable(struct call *c, const struct placement *p, struct job **j
     struct task *t = job_task(j, p->task);
     if (t ? t->state != JOB_QUEUED || t->not_before_ms > c->now_ms : p->task != j->next_task)
         return false;
-    return node_has_room(n, j, p) && project_has_room(j->project, j);
+    return node_has_room(n, j, p) && project_has_room(j->project, j, n);
 }
 
 static const char *lease_json(struct call *c, const struct job *j, const struct node *n, const struct placement *p)
@@ -65,9 +73,11 @@ static const char *lease_json(struct call *c, const struct job *j, const struct 
     AUTO(str_done) struct str text = { 0 };
     struct json_out o = { .to = &text };
     const struct order_gpu *gpus = p->gpus.at;
+    int64_t cpu, mem;
+    held_on(n, j, &cpu, &mem);
     json_open(&o, '{');
-    json_key(&o, "cpu"), json_put_int(&o, j->shape.cpu_milli);
-    json_key(&o, "mem"), json_put_int(&o, j->shape.mem_mib);
+    json_key(&o, "cpu"), json_put_int(&o, cpu);
+    json_key(&o, "mem"), json_put_int(&o, mem);
     json_key(&o, "gpus"), json_open(&o, '[');
     for (size_t g = 0; g < p->gpus.count; g++) {
         const struct gpu_info *info = gpu_of(n, gpus[g].index);

@@ -19,14 +19,14 @@ void sched_of_node(const struct node *n, struct sched_event *e)
     }
 }
 
-static int64_t home_of(struct state *s, const struct job *j)
+static int64_t home_of(struct state *s, const struct job *j, bool *by_volume)
 {
     for (size_t i = 0; i < j->spec.volumes.count; i++) {
         struct job_mount m;
         struct err ignored;
         struct volume *v = job_mount_parse(j->spec.volumes.at[i], j->mem, &m, &ignored) ? state_volume(s, j->project->id, m.volume) : NULL;
         if (v && v->node)
-            return v->node;
+            return *by_volume = true, v->node;
     }
     struct node *n = text_given(j->spec.node) ? state_node(s, j->spec.node) : NULL;
     return n ? n->id : text_given(j->spec.node) ? -1 : 0; /* a node that is gone: nowhere */
@@ -43,7 +43,7 @@ void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
     e->last_task = j->count - 1;
     e->shape = j->shape;
     e->wants_host_image = text_is(j->spec.image, "host");
-    e->only_node = home_of(s, j);
+    e->only_node = home_of(s, j, &e->by_volume);
     e->blocked = j->blocked;
 }
 

@@ -164,15 +164,6 @@ static void user_write(struct call *c, struct person *u, const char *kind)
     user_reply(c, u);
 }
 
-static bool given(const struct call *c, const char *name)
-{
-    const struct fields *f = verbs[c->r->verb].takes;
-    for (size_t i = 0; i < f->count; i++)
-        if (text_is(f->rows[i].name, name))
-            return c->r->given >> i & 1;
-    return false;
-}
-
 bool user_update(struct call *c, const void *body, struct err *err)
 {
     const struct user_ask *ask = body;
@@ -185,11 +176,11 @@ bool user_update(struct call *c, const void *body, struct err *err)
     if (c->r->if_match && c->r->if_match != u->version)
         return err_set(err, RC_STALE, "user %s has changed meanwhile (version %lld); look again", u->name, (long long)u->version);
     bool self = c->who->kind == PRINCIPAL_USER && c->who->id == u->id;
-    if (self && ((given(c, "disabled") && ask->disabled) || (given(c, "roles") && !(roles & ROLE_OPERATOR))))
+    if (self && ((was_given(c, "disabled") && ask->disabled) || (was_given(c, "roles") && !(roles & ROLE_OPERATOR))))
         return err_set(err, RC_CONFLICT, "you cannot disable yourself or take your own operator role; another operator can");
-    if (given(c, "roles"))
+    if (was_given(c, "roles"))
         u->roles = roles;
-    if (given(c, "disabled"))
+    if (was_given(c, "disabled"))
         u->state = ask->disabled;
     if (text_given(ask->password))
         snprintf(u->password, sizeof u->password, "%s", ask->password);

@@ -117,6 +117,8 @@ bool image_add(struct call *c, const void *body, struct err *err)
         return err_field(err, "digest", "this archive has not been uploaded; PUT /v1/blobs/%s first (arcus image import does it)", ask->digest);
     if (state_image(c->s, c->who->project, ask->name))
         return err_set(err, RC_CONFLICT, "the name '%s' is taken by another image; remove it first, or choose another", ask->name);
+    if (!image_ref_check(ask->name, err))
+        return false;
     if (text_is(ask->name, "host"))
         return err_field(err, "name", "'host' means the node's own root; choose another name");
     struct image *m = ARENA_NEW(c->s->mem, struct image);

@@ -16,9 +16,8 @@ enum {
     ENV_MAX = 48 << 10,
     ID_MAX = 65535, /* of users and groups inside a task */
     SHM_DEFAULT_MIB = 64,
-    CPU_PER_GPU_MILLI = 1000,
-    MEM_BASE_MIB = 1 << 10,
-    MEM_PER_GPU_MIB = 8 << 10,
+    CPU_DEFAULT_MILLI = 1000,
+    MEM_DEFAULT_MIB = 1 << 10,
 };
 
 static bool all_of(const char *s, size_t n, const char *also)
@@ -160,11 +159,18 @@ static bool settle_gpus(const struct job_spec *s, struct shape *shape, struct er
     return settle_gpu_memory(s, &shape->gpu, err);
 }
 
+void shape_on(const struct shape *s, int64_t node_cpu_milli, int64_t node_mem_mib, int64_t node_gpus,
+              int64_t *cpu_milli, int64_t *mem_mib)
+{
+    int64_t part = s->gpu.milli, whole = MAX(node_gpus, 1) * 1000;
+    *cpu_milli = s->cpu_milli ? s->cpu_milli : node_cpu_milli * part / whole;
+    *mem_mib = s->mem_mib ? s->mem_mib : node_mem_mib * part / whole;
+}
+
 static bool settle_shape(struct job_spec *s, struct shape *shape, struct err *err)
 {
     if (!settle_gpus(s, shape, err))
         return false;
-    int64_t milli = shape->gpu.milli, whole = milli >= 1000 ? milli / 1000 : 1;
     if (shape->cpu_milli
         && ((s->cpu_milli && s->cpu_milli != shape->cpu_milli)
             || (s->mem_mib && s->mem_mib != shape->mem_mib)))
@@ -173,12 +179,14 @@ static bool settle_shape(struct job_spec *s, struct shape *shape, struct err *er
             "flavor: %s says how many CPUs and how much memory; leave cpus and memory out",
             s->flavor);
     if (!shape->cpu_milli)
-        shape->cpu_milli = s->cpu_milli ? s->cpu_milli : CPU_PER_GPU_MILLI * whole;
+        shape->cpu_milli = s->cpu_milli || shape->gpu.milli ? s->cpu_milli : CPU_DEFAULT_MILLI;
     if (!shape->mem_mib)
-        shape->mem_mib = s->mem_mib ? s->mem_mib : MEM_BASE_MIB + MEM_PER_GPU_MIB * milli / 1000;
+        shape->mem_mib = s->mem_mib || shape->gpu.milli ? s->mem_mib : MEM_DEFAULT_MIB;
     s->cpu_milli = shape->cpu_milli;
     s->mem_mib = shape->mem_mib;
     shape->disk_mib = s->disk_mib;
+    if (!s->mem_mib) /* the node's share, known when it is placed */
+        return true;
     if (s->shm_mib > s->mem_mib && s->shm_mib == SHM_DEFAULT_MIB)
         s->shm_mib = s->mem_mib;
     if (s->shm_mib > s->mem_mib)

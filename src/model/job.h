@@ -58,8 +58,11 @@ extern const struct fields job_spec_fields, job_after_fields;
 /* What a job asks of a node, for one task of it: integers, settled at submit and never parsed again. */
 struct shape {
     struct gpu_ask gpu;
-    int64_t cpu_milli, mem_mib, disk_mib;
+    int64_t cpu_milli, mem_mib; /* 0 with GPUs: as large a part of the node as its GPUs are, see shape_on */
+    int64_t disk_mib;
 };
+/* What a task of this shape holds on a node of that size. */
+void shape_on(const struct shape *s, int64_t node_cpu_milli, int64_t node_mem_mib, int64_t node_gpus, int64_t *cpu_milli, int64_t *mem_mib);
 /* Checks what a table cannot say (a command is there, a share is of one GPU, array and count agree, mounts are well
  * formed) and settles the shape and defaults in *spec. Changes nothing else. */
 MUST_CHECK bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct shape *shape, struct err *err);

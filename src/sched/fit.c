@@ -23,7 +23,9 @@ static int gpus_wanted(const struct gpu_ask *ask)
 bool node_could(const struct node *n, const struct class *c)
 {
     int wanted = gpus_wanted(&c->shape.gpu);
-    if (!node_suits(n, c) || n->cpu_milli < c->shape.cpu_milli || n->mem_mib < c->shape.mem_mib)
+    int64_t cpu, mem;
+    shape_on(&c->shape, n->cpu_milli, n->mem_mib, n->gpu_count, &cpu, &mem);
+    if (!node_suits(n, c) || n->cpu_milli < cpu || n->mem_mib < mem)
         return false;
     for (int i = 0; i < n->gpu_count && wanted; i++)
         wanted -= gpu_suits(&n->gpus[i], &c->shape.gpu);
@@ -60,11 +62,21 @@ static bool shared_gpu(const struct node *n, const struct class *c, struct held_
     return *count = 1, true;
 }
 
+/* What a task holds may follow from the node, so the quota of CPUs and memory is looked at for each. */
+static bool held_fits(const struct project *p, int64_t cpu, int64_t mem)
+{
+    const struct quota *q = &p->quota;
+    return (q->cpu_milli < 0 || p->cpu_held + cpu <= q->cpu_milli)
+           && (q->mem_mib < 0 || p->mem_held + mem <= q->mem_mib);
+}
+
 bool node_fits(const struct node *n, const struct class *c, struct held_gpu *gpus, int *count)
 {
+    int64_t cpu, mem;
     *count = 0;
-    if (!n->usable || !node_suits(n, c) || n->cpu_milli - n->cpu_used < c->shape.cpu_milli
-        || n->mem_mib - n->mem_used < c->shape.mem_mib)
+    shape_on(&c->shape, n->cpu_milli, n->mem_mib, n->gpu_count, &cpu, &mem);
+    if (!n->usable || !node_suits(n, c) || n->cpu_milli - n->cpu_used < cpu
+        || n->mem_mib - n->mem_used < mem || !held_fits(c->project, cpu, mem))
         return false;
     if (!c->shape.gpu.milli)
         return true;
@@ -77,6 +89,5 @@ bool quota_fits(const struct class *c)
     const struct project *p = c->project;
     const struct quota *q = &p->quota;
     return (q->gpu_milli < 0 || p->gpu_held + c->shape.gpu.milli <= q->gpu_milli)
-           && (q->cpu_milli < 0 || p->cpu_held + c->shape.cpu_milli <= q->cpu_milli)
-           && (q->mem_mib < 0 || p->mem_held + c->shape.mem_mib <= q->mem_mib);
+           && held_fits(p, c->shape.cpu_milli, c->shape.mem_mib);
 }

@@ -54,8 +54,9 @@ static void give(struct pass *p, struct job *j, int64_t task, const struct node 
     plan->placements[plan->count++]
         = (struct placement){ j->id, task, n->id, { out, (size_t)count } };
     waiting_take(&j->waiting, task, &not_before);
-    struct hold *h = hold_new(p->s, j->id, task, n->id, c->project, c->shape.cpu_milli,
-                              c->shape.mem_mib, gpus, count);
+    int64_t cpu, mem;
+    shape_on(&c->shape, n->cpu_milli, n->mem_mib, n->gpu_count, &cpu, &mem);
+    struct hold *h = hold_new(p->s, j->id, task, n->id, c->project, cpu, mem, gpus, count);
     h->not_before_ms = not_before;
 }
 

@@ -27,12 +27,24 @@ TEST(a_plain_job_gets_its_defaults)
     CHECK(r.shape.gpu.milli == 0 && r.shape.cpu_milli == 1000 && r.shape.mem_mib == 1024 && r.shape.disk_mib == 10240);
 }
 
+TEST(what_is_left_out_is_the_same_part_of_a_node_as_the_gpus_are)
+{
+    int64_t cpu, mem;
+    struct shape two = { .gpu.milli = 2000 }, half = { .gpu.milli = 500, .cpu_milli = 3000 }, none = { .cpu_milli = 1000, .mem_mib = 1024 };
+    shape_on(&two, 64000, 262144, 8, &cpu, &mem);
+    CHECK(cpu == 16000 && mem == 65536);
+    shape_on(&half, 64000, 262144, 8, &cpu, &mem);
+    CHECK(cpu == 3000 && mem == 16384);
+    shape_on(&none, 64000, 262144, 0, &cpu, &mem);
+    CHECK(cpu == 1000 && mem == 1024);
+}
+
 TEST(gpus_bring_cpus_and_memory)
 {
     AUTO(read_done) struct read r = spec_read("run: nvidia-smi\ngpus: H200:8\n");
-    CHECK(r.ok && r.shape.gpu.milli == 8000 && r.shape.cpu_milli == 8000 && r.shape.mem_mib == 9 * 8192 - 8192 + 1024);
+    CHECK(r.ok && r.shape.gpu.milli == 8000 && r.shape.cpu_milli == 0 && r.shape.mem_mib == 0);
     AUTO(read_done) struct read half = spec_read("run: nvidia-smi\ngpus: 0.5\n");
-    CHECK(half.ok && half.shape.gpu.milli == 500 && half.shape.cpu_milli == 1000 && half.shape.mem_mib == 1024 + 4096);
+    CHECK(half.ok && half.shape.gpu.milli == 500 && half.shape.cpu_milli == 0 && half.shape.mem_mib == 0);
 }
 
 TEST(names_of_other_systems_mean_the_same)
