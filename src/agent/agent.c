@@ -17,6 +17,7 @@
 #include "model/prefix.h"
 #include "wire/bind.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { BEAT_MS = 5000, RETRY_MS = 1000, MAX_SERVERS = 8, CLOCK_DRIFT_MS = 30000, LOOK_MS = 5000 };
@@ -164,10 +165,24 @@ static void do_refuse(struct agent *a, struct task *t, const struct action *x)
         .detail = x->as == OUTCOME_NODE_FAULT ? "nothing is left of it on its node" : "it was ended before it began" });
 }
 
+/* Removing takes its time, and what an agent finds after a restart it tells, unless it remembers having told it. */
+static bool is_removed(struct agent *a, int64_t attempt)
+{
+    char id[ID_TEXT], path[1024];
+    static const char *const folders[] = { "tasks", "status" };
+    bool left = runtime_has(a->runtime, attempt);
+    id_text(id, PREFIX_ATTEMPT, attempt);
+    for (size_t i = 0; i < COUNT(folders) && !left; i++) {
+        snprintf(path, sizeof path, "%s/%s/%s", a->config.data, folders[i], id);
+        left = disk_exists(a->os, path);
+    }
+    return !left;
+}
+
 static void do_forget(struct agent *a, struct task *t, const struct action *x)
 {
     runtime_forget(a->runtime, x->attempt, x->keep_outputs);
-    if (runtime_has(a->runtime, x->attempt))
+    if (!is_removed(a, x->attempt))
         return;                     /* the next answer of the server asks again */
     spool_forget(a->spool, x->attempt);
     task_drop(a, t);

@@ -113,6 +113,19 @@ static void removal_run(struct work *w)
 
 static void removal_done(struct work *w) { free(CONTAINER(w, struct removal, work)); }
 
+/* A simulated machine has files of its own: nothing here may touch those of the real one. */
+static void remove_simulated(struct os *os, const char *path)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct texts names = {0};
+    struct err err = {0};
+    if (dir_list(os, path, mem, &names, &err))
+        for (size_t i = 0; i < names.count; i++)
+            remove_simulated(os, arena_printf(mem, "%s/%s", path, names.at[i]));
+    if (!file_remove(os, path, &err))
+        return;                 /* asked again by the next agent that finds it */
+}
+
 void clean_forgotten(struct runtime *r, const char *name, bool outputs)
 {
     struct removal *x = calloc(1, sizeof *x);
@@ -124,7 +137,13 @@ void clean_forgotten(struct runtime *r, const char *name, bool outputs)
     if (outputs)
         in_data(r, x->paths[x->count++], "outputs", name);
     in_data(r, x->paths[x->count++], "status", name);   /* last: while it is there the attempt is known to have ended */
-    workshop_do(r->shop, &x->work);
+    if (r->real) {
+        workshop_do(r->shop, &x->work);
+        return;
+    }
+    for (size_t i = 0; i < x->count; i++)
+        remove_simulated(r->os, x->paths[i]);
+    free(x);
 }
 
 /* --- logs and outputs are kept for a week after the last byte */

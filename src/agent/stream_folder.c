@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PIPE_WAITING = 256 << 10, PIECE = 64 << 10 };
@@ -77,6 +78,8 @@ static void on_work(void *arg, struct post *first)
 {
     struct folder *f = arg;
     (void)first;
+    if (f->put && mkdir(f->base, 0777) == 0 && chmod(f->base, 0777) != 0)     /* a volume that no task has used yet */
+        rmdir(f->base);
     AUTO(fd_close) int dir = open(f->base, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         f->ok = err_set(&f->err, RC_NOT_FOUND, "there are no files of it on this node");
@@ -152,7 +155,7 @@ static bool find_folder(struct serve *s, struct folder *f, struct err *err)
     if (s->ask.volume) {
         snprintf(f->base, sizeof f->base, "%s/volumes/%s", serve_data(s), id_text(id, PREFIX_VOLUME, s->ask.volume));
         f->path = strdup(path);
-        return f->path && (!f->put || dir_make(f->os, f->base, 0700, err));
+        return f->path != NULL;
     }
     if (strncmp(path, "/outputs", 8) != 0 || (path[8] && path[8] != '/'))
         return err_field(err, "path", "the task has ended: only what is under /outputs was kept");

@@ -278,8 +278,9 @@ struct order *head_order(struct head *h, int64_t attempt)
     for (size_t i = 0; i < h->order_count; i++)
         if (h->orders[i].attempt == attempt)
             return &h->orders[i];
+    static const char *argv[] = { "true" };
     h->orders[h->order_count] = (struct order){ .attempt = attempt, .job = attempt + 1000, .project = 1, .count = 1, .try_number = 1,
-                                                .image = "host", .cpu_milli = 100, .mem_mib = 64, .grace_s = 5, .run_for_s = 60 };
+                                                .image = "host", .argv = { argv, 1 }, .cpu_milli = 100, .mem_mib = 64, .grace_s = 5, .run_for_s = 60 };
     return &h->orders[h->order_count++];
 }
 

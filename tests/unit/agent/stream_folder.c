@@ -184,6 +184,7 @@ TEST(what_is_put_into_a_volume_is_there_and_can_be_had_again)
     node_open(&x);
     tar_of(&tar, "model/weights", "0.5 0.25");
     tar_end(&tar);
+    CHECK(dir_make(x.os, arena_printf(x.mem, "%s/volumes", x.data), 0700, &err));
     ask(&x, "put", true, "/");
     timer_start(x.os, 1, send_it, &(struct sending){ &x, &tar, true });
     run_until_closed(&x);
@@ -203,7 +204,9 @@ TEST(a_tar_that_is_cut_or_climbs_out_is_refused)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct node x;
         AUTO(str_done) struct str tar = { 0 };
+        struct err err = { 0 };
         node_open(&x);
+        CHECK(dir_make(x.os, arena_printf(x.mem, "%s/volumes", x.data), 0700, &err));
         tar_of(&tar, rows[i].name, "text");
         if (rows[i].end)
             tar_end(&tar);

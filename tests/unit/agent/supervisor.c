@@ -7,7 +7,8 @@
 
 enum { TICK_MS = 100 };
 
-struct life {
+struct supervisor {
+    struct supervisor *next;
     struct supervisors *all;
     struct supervised *mine;
     struct os *os;
@@ -38,7 +39,7 @@ int supervisors_alive(const struct supervisors *s)
     return n;
 }
 
-static bool read_as(struct life *l, const char *path, const struct fields *fields, void *out)
+static bool read_as(struct supervisor *l, const char *path, const struct fields *fields, void *out)
 {
     struct err err = { 0 };
     struct slice text;
@@ -47,7 +48,7 @@ static bool read_as(struct life *l, const char *path, const struct fields *field
         && bind_read(doc, fields, l->mem, out, NULL, &err);
 }
 
-static bool write_status(struct life *l)
+static bool write_status(struct supervisor *l)
 {
     AUTO(str_done) struct str text = { 0 };
     struct err err = { 0 };
@@ -55,16 +56,35 @@ static bool write_status(struct life *l)
     return file_replace(l->os, l->plan.status, (struct slice){ text.at, text.len }, 0600, &err);
 }
 
-static void leave(struct life *l)
+static void bury_it(struct supervisor *l)
 {
-    struct sim_proc *self = l->self;
+    struct supervisor **at = &l->all->first;
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
     l->mine->alive--;
     arena_free(l->mem);
     free(l);
+}
+
+static void leave(struct supervisor *l)
+{
+    struct sim_proc *self = l->self;
+    bury_it(l);
     sim_proc_exit(self, 0);
 }
 
-static void end(struct life *l, enum outcome outcome, int exit_code)
+void supervisors_crashed(struct supervisors *s, const char *run)
+{
+    struct supervisor *next;
+    for (struct supervisor *l = s->first; l; l = next) {
+        next = l->next;
+        if (text_starts(l->plan.run, run))
+            bury_it(l);
+    }
+}
+
+static void end(struct supervisor *l, enum outcome outcome, int exit_code)
 {
     l->status.phase = PHASE_ENDED;
     l->status.ended_ms = os_wall_ms(l->os);
@@ -74,7 +94,7 @@ static void end(struct life *l, enum outcome outcome, int exit_code)
     leave(l);
 }
 
-static bool lease_is_over(struct life *l)
+static bool lease_is_over(struct supervisor *l)
 {
     struct err err = { 0 };
     struct slice text;
@@ -85,7 +105,7 @@ static bool lease_is_over(struct life *l)
 
 static void tick(void *arg)
 {
-    struct life *l = arg;
+    struct supervisor *l = arg;
     int64_t now = os_boot_ms(l->os), age = now - l->begun_ms;
     struct plan_stop stop = { 0 };
     const char *path = arena_printf(l->mem, "%s/stop", l->plan.folder);
@@ -112,19 +132,16 @@ static void tick(void *arg)
 
 static void on_signal(void *arg, int signal)
 {
-    struct life *l = arg;
-    if (signal != SIGKILL)
-        return;
-    l->mine->alive--;
-    arena_free(l->mem);
-    free(l);
+    struct supervisor *l = arg;
+    if (signal == SIGKILL)
+        bury_it(l);
 }
 
 static void start(void *arg, struct os *os, struct sim_proc *self, const char *const *argv)
 {
     struct supervisors *all = arg;
-    struct life *l = calloc(1, sizeof *l);
-    *l = (struct life){ .all = all, .os = os, .self = self, .mem = arena_new(), .begun_ms = os_boot_ms(os) };
+    struct supervisor *l = calloc(1, sizeof *l);
+    *l = (struct supervisor){ .all = all, .os = os, .self = self, .mem = arena_new(), .begun_ms = os_boot_ms(os) };
     CHECK(argv[1] && read_as(l, arena_printf(l->mem, "%s/plan.json", argv[1]), &plan_fields, &l->plan));
     if (disk_exists(os, l->plan.status)) {      /* somebody ran before */
         arena_free(l->mem);
@@ -133,6 +150,8 @@ static void start(void *arg, struct os *os, struct sim_proc *self, const char *c
         return;
     }
     l->mine = supervised(all, l->plan.attempt);
+    l->next = all->first;
+    all->first = l;
     all->twice += l->mine->begun++ > 0;
     l->mine->alive++;
     sim_proc_on_signal(self, on_signal, l);

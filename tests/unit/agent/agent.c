@@ -1,0 +1,393 @@
+#include "agent/agent.h"
+#include "base/rand.h"
+#include "head.h"
+#include "supervisor.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct cluster {
+    struct sim *sim;
+    struct head head;
+    struct supervisors supervisors;
+    struct os *os;
+    struct agent *agent;
+    int failed;
+};
+
+static void on_failed(void *arg, const struct err *why)
+{
+    (void)why;
+    ((struct cluster *)arg)->failed++;
+}
+
+static void agent_up(struct cluster *c, const char *token)
+{
+    struct err err = { 0 };
+    c->agent = agent_new(c->os, &(struct agent_config){
+        .servers = { (const char *[]){ "http://head:80" }, 1 }, .token = token, .data = "/data", .run = "/run/arcus", .self = "/arcus", .version = "test",
+        .host_image = true, .sim_gpus = 2, .labels = { (struct pair[]){ { "zone", "a" } }, 1 }, .on_failed = on_failed, .arg = c }, &err);
+    CHECK(c->agent);
+    if (!c->agent)
+        printf("# %s\n", err.text);
+}
+
+static void agent_down(struct cluster *c)       /* as kill -9 does to it: everything it had to keep is kept already */
+{
+    agent_free(TAKE(c->agent));
+}
+
+static void machine_crash(struct cluster *c)
+{
+    bury(c->agent);
+    c->agent = NULL;
+    sim_crash(c->sim, c->os);
+    supervisors_crashed(&c->supervisors, "/run/arcus");
+    c->os = sim_machine(c->sim, "n1");
+}
+
+static void cluster_open(struct cluster *c, uint64_t seed)
+{
+    *c = (struct cluster){ .sim = sim_new(seed) };
+    head_open(&c->head, c->sim);
+    snprintf(c->head.token, sizeof c->head.token, "jt_1");
+    c->head.settle = true;
+    c->supervisors = (struct supervisors){ .prepare_ms = 300, .run_ms = 4000 };
+    supervisors_install(&c->supervisors, c->sim, "/run/arcus");
+    c->os = sim_machine(c->sim, "n1");
+}
+
+static void cluster_close(struct cluster *c)
+{
+    agent_down(c);
+    run_for(c->sim, 60000);             /* supervisors end by themselves */
+    head_free(&c->head);
+    run_for(c->sim, 5000);
+    sim_free(c->sim);
+}
+
+static struct order *order(struct cluster *c, int64_t attempt)
+{
+    struct order *o = head_order(&c->head, attempt);
+    head_push(&c->head, false);
+    return o;
+}
+
+static bool told_once(struct cluster *c, int64_t attempt, int outcome)
+{
+    const struct report_item *end = head_end_of(&c->head, attempt);
+    bool ok = head_took(&c->head, attempt, TASK_ENDED) == 1 && head_took(&c->head, attempt, TASK_STARTED) <= 1 && end && end->outcome == outcome;
+    if (!ok)
+        printf("# attempt %d: %zu ends, %zu starts, %s: %s\n", (int)attempt, head_took(&c->head, attempt, TASK_ENDED),
+               head_took(&c->head, attempt, TASK_STARTED), end ? outcome_name((enum outcome)end->outcome) : "no end",
+               end && end->detail ? end->detail : "");
+    return ok;
+}
+
+static bool nothing_is_left(struct cluster *c)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct texts tasks = { 0 }, status = { 0 };
+    struct err err = { 0 };
+    return dir_list(c->os, "/data/tasks", mem, &tasks, &err) && dir_list(c->os, "/data/status", mem, &status, &err) && tasks.count == 0 && status.count == 0;
+}
+
+TEST(a_node_joins_once_and_tells_what_it_is)
+{
+    struct cluster c;
+    cluster_open(&c, 1);
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 3000);
+    CHECK(agent_linked(c.agent) && c.head.joins == 1 && c.head.hellos == 1 && c.head.hello_next == 1);
+    CHECK(strstr(c.head.hello_text, "\"simulated\":true") && strstr(c.head.hello_text, "\"zone\":\"a\"") && strstr(c.head.hello_text, "\"version\":\"test\""));
+    CHECK(text_is(c.head.bearer, "Bearer nk_1"));
+    agent_down(&c);
+    agent_up(&c, NULL);
+    run_for(c.sim, 3000);
+    CHECK(agent_linked(c.agent) && c.head.joins == 1 && c.head.hellos == 2);
+    cluster_close(&c);
+}
+
+TEST(without_a_token_and_without_a_key_it_does_not_start)
+{
+    struct cluster c;
+    struct err err = { 0 };
+    cluster_open(&c, 2);
+    CHECK(!agent_new(c.os, &(struct agent_config){ .servers = { (const char *[]){ "http://head:80" }, 1 }, .data = "/data", .run = "/run/arcus" }, &err));
+    CHECK(strstr(err.text, "--token"));
+    CHECK(!agent_new(c.os, &(struct agent_config){ .data = "/data", .run = "/run/arcus" }, &err));
+    cluster_close(&c);
+}
+
+TEST(a_refused_token_ends_the_agent)
+{
+    struct cluster c;
+    cluster_open(&c, 3);
+    agent_up(&c, "jt_wrong");
+    run_for(c.sim, 10000);
+    CHECK(c.failed == 1 && c.head.joins == 1);
+    cluster_close(&c);
+}
+
+TEST(a_task_runs_and_each_change_is_told_once)
+{
+    struct cluster c;
+    cluster_open(&c, 4);
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 7);
+    run_for(c.sim, 20000);
+    CHECK(told_once(&c, 7, OUTCOME_SUCCEEDED) && head_took(&c.head, 7, TASK_STARTED) == 1);
+    CHECK(supervised(&c.supervisors, 7)->begun == 1 && nothing_is_left(&c) && c.head.gaps == 0);
+    const struct report_item *end = head_end_of(&c.head, 7);
+    CHECK(end && end->started_ms > 0 && end->at_ms >= end->started_ms + 4000);
+    cluster_close(&c);
+}
+
+TEST(an_exit_code_is_passed_on)
+{
+    struct cluster c;
+    cluster_open(&c, 5);
+    c.supervisors.exit_code = 3;
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 7);
+    run_for(c.sim, 20000);
+    CHECK(told_once(&c, 7, OUTCOME_EXITED) && head_end_of(&c.head, 7)->exit_code == 3);
+    cluster_close(&c);
+}
+
+TEST(a_cancelled_task_ends_as_asked)
+{
+    struct cluster c;
+    cluster_open(&c, 6);
+    c.supervisors.run_ms = 0;
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 7), order(&c, 8);
+    run_for(c.sim, 3000);
+    struct order *o = head_order(&c.head, 7);
+    o->stop = true, o->stop_as = OUTCOME_CANCELLED, o->grace_s = 1;
+    head_push(&c.head, true);
+    run_for(c.sim, 8000);
+    CHECK(told_once(&c, 7, OUTCOME_CANCELLED) && head_took(&c.head, 8, TASK_ENDED) == 0 && supervisors_alive(&c.supervisors) == 1);
+    o = head_order(&c.head, 8);
+    o->stop = true, o->stop_as = OUTCOME_PREEMPTED, o->grace_s = 0;
+    head_push(&c.head, true);
+    run_for(c.sim, 8000);
+    CHECK(told_once(&c, 8, OUTCOME_PREEMPTED) && nothing_is_left(&c));
+    cluster_close(&c);
+}
+
+TEST(a_task_cancelled_before_it_came_never_begins)
+{
+    struct cluster c;
+    cluster_open(&c, 7);
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    struct order *o = head_order(&c.head, 7);
+    o->stop = true, o->stop_as = OUTCOME_CANCELLED;
+    head_push(&c.head, false);
+    run_for(c.sim, 8000);
+    CHECK(told_once(&c, 7, OUTCOME_CANCELLED) && supervised(&c.supervisors, 7)->begun == 0);
+    cluster_close(&c);
+}
+
+TEST(a_task_that_the_server_does_not_want_is_ended_and_cleaned)
+{
+    struct cluster c;
+    cluster_open(&c, 8);
+    c.supervisors.run_ms = 0;
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 7);
+    run_for(c.sim, 3000);
+    head_drop(&c.head, 7);
+    head_push(&c.head, true);
+    run_for(c.sim, 15000);
+    CHECK(told_once(&c, 7, OUTCOME_CANCELLED) && supervisors_alive(&c.supervisors) == 0 && nothing_is_left(&c));
+    cluster_close(&c);
+}
+
+TEST(a_task_outlives_its_agent_and_is_found_again)
+{
+    struct cluster c;
+    cluster_open(&c, 9);
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 7);
+    run_for(c.sim, 1500);
+    agent_down(&c);
+    run_for(c.sim, 1000);
+    agent_up(&c, NULL);
+    run_for(c.sim, 15000);
+    CHECK(told_once(&c, 7, OUTCOME_SUCCEEDED) && head_took(&c.head, 7, TASK_STARTED) == 1 && supervised(&c.supervisors, 7)->begun == 1);
+    cluster_close(&c);
+}
+
+TEST(a_task_that_ended_while_the_agent_was_away_is_told)
+{
+    struct cluster c;
+    cluster_open(&c, 10);
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 7);
+    run_for(c.sim, 1500);
+    agent_down(&c);
+    run_for(c.sim, 30000);
+    agent_up(&c, NULL);
+    run_for(c.sim, 5000);
+    CHECK(told_once(&c, 7, OUTCOME_SUCCEEDED) && nothing_is_left(&c));
+    cluster_close(&c);
+}
+
+TEST(reports_wait_while_the_server_is_away)
+{
+    struct cluster c;
+    cluster_open(&c, 11);
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    for (int64_t a = 1; a <= 5; a++)
+        order(&c, a);
+    run_for(c.sim, 500);
+    head_close(&c.head);
+    run_for(c.sim, 30000);
+    agent_down(&c);                     /* and the spool outlives the agent */
+    agent_up(&c, NULL);
+    head_open(&c.head, c.sim);
+    run_for(c.sim, 15000);
+    for (int64_t a = 1; a <= 5; a++)
+        CHECK(told_once(&c, a, OUTCOME_SUCCEEDED));
+    CHECK(c.head.gaps == 0 && nothing_is_left(&c));
+    cluster_close(&c);
+}
+
+TEST(a_machine_that_crashed_tells_its_tasks_as_its_own_fault)
+{
+    struct cluster c;
+    cluster_open(&c, 12);
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 7);
+    run_for(c.sim, 2000);
+    machine_crash(&c);
+    run_for(c.sim, 3000);
+    agent_up(&c, NULL);
+    run_for(c.sim, 60000);
+    CHECK(told_once(&c, 7, OUTCOME_NODE_FAULT) && supervised(&c.supervisors, 7)->begun == 1);
+    cluster_close(&c);
+}
+
+TEST(a_node_cut_off_ends_its_tasks_before_another_may_run_them)
+{
+    struct cluster c;
+    cluster_open(&c, 13);
+    c.supervisors.run_ms = 0;
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 7)->run_for_s = 60;
+    run_for(c.sim, 30000);
+    CHECK(supervisors_alive(&c.supervisors) == 1);
+    sim_partition(c.sim, "head", "n1", true);
+    int64_t last = c.head.heard_at;
+    run_for(c.sim, 50000);
+    CHECK(supervisors_alive(&c.supervisors) == 1);
+    run_for(c.sim, 20000);
+    CHECK(supervisors_alive(&c.supervisors) == 0 && sim_now_ms(c.sim) - last < 60000 + 15000);
+    sim_partition(c.sim, "head", "n1", false);
+    run_for(c.sim, 15000);
+    CHECK(told_once(&c, 7, OUTCOME_NODE_LOST));
+    cluster_close(&c);
+}
+
+TEST(logs_of_a_task_can_be_followed_through_the_agent)
+{
+    struct cluster c;
+    struct err err = { 0 };
+    cluster_open(&c, 14);
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 7);
+    run_for(c.sim, 1500);
+    CHECK(dir_make(c.os, "/data/logs/att-0000000000007", 0700, &err));
+    CHECK(file_append(c.os, "/data/logs/att-0000000000007/00000001", SLICE("1731677000123 o 6\nhello\n"), false, &err));
+    head_say(&c.head, "{\"kind\":\"open\",\"stream\":\"st_1\",\"what\":\"logs\",\"attempt\":\"att-0000000000007\",\"follow\":true,\"tail\":-1}");
+    run_for(c.sim, 15000);
+    CHECK(text_is(c.head.stream.out.at, "hello\n") && c.head.stream.closed && text_is(c.head.stream.control.at, "{\"eof\":true}"));
+    cluster_close(&c);
+}
+
+/* The law, under everything at once: agents killed, servers restarted, networks cut, machines crashed, orders stopped and
+ * withdrawn. In the end each attempt was begun at most once and told exactly once. */
+static void misfortune(struct cluster *c, struct rng *rng, bool *cut)
+{
+    switch (rng_below(rng, 8)) {
+    case 0:
+        agent_down(c);
+        run_for(c->sim, (int64_t)rng_below(rng, 3000));
+        agent_up(c, NULL);
+        break;
+    case 1:
+        head_close(&c->head);
+        run_for(c->sim, (int64_t)rng_below(rng, 8000));
+        head_open(&c->head, c->sim);
+        break;
+    case 2:
+        *cut = !*cut;
+        sim_partition(c->sim, "head", "n1", *cut);
+        break;
+    case 3:
+        machine_crash(c);
+        run_for(c->sim, (int64_t)rng_below(rng, 3000));
+        agent_up(c, NULL);
+        break;
+    case 4:
+        c->head.cut_before = true;
+        break;
+    case 5:
+        c->head.cut_after = true;
+        break;
+    case 6:
+        if (c->head.order_count) {
+            struct order *o = &c->head.orders[rng_below(rng, c->head.order_count)];
+            o->stop = true, o->stop_as = OUTCOME_CANCELLED, o->grace_s = (int64_t)rng_below(rng, 3);
+            head_push(&c->head, true);
+        }
+        break;
+    default:
+        head_push(&c->head, true);
+        break;
+    }
+}
+
+TEST(whatever_befalls_a_node_nothing_runs_twice_and_everything_is_told_once)
+{
+    const char *more = getenv("ARCUS_SEEDS");           /* for a long run */
+    for (uint64_t seed = 1, last = more ? strtoull(more, NULL, 10) : 25; seed <= last; seed++) {
+        struct cluster c;
+        struct rng rng = { seed };
+        bool cut = false;
+        int64_t given = 0;
+        cluster_open(&c, seed);
+        agent_up(&c, "jt_1");
+        run_for(c.sim, 2000);
+        for (int step = 0; step < 40; step++) {
+            if (rng_below(&rng, 2) && given < 60)
+                order(&c, ++given);
+            if (rng_below(&rng, 3) == 0)
+                misfortune(&c, &rng, &cut);
+            run_for(c.sim, (int64_t)rng_below(&rng, 2000));
+        }
+        sim_partition(c.sim, "head", "n1", false);
+        run_for(c.sim, 120000);
+        CHECK(c.supervisors.twice == 0 && c.head.gaps == 0 && supervisors_alive(&c.supervisors) == 0);
+        for (int64_t a = 1; a <= given; a++) {
+            const struct report_item *end = head_end_of(&c.head, a);
+            CHECK(end && told_once(&c, a, end->outcome));
+        }
+        bool clean = c.head.order_count == 0 && nothing_is_left(&c);
+        if (!clean)
+            printf("# seed %d\n", (int)seed);
+        CHECK(clean);
+        cluster_close(&c);
+    }
+}
