@@ -102,6 +102,10 @@ bool bundle_user_find(const char *user, struct slice passwd, struct slice group,
         u.home = "/root";
     if (wanted_group && !find_group(wanted_group, group, &u.gid, err))
         return false;
+    /* The first group is one of the list too: else a file that denies it to its group would be open to who drops it. */
+    memmove(u.groups + 1, u.groups, (COUNT(u.groups) - 1) * sizeof u.groups[0]);
+    u.groups[0] = u.gid;
+    u.group_count = MIN(u.group_count + 1, COUNT(u.groups));
     *out = u;
     return true;
 }

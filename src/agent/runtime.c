@@ -368,8 +368,9 @@ void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outc
         attempt_end(a, as, "it was ended before it began");
         return;
     }
+    a->stop_as = a->stop_as ? a->stop_as : (int)as;     /* the first reason is the one that is told */
     AUTO(str_done) struct str text = {0};
-    write_object(&text, &plan_stop_fields, &(struct plan_stop){ .grace_s = grace_s, .as = (int)as });
+    write_object(&text, &plan_stop_fields, &(struct plan_stop){ .grace_s = grace_s, .as = a->stop_as });
     snprintf(path, sizeof path, "%s/tasks/%s/stop", r->config.data, a->name);
     if (!plain_write(r, path, (struct slice){ text.at, text.len }, 0600, &err) && a->proc)
         proc_kill(a->proc, 15);     /* a full disk must not keep a task alive: the supervisor ends it on SIGTERM too */

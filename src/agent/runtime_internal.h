@@ -32,6 +32,7 @@ struct attempt {
     int awaited;                /* callbacks that will come with us as their argument */
     struct proc *proc;          /* the supervisor */
     struct timer *patience;
+    int stop_as;                /* enum outcome it was asked to end as */
     struct task_status last;    /* detail is not kept */
 };
 

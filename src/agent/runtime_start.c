@@ -216,7 +216,8 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
 
 static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const struct plan *p, struct str *out, struct err *err)
 {
-    static const struct image_config nothing;
+    static const char *simulated[] = { "simulated" };
+    const struct image_config none = { .cmd = { simulated, a->r->real ? 0 : 1 } };
     struct rlimit files = { 0, 0 };
     if (getrlimit(RLIMIT_NOFILE, &files) == -1)
         return err_errno(err, "cannot ask for limits");
@@ -225,7 +226,7 @@ static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const
         .new_privileges = a->image && a->image->sudo && user->uid != 0, .cgroup_v2 = a->r->cgroups.unified,
         .filter = *a->r->means.filter ? a->r->means.filter : NULL, .open_files = (int64_t)MIN(files.rlim_max, (rlim_t)INT32_MAX),
     };
-    return bundle_write(out, a->order, a->image ? &a->image->config : &nothing, user, &place, err);
+    return bundle_write(out, a->order, a->image ? &a->image->config : &none, user, &place, err);
 }
 
 static bool put_object(struct attempt *a, const char *folder, const char *name, const struct fields *fields, const void *from, struct err *err)

@@ -3,7 +3,6 @@
  * One poll loop. It sleeps until something happens: output, a child's end, a stop request, a connection, or the next of
  * its deadlines (maximum duration, run-until time, end of grace). The first cause of an end is the one that is told. */
 #include "task/task.h"
-#include "agent/log_format.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +15,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { ALONE_CHECK_MS = 50, DRAIN_MS = 2000, SESSIONS_MAX = 32, SESSION_TRIES = 100, SESSION_PAUSE_US = 2000 };
+/* PIECE: small against a log's segment, so that segments are filled. */
+enum { PIECE = 16 * 1024, ALONE_CHECK_MS = 50, DRAIN_MS = 2000, SESSIONS_MAX = 32, SESSION_TRIES = 100, SESSION_PAUSE_US = 2000 };
 enum slot { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_STOP, SLOT_LISTEN, SLOT_COUNT };
 
 struct life {
@@ -31,7 +31,7 @@ struct life {
     bool killed;
     int64_t began;              /* boot clock */
     pid_t sessions[SESSIONS_MAX];
-    char buffer[LOG_RECORD_MAX];
+    char buffer[PIECE];
 };
 
 static bool read_lease(const struct plan *p, int64_t *contact)
