@@ -133,10 +133,10 @@ static bool parse_flags(int argc, char **argv, struct flags *f, struct err *err)
         if (!found)
             return err_set(err, RC_BAD_INPUT, "unknown flag '%.60s'; see arcus agent --help", argv[i]);
         if (!found->value && equals)
-            return err_field(err, found->name, "takes no value");
+            return err_field(err, found->name, "%s takes no value", found->name);
         const char *value = equals ? equals + 1 : found->value && i + 1 < argc ? argv[++i] : NULL;
         if (found->value && !value)
-            return err_field(err, found->name, "needs a value: %s", found->value);
+            return err_field(err, found->name, "%s needs a value: %s", found->name, found->value);
         if (!found->take(f, value, err))
             return err_wrap(err, "%s", found->name);
     }

@@ -149,6 +149,7 @@ static void agent_spawn(void *arg, const char *token)
     argv[n++] = "--server", argv[n++] = server_url(r->server);
     argv[n++] = "--data", argv[n++] = arena_printf(r->mem, "%s/agent", r->config.data);
     argv[n++] = "--allow-host-image";
+    argv[n++] = "--hide", argv[n++] = r->config.data;   /* the store and the keys */
     argv[n++] = "--sim-gpus", argv[n++] = r->sim_gpus ? r->sim_gpus : "4";
     if (r->run_folder)
         argv[n++] = "--run", argv[n++] = r->run_folder;
