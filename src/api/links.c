@@ -237,9 +237,8 @@ static void answered_link(struct visit *v)
         reply_problem(v, &v->ask.err);
         return;
     }
-    if (v->who.kind != PRINCIPAL_NODE || !ws_asked(v->rq)) {
-        err_set(&why, RC_BAD_INPUT, "this address takes the WebSocket of an agent");
-        reply_status(v, v->who.kind != PRINCIPAL_NODE ? 403 : 426, &why);
+    if (!ws_asked(v->rq)) {
+        reply_status(v, 426, (err_set(&why, RC_BAD_INPUT, "this address takes the WebSocket of an agent"), &why));
         return;
     }
     struct node_link *l = calloc(1, sizeof *l), *old = map_get(a->links, v->who.id);

@@ -140,7 +140,7 @@ static void agent_answered(struct visit *v)
     struct err why;
     if (!v->ask.ok) {
         reply_problem(v, &v->ask.err);
-    } else if (!w || v->who.kind != PRINCIPAL_NODE || v->who.id != w->node) {
+    } else if (!w || v->who.id != w->node) {
         reply_problem(v, (err_set(&why, RC_NOT_FOUND, "no such stream is awaited"), &why));
     } else if (!ws_asked(v->rq)) {
         reply_status(v, 426, (err_set(&why, RC_BAD_INPUT, "this address takes the WebSocket of an agent"), &why));

@@ -147,6 +147,32 @@ static void half_sent(struct got *g, struct world *w, const char *path, size_t n
     http_call_body(g->call, bytes, n);
 }
 
+static bool something_held(void *arg) { return ((struct control *)arg)->held_count > 0; }
+
+TEST(an_upload_is_not_read_before_the_door_has_let_it_in)
+{
+    struct world w;
+    struct straw s = { 0 };
+    struct got g;
+    char path[128];
+    world_open(&w);
+    w.control->script = answer;
+    w.control->arg = &s;
+    w.control->hold = true;
+    path_of(path, SLICE("one"));
+    half_sent(&g, &w, path, 600000);
+    for (int i = 0; i < 30; i++)
+        http_call_body(g.call, (char[600000]){ 0 }, 600000);
+    CHECK(world_until(&w, something_held, w.control));
+    world_wait(&w, 100);
+    CHECK(http_call_waiting(g.call) > 4 << 20 && files(&w) == 0);
+    fake_release(w.control);
+    world_wait(&w, 300);
+    CHECK(http_call_waiting(g.call) == 0 && files(&w) == 1);
+    http_call_cancel(g.call);
+    world_close(&w);
+}
+
 static bool has_file(void *arg) { return files(arg) == 1; }
 static bool has_none(void *arg) { return files(arg) == 0; }
 

@@ -105,6 +105,23 @@ TEST(a_follow_waits_for_an_attempt_and_goes_on_with_the_next_until_the_task_is_o
     scene_close(&x);
 }
 
+TEST(a_task_of_an_array_is_over_when_it_is_and_not_when_its_job_is)
+{
+    struct scene x;
+    scene_open(&x, NULL);
+    char text[256];
+    x.s.where = where(x.texts[0], 77, "failed", "running");
+    snprintf(text, sizeof text, "%.*s,\"task_state\":\"failed\"}", (int)strlen(x.s.where) - 1, x.s.where);
+    x.s.where = text;
+    got_start(&x.g, &x.w, "view", "GET", "/v1/jobs/j/logs?follow=true&task=3", NULL, (struct slice){ 0 });
+    dial(&x, 1, "logs");
+    frame(&x.agent, CHANNEL_ERR, "no\n");
+    ws_close(x.agent.ws, 1000, NULL);
+    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK && text_is(x.g.body.at, "no\n"));
+    talk_done(&x.agent);
+    scene_close(&x);
+}
+
 TEST(half_a_log_is_never_taken_for_all_of_it)
 {
     struct scene x;
