@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { MAX_SERVERS = 8, MAX_LABELS = 64, MAX_HIDE = 16, PEM_LIMIT = 1 << 20 };
+enum { MAX_SERVERS = 8, MAX_LABELS = 64, MAX_HIDE = 16, PEM_LIMIT = 1 << 20, GOODBYE_MS = 200 };
 
 struct flags {
     struct agent_config config;
@@ -186,13 +186,19 @@ static bool lock_data(struct os *os, const char *data, struct arena *mem, struct
     return err_set(err, RC_CONFLICT, "another agent uses %s already", data);
 }
 
-struct life { struct os *os; bool failed; };
+struct life { struct os *os; struct agent *agent; bool failed; };
 
+static void stop(void *arg) { os_stop(arg); }
+
+/* A moment for the goodbye, so that the server knows at once. */
 static void on_signal(void *arg)
 {
     struct life *life = arg;
+    if (!life->agent)
+        return;
     log_line(LOG_INFO, "agent", "leaving; containers go on");
-    os_stop(life->os);
+    agent_free(TAKE(life->agent));
+    timer_start(life->os, GOODBYE_MS, stop, life->os);
 }
 
 static void on_failed(void *arg, const struct err *why)
@@ -221,12 +227,13 @@ static bool run(struct flags *f, struct err *err)
     f->config.self = own_path(f->mem);
     if (!read_files(os, f, err) || !lock_data(os, f->config.data, f->mem, err))
         return false;
-    AUTO(agent_free) struct agent *a = agent_new(os, &f->config, err);
-    if (!a)
+    life.agent = agent_new(os, &f->config, err);
+    if (!life.agent)
         return false;
     os_on_signal(os, SIGTERM, on_signal, &life);
     os_on_signal(os, SIGINT, on_signal, &life);
     os_run(os);
+    agent_free(life.agent);
     return !life.failed || err_set(err, RC_UNAUTHENTICATED, "the node could not join");
 }
 
