@@ -120,11 +120,15 @@ static bool lock_data(struct run *r, int *fd, struct err *err)
     const char *path = arena_printf(r->mem, "%s/server.lock", r->config.data);
     if (!dir_make(r->os, r->config.data, 0711, err))
         return false;
-    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    char pid[32];
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (*fd == -1)
         return err_errno(err, "open %s", path);
     if (flock(*fd, LOCK_EX | LOCK_NB) == -1)
         return err_set(err, RC_CONFLICT, "another server runs on %s", r->config.data);
+    int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid()); /* for whoever wants to stop it */
+    if (ftruncate(*fd, 0) == -1 || pwrite(*fd, pid, (size_t)n, 0) != n)
+        return err_errno(err, "write %s", path);
     return true;
 }
 
