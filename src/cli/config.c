@@ -3,8 +3,9 @@
 #include "cli/cli.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { CONFIG_MOST = 1 << 20 };
+enum { CONFIG_MOST = 1 << 20, KEY_MOST = 4096 };
 
 struct contexts { const char *current; struct objects contexts; };
 static const struct field context_rows[] = {
@@ -58,8 +59,9 @@ static struct context *find(const struct contexts *all, const char *name)
     return NULL;
 }
 
-bool config_load(struct cli *c, const char *name, struct err *err)
+bool config_load(struct cli *c, struct err *err)
 {
+    const char *name = c->context_name;
     struct contexts all;
     struct context asked = c->context;
     if (!read_file(c, &all, err))
@@ -78,59 +80,32 @@ bool config_load(struct cli *c, const char *name, struct err *err)
     return true;
 }
 
-static bool flag_value(int argc, char **argv, int *i, const char *flag, const char **out)
+bool config_keep(struct cli *c, const struct context *given, struct err *err)
 {
-    size_t n = strlen(flag);
-    if (strncmp(argv[*i], flag, n) != 0 || (argv[*i][n] != 0 && argv[*i][n] != '='))
+    struct contexts all;
+    struct context x = *given;
+    if (!read_file(c, &all, err))
         return false;
-    *out = argv[*i][n] == '=' ? argv[*i] + n + 1 : *i + 1 < argc ? argv[++*i] : "";
-    return true;
-}
-
-static bool set(struct cli *c, struct contexts *all, int argc, char **argv, struct err *err)
-{
-    struct context x = { 0 };
-    const char *key_file = NULL;
-    for (int i = 0; i < argc; i++) {
-        bool known = flag_value(argc, argv, &i, "--server", &x.server) || flag_value(argc, argv, &i, "--key-file", &key_file)
-                     || flag_value(argc, argv, &i, "--key", &x.key) || flag_value(argc, argv, &i, "--pin", &x.pin)
-                     || flag_value(argc, argv, &i, "--ca", &x.ca) || flag_value(argc, argv, &i, "--project", &x.project);
-        if (!known && (argv[i][0] == '-' || x.name))
-            return err_set(err, RC_BAD_INPUT, "config set: '%s' is not known; see arcus config --help", argv[i]);
-        if (!known)
-            x.name = argv[i];
-    }
-    if (!x.name)
-        return err_set(err, RC_BAD_INPUT, "config set needs a name: arcus config set NAME --server URL --key-file FILE");
-    struct context *old = find(all, x.name);
-    if (!x.server && c->context.server)
-        x.server = c->context.server;
-    if (key_file) {
-        struct slice text;
-        if (!file_read(c->os, key_file, 4096, c->mem, &text, err))
-            return false;
-        char *key = arena_bytes(c->mem, text.at, text.len);
-        key[strcspn(key, "\r\n")] = 0;
-        x.key = key;
-    }
+    struct context *old = find(&all, x.name);
     if (!old) {
-        struct context *list = ARENA_ARRAY(c->mem, struct context, all->contexts.count + 1);
-        if (all->contexts.count)
-            memcpy(list, all->contexts.at, all->contexts.count * sizeof *list);
-        old = &list[all->contexts.count];
-        all->contexts = (struct objects){ list, all->contexts.count + 1 };
-    } else { /* what is not given stays */
+        struct context *list = ARENA_ARRAY(c->mem, struct context, all.contexts.count + 1);
+        if (all.contexts.count)
+            memcpy(list, all.contexts.at, all.contexts.count * sizeof *list);
+        old = &list[all.contexts.count];
+        all.contexts = (struct objects){ list, all.contexts.count + 1 };
+    } else { /* what is not given stays; but another address is another cloud, whose key and certificate are its own */
+        bool same = !x.server || text_is(x.server, old->server);
         x.server = x.server ? x.server : old->server;
-        x.key = x.key ? x.key : old->key;
-        x.pin = x.pin ? x.pin : old->pin;
-        x.ca = x.ca ? x.ca : old->ca;
+        x.key = x.key || !same ? x.key : old->key;
+        x.pin = x.pin || !same ? x.pin : old->pin;
+        x.ca = x.ca || !same ? x.ca : old->ca;
         x.project = x.project ? x.project : old->project;
     }
-    if (!x.server)
-        return err_set(err, RC_BAD_INPUT, "config set needs --server URL");
+    if (!text_given(x.server))
+        return err_set(err, RC_BAD_INPUT, "the context '%s' needs --server URL", x.name);
     *old = x;
-    all->current = x.name;
-    return write_file(c, all, err);
+    all.current = x.name;
+    return write_file(c, &all, err);
 }
 
 static void list(struct cli *c, const struct contexts *all)
@@ -169,22 +144,98 @@ static bool drop(struct cli *c, struct contexts *all, const char *name, struct e
     return write_file(c, all, err);
 }
 
-int word_config(struct cli *c, const struct word *w, int argc, char **argv)
+/* --- the words */
+
+struct config_ask { const char *name, *server, *key, *key_file, *pin, *ca, *project; };
+#define NAME FIELD(struct config_ask, name, TEXT, .required = true, .in_path = true, .max = 63, .help = "what you call the cloud")
+static const struct field set_rows[] = {
+    NAME,
+    FIELD(struct config_ask, server, TEXT, .max = 1024, .help = "its address", .example = "https://cloud.example.org:6640"),
+    FIELD(struct config_ask, key_file, TEXT, .max = 4096, .help = "a file with your key in its first line; - is standard input", .example = "admin.key"),
+    FIELD(struct config_ask, key, TEXT, .max = 256, .help = "the key itself; others can see it in the list of processes"),
+    FIELD(struct config_ask, pin, TEXT, .max = 64, .help = "SHA-256 of its certificate in hex: the one that is trusted", .example = "9f2c..."),
+    FIELD(struct config_ask, ca, TEXT, .max = 4096, .help = "a file with the certificates to trust, in PEM"),
+    FIELD(struct config_ask, project, TEXT, .help = "the project to speak for", .example = "vision"),
+};
+const struct fields config_set_fields = FIELDS(config_ask, set_rows);
+static const struct field ref_rows[] = { NAME };
+const struct fields config_ref_fields = FIELDS(config_ask, ref_rows);
+
+static bool begin(struct cli *c, const struct word *w, int argc, char **argv, struct config_ask **ask, struct contexts *all)
 {
+    struct flags f;
+    if (!flags_parse(c, w, argc, argv, &f, &c->err))
+        return false;
+    *ask = f.own;
+    return c->help || read_file(c, all, &c->err);
+}
+
+static const char *absolute(struct cli *c, const char *path)
+{
+    char here[4096];
+    return path[0] == '/' || !getcwd(here, sizeof here) ? path : arena_printf(c->mem, "%s/%s", here, path);
+}
+
+static bool read_key(struct cli *c, const char *path, const char **out, struct err *err)
+{
+    struct slice text;
+    if (!path_read(c, path, KEY_MOST, &text, err))
+        return false;
+    char *key = arena_bytes(c->mem, text.at, text.len);
+    key[strcspn(key, "\r\n")] = 0;
+    *out = key;
+    return text_given(key) || err_set(err, RC_BAD_INPUT, "%s has no key in its first line", path);
+}
+
+int word_config_set(struct cli *c, const struct word *w, int argc, char **argv)
+{
+    struct config_ask *ask;
     struct contexts all;
-    const char *what = argc ? argv[0] : "list", *name = argc > 1 ? argv[1] : NULL;
-    bool ok = read_file(c, &all, &c->err);
-    if (text_is(what, "--help") || text_is(what, "-h"))
+    if (!begin(c, w, argc, argv, &ask, &all))
+        return print_error(c, &c->err);
+    if (c->help)
         return word_help(w), 0;
-    if (ok && text_is(what, "list"))
-        list(c, &all);
-    else if (ok && text_is(what, "set"))
-        ok = set(c, &all, argc - 1, argv + 1, &c->err);
-    else if (ok && text_is(what, "use"))
-        ok = find(&all, name) ? (all.current = name, write_file(c, &all, &c->err)) : err_set(&c->err, RC_NOT_FOUND, "there is no context '%s'; arcus config list shows them", name ? name : "");
-    else if (ok && text_is(what, "remove"))
-        ok = drop(c, &all, name, &c->err);
-    else if (ok)
-        ok = err_set(&c->err, RC_BAD_INPUT, "config knows list, set, use and remove, not '%s'", what);
-    return ok ? 0 : print_error(c, &c->err);
+    struct context x = { ask->name, ask->server, ask->key, ask->pin, ask->ca ? absolute(c, ask->ca) : NULL, ask->project };
+    if ((ask->key_file && !read_key(c, ask->key_file, &x.key, &c->err)) || !config_keep(c, &x, &c->err))
+        return print_error(c, &c->err);
+    return 0;
+}
+
+int word_config_list(struct cli *c, const struct word *w, int argc, char **argv)
+{
+    struct config_ask *ask;
+    struct contexts all;
+    if (!begin(c, w, argc, argv, &ask, &all))
+        return print_error(c, &c->err);
+    if (c->help)
+        return word_help(w), 0;
+    list(c, &all);
+    return 0;
+}
+
+int word_config_use(struct cli *c, const struct word *w, int argc, char **argv)
+{
+    struct config_ask *ask;
+    struct contexts all;
+    if (!begin(c, w, argc, argv, &ask, &all))
+        return print_error(c, &c->err);
+    if (c->help)
+        return word_help(w), 0;
+    if (!find(&all, ask->name)) {
+        err_set(&c->err, RC_NOT_FOUND, "there is no context '%s'; arcus config list shows them", ask->name);
+        return print_error(c, &c->err);
+    }
+    all.current = ask->name;
+    return write_file(c, &all, &c->err) ? 0 : print_error(c, &c->err);
+}
+
+int word_config_remove(struct cli *c, const struct word *w, int argc, char **argv)
+{
+    struct config_ask *ask;
+    struct contexts all;
+    if (!begin(c, w, argc, argv, &ask, &all))
+        return print_error(c, &c->err);
+    if (c->help)
+        return word_help(w), 0;
+    return drop(c, &all, ask->name, &c->err) ? 0 : print_error(c, &c->err);
 }

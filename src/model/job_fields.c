@@ -83,7 +83,7 @@ static const struct field spec_rows[] = {
     RETRY_DELAY("retry_delay", .def = "10s", .flag = "--retry-delay", .help = "pause before it is tried again", .example = "1m"),
     RETRY_ON("retry_on", .when_set = true, .flag = "--retry-on", .help = "only after these outcomes; any failure when left out", .example = "out_of_memory"),
     FIELD(struct job_spec, after, OBJECTS, .when_set = true, .sub = &job_after_fields, .max = 64, .aliases = "depends_on", .flag = "--after-json", .help = "jobs that must have ended before it starts", .example = "[{\"job\": \"prepare\"}]"),
-    FIELD(struct job_spec, dependency, TEXTS, .when_set = true, .max = 64, .flag = "-d --after --dependency", .help = "the same in short: JOB, ok:JOB, any:JOB or fail:JOB", .example = "prepare"),
+    FIELD(struct job_spec, dependency, TEXTS, .when_set = true, .max = 64, .flag = "--after --dependency", .help = "the same in short: JOB, ok:JOB, any:JOB or fail:JOB", .example = "prepare"),
     FIELD(struct job_spec, on_lost, ENUM, .names = &lost_names, .flag = "--on-lost", .help = "when its node goes silent: requeue gives it to another node, wait waits for that one", .example = "wait"),
     FIELD(struct job_spec, user, TEXT, .when_set = true, .max = 64, .flag = "-u --user", .help = "who it runs as inside: uid, uid:gid or a name; the image's own when left out", .example = "1000:1000"),
     FIELD_AS(struct job_spec, log_mib, "log_size", MIB, .min = 1, .max = 10 << 10, .def = "100MB", .flag = "--log-size", .help = "what is kept of its output, per task; the oldest part is dropped", .example = "1GB"),

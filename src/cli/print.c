@@ -1,0 +1,170 @@
+/* print.c - replies as people or programs want them: a table, one thing line by line, JSON or YAML; and errors with a hint.
+ *
+ * What came from the cloud is shown with control characters taken out, so that a job's name cannot drive a terminal. */
+#include "cli/cli.h"
+#include "base/when.h"
+#include "wire/yaml.h"
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+bool out_write(const void *at, size_t n)
+{
+    const char *p = at;
+    fflush(stdout);
+    while (n) {
+        ssize_t m = write(STDOUT_FILENO, p, n);
+        if (m < 0 && errno == EINTR)
+            continue;
+        if (m <= 0)
+            return false;
+        p += m;
+        n -= (size_t)m;
+    }
+    return true;
+}
+
+void say(struct cli *c, const char *fmt, ...)
+{
+    va_list ap;
+    if (c->quiet)
+        return;
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+}
+
+/* --- JSON and YAML */
+
+static void indent(struct str *out, int depth)
+{
+    str_char(out, '\n');
+    for (int i = 0; i < depth * 2; i++)
+        str_char(out, ' ');
+}
+
+void json_pretty(struct str *out, const struct json *v, int depth)
+{
+    bool object = v->type == JSON_OBJECT;
+    if ((!object && v->type != JSON_LIST) || !v->first) {
+        json_print(out, v);
+        return;
+    }
+    str_char(out, object ? '{' : '[');
+    for (const struct json *m = v->first; m; m = m->next) {
+        indent(out, depth + 1);
+        if (object) {
+            json_put_text(&(struct json_out){ .to = out }, m->name);
+            str_text(out, ": ");
+        }
+        json_pretty(out, m, depth + 1);
+        if (m->next)
+            str_char(out, ',');
+    }
+    indent(out, depth);
+    str_char(out, object ? '}' : ']');
+}
+
+void print_data(struct cli *c, const struct json *value)
+{
+    AUTO(str_done) struct str text = { 0 };
+    if (c->output == OUT_YAML)
+        yaml_print(&text, value);
+    else
+        json_pretty(&text, value, 0);
+    if (text.len && text.at[text.len - 1] != '\n')
+        str_char(&text, '\n');
+    out_write(text.at, text.len);
+}
+
+/* --- one thing */
+
+static bool empty(const struct json *v)
+{
+    return v->type == JSON_NULL || (v->type == JSON_TEXT && !v->len) || ((v->type == JSON_LIST || v->type == JSON_OBJECT) && !v->first);
+}
+
+static void put_clean(struct str *out, const char *text)
+{
+    for (; *text; text++)
+        str_char(out, (unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text);
+}
+
+static void put_value(struct cli *c, struct str *out, const struct json *v)
+{
+    int64_t ms;
+    if (v->type != JSON_TEXT) {
+        json_print(out, v);
+        return;
+    }
+    put_clean(out, v->text);
+    if (v->len > 19 && v->text[10] == 'T' && when_parse(v->text, &ms)) {
+        str_text(out, " (");
+        age_text(out, os_wall_ms(c->os), ms);
+        str_char(out, ')');
+    }
+}
+
+void print_described(struct cli *c, const struct json *thing)
+{
+    AUTO(str_done) struct str out = { 0 };
+    size_t wide = 0;
+    for (const struct json *m = thing->first; m; m = m->next)
+        wide = !empty(m) ? MAX(wide, strlen(m->name)) : wide;
+    for (const struct json *m = thing->first; m; m = m->next) {
+        AUTO(str_done) struct str block = { 0 };
+        if (empty(m))
+            continue;
+        str_printf(&out, "%s:%*s", m->name, (int)(wide - strlen(m->name) + 1), "");
+        if (m->type != JSON_OBJECT && m->type != JSON_LIST) {
+            put_value(c, &out, m);
+            str_char(&out, '\n');
+            continue;
+        }
+        yaml_print(&block, m);
+        for (const char *line = block.at; *line;) {
+            size_t n = strcspn(line, "\n");
+            str_printf(&out, "\n  %.*s", (int)n, line);
+            line += n + (line[n] == '\n');
+        }
+        str_char(&out, '\n');
+    }
+    out_write(out.at, out.len);
+}
+
+void print_reply(struct cli *c, const struct word *w, const struct json *reply)
+{
+    const struct json *items = json_get(reply, "items");
+    if (c->output == OUT_JSON || c->output == OUT_YAML)
+        print_data(c, reply);
+    else if (items && items->type == JSON_LIST)
+        print_table(c, w->columns, w->column_count, items);
+    else
+        print_described(c, reply);
+}
+
+/* --- errors */
+
+static const char *hint(struct cli *c, const struct err *err)
+{
+    const char *server = c->context.server ? c->context.server : "";
+    if (err->rc == RC_UNAUTHENTICATED)
+        return text_given(c->context.key) ? "the key was not taken; arcus login gets a new one, arcus config list shows which cloud this is"
+                                          : "there is no key for this cloud; arcus login gets one, or set ARCUS_KEY";
+    if (err->rc == RC_UNAVAILABLE && strstr(err->text, "refused"))
+        return arena_printf(c->mem, "is the cloud running? ./dev up (or arcus up) starts one here; arcus config list shows others than %s", server);
+    if (err->rc == RC_DENIED)
+        return "arcus whoami shows your roles";
+    return NULL;
+}
+
+int print_error(struct cli *c, const struct err *err)
+{
+    const char *more = hint(c, err);
+    fflush(stdout);
+    fprintf(stderr, "arcus: %s\n", err->text);
+    if (more && !c->quiet)
+        fprintf(stderr, "hint: %s\n", more);
+    return rc_exit(err->rc) ? rc_exit(err->rc) : 1;
+}

@@ -1,0 +1,144 @@
+/* submit.c - a workload from a file and from flags, and its submission. Flags overrule the file, field by field.
+ *
+ * The file is not bound here: the server has the last word about fields, so that an older program can submit to a newer cloud. */
+#include "cli/cli.h"
+#include "wire/yaml.h"
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { FILE_MOST = 1 << 20 };
+
+struct submit_own { const char *file; };
+static const struct field submit_rows[] = {
+    FIELD(struct submit_own, file, TEXT, .max = 4096, .flag = "-f --file", .help = "the workload, in YAML or JSON; - is standard input", .example = "train.yaml"),
+};
+const struct fields submit_fields = FIELDS(submit_own, submit_rows);
+
+bool stdin_read(struct cli *c, size_t most, struct slice *out, struct err *err)
+{
+    AUTO(str_done) struct str text = { 0 };
+    for (;;) {
+        char *to = str_grow(&text, 4096);
+        ssize_t n = read(STDIN_FILENO, to, 4096);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_errno(err, "standard input");
+        if (n == 0)
+            break;
+        text.len += (size_t)n;
+        if (text.len > most)
+            return err_set(err, RC_TOO_LARGE, "standard input has more than %zu bytes", most);
+    }
+    *out = (struct slice){ arena_bytes(c->mem, text.at ? text.at : "", text.len), text.len };
+    return true;
+}
+
+bool path_read(struct cli *c, const char *path, size_t most, struct slice *out, struct err *err)
+{
+    char here[4096];
+    if (text_is(path, "-"))
+        return stdin_read(c, most, out, err);
+    if (path[0] != '/' && getcwd(here, sizeof here))
+        path = arena_printf(c->mem, "%s/%s", here, path);
+    return file_read(c->os, path, most, c->mem, out, err);
+}
+
+static bool read_file(struct cli *c, const char *file, struct json **doc, struct err *err)
+{
+    struct slice text;
+    size_t n = strlen(file);
+    bool json = n > 5 && text_is(file + n - 5, ".json");
+    if (!path_read(c, file, FILE_MOST, &text, err))
+        return false;
+    if (!(json ? json_parse : yaml_parse)(text, c->mem, doc, err))
+        return err_wrap(err, "%s", file);
+    return (*doc)->type == JSON_OBJECT || err_set(err, RC_BAD_INPUT, "%s is not a workload: it has no fields", file);
+}
+
+/* A flag takes the place of the field it spells, whatever alias or group the file used for it. */
+static void overrule(struct json *doc, const struct field *f)
+{
+    for (struct json *m = doc->first, *next; m; m = next) {
+        next = m->next;
+        const struct field *row = bind_find(&job_spec_fields, m->name);
+        if (row && row->type == F_INLINE && m->type == JSON_OBJECT) {
+            for (struct json *g = m->first, *after; g; g = after) {
+                after = g->next;
+                const struct field *in = bind_find(row->sub, g->name);
+                if (in && in->offset == f->offset)
+                    doc_drop(m, g->name);
+            }
+        } else if (row && row->type != F_INLINE && row->offset == f->offset) {
+            doc_drop(doc, m->name);
+        }
+    }
+}
+
+static bool is_group(const struct field *f) { return f->type == F_PAIRS; }      /* -e adds to the env of the file */
+
+static void merge(struct cli *c, struct json *doc, struct json *flags)
+{
+    for (struct json *m = flags->first, *next; m; m = next) {
+        const struct field *f = bind_find(&job_spec_fields, m->name);
+        struct json *there = NULL;
+        next = m->next;
+        m->next = NULL;
+        for (struct json *d = doc->first; d && is_group(f); d = d->next) {
+            const struct field *row = bind_find(&job_spec_fields, d->name);
+            there = row && row->offset == f->offset && d->type == JSON_OBJECT ? d : there;
+        }
+        if (there) {
+            for (struct json *p = m->first; p; p = p->next)
+                doc_set(c, there, p->name, p->text);
+            continue;
+        }
+        overrule(doc, f);
+        json_add(doc, m->name, m);
+    }
+}
+
+bool spec_build(struct cli *c, const struct flags *f, const char *file, struct json **spec, struct err *err)
+{
+    struct json *doc = json_new(c->mem, JSON_OBJECT);
+    if (file && !read_file(c, file, &doc, err))
+        return false;
+    if (f->rest.count) {
+        struct json *command = json_new(c->mem, JSON_LIST);
+        for (size_t i = 0; i < f->rest.count; i++) {
+            struct json *arg = json_new(c->mem, JSON_TEXT);
+            arg->text = f->rest.at[i];
+            arg->len = strlen(arg->text);
+            json_add(command, NULL, arg);
+        }
+        overrule(doc, bind_find(&job_spec_fields, "run"));
+        doc_drop(f->doc, "command");
+        json_add(f->doc, "command", command);
+    }
+    merge(c, doc, f->doc);
+    *spec = doc;
+    return true;
+}
+
+int word_submit(struct cli *c, const struct word *w, int argc, char **argv)
+{
+    struct flags f;
+    struct json *spec, *job;
+    if (!flags_parse(c, w, argc, argv, &f, &c->err))
+        return print_error(c, &c->err);
+    if (c->help)
+        return word_help(w), 0;
+    const struct submit_own *own = f.own;
+    if (!own->file && !f.doc->first && !f.rest.count) {
+        err_set(&c->err, RC_BAD_INPUT, "nothing to submit: give -f FILE or a command; arcus submit --help shows more");
+        return print_error(c, &c->err);
+    }
+    if (!spec_build(c, &f, own->file, &spec, &c->err) || !cli_call(c, VERB_JOB_SUBMIT, spec, &job, &c->err))
+        return print_error(c, &c->err);
+    if (c->output == OUT_JSON || c->output == OUT_YAML)
+        print_data(c, job);
+    else
+        printf("%s\n", json_text(job, "id"));
+    return 0;
+}

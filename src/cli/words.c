@@ -1,0 +1,202 @@
+/* words.c - every word of the command line in one table, and how a word is found in what was typed.
+ *
+ * Most rows need no code: their flags come from the verb's fields and their table from the columns here. */
+#include "cli/cli.h"
+#include <stdio.h>
+
+#define COLUMNS(array) .columns = (array), .column_count = COUNT(array)
+
+static const struct column job_columns[] = {
+    { "ID", "id" }, { "NAME", "name" }, { "STATE", "state:state" }, { "REASON", "some:reason" }, { "OUTCOME", "some:outcome" },
+    { "GPUS", "gpus:gpus" }, { "NODE", "node" }, { "TASKS", "count", .right = true }, { "RUNNING", "running", .wide = true, .right = true },
+    { "FAILED", "failed", .wide = true, .right = true }, { "CPUS", "cpus", .wide = true, .right = true }, { "MEMORY", "mib:memory_mib", .wide = true, .right = true },
+    { "FLAVOR", "flavor", .wide = true }, { "IMAGE", "image", .wide = true }, { "OWNER", "owner" }, { "PRIORITY", "priority", .wide = true, .right = true },
+    { "EXIT", "exit_code", .wide = true, .right = true }, { "CREATED", "age:created" },
+};
+static const struct column node_columns[] = {
+    { "NAME", "name" }, { "STATE", "state:state" }, { "GPUS", "gpus:gpus" }, { "FREE", "gpus_free", .right = true }, { "MODEL", "gpu_model" },
+    { "CPUS", "cpus", .right = true }, { "FREE", "cpus_free", .right = true }, { "MEMORY", "mib:memory_mib", .right = true },
+    { "FREE", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true }, { "SEEN", "age:seen" },
+    { "JOINED", "age:joined", .wide = true }, { "ID", "id", .wide = true },
+};
+static const struct column gpu_columns[] = {
+    { "NODE", "node" }, { "GPU", "index", .right = true }, { "MODEL", "gpus:model" }, { "STATE", "state:state" }, { "MEMORY", "mib:memory_mib", .right = true },
+    { "FREE", "free", .right = true }, { "FREE MEMORY", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true }, { "ID", "id", .wide = true },
+};
+static const struct column flavor_columns[] = {
+    { "NAME", "gpus:name" }, { "GPU", "gpu" }, { "GPUS", "gpus", .right = true }, { "GPU MEMORY", "mib:gpu_memory_mib", .right = true },
+    { "CPUS", "cpus", .right = true }, { "MEMORY", "mib:memory_mib", .right = true }, { "NODES", "nodes", .right = true }, { "FREE", "free", .right = true },
+};
+static const struct column project_columns[] = {
+    { "NAME", "name" }, { "STATE", "state:state" }, { "ORG", "org" }, { "YOUR ROLES", "roles" }, { "GPUS", "limit:quota.gpus", .right = true },
+    { "CPUS", "limit:quota.cpus", .right = true }, { "MEMORY", "mib:quota.memory_mib", .right = true }, { "JOBS", "limit:quota.jobs", .right = true },
+    { "CREATED", "age:created" }, { "ID", "id", .wide = true },
+};
+static const struct column who_columns[] = { { "NAME", "name" }, { "STATE", "state:state" }, { "ROLES", "roles" }, { "ID", "id", .wide = true } };
+static const struct column user_columns[] = {
+    { "NAME", "name" }, { "STATE", "state:state" }, { "ROLES", "roles" }, { "CREATED", "age:created" }, { "ID", "id", .wide = true },
+};
+static const struct column key_columns[] = {
+    { "ID", "id" }, { "NAME", "name" }, { "STATE", "state:state" }, { "OWNER", "owner" }, { "BEGINS", "hint" }, { "ROLES", "roles" },
+    { "PROJECT", "project", .wide = true }, { "CREATED", "age:created" }, { "EXPIRES", "age:expires" },
+};
+static const struct column secret_columns[] = {
+    { "NAME", "name" }, { "STATE", "state:state" }, { "CREATED", "age:created" }, { "UPDATED", "age:updated" }, { "ID", "id", .wide = true },
+};
+static const struct column volume_columns[] = {
+    { "NAME", "name" }, { "STATE", "state:state" }, { "NODE", "node" }, { "CREATED", "age:created" }, { "ID", "id", .wide = true },
+};
+static const struct column image_columns[] = {
+    { "NAME", "name" }, { "STATE", "state:state" }, { "FORMAT", "format" }, { "SIZE", "bytes:size", .right = true }, { "CREATED", "age:created" },
+    { "DIGEST", "digest", .wide = true }, { "ID", "id", .wide = true },
+};
+static const struct column org_columns[] = { { "NAME", "name" }, { "STATE", "state:state" }, { "CREATED", "age:created" }, { "ID", "id", .wide = true } };
+static const struct column task_columns[] = {
+    { "TASK", "task", .right = true }, { "STATE", "state:state" }, { "OUTCOME", "outcome" }, { "TRIES", "tries", .right = true },
+    { "EXIT", "exit_code", .right = true }, { "SIGNAL", "signal", .right = true }, { "STARTED", "age:started" }, { "ENDED", "age:ended" }, { "DETAIL", "some:detail" },
+};
+static const struct column attempt_columns[] = {
+    { "ID", "id" }, { "TASK", "task", .right = true }, { "STATE", "state:state" }, { "OUTCOME", "outcome" }, { "NODE", "node" }, { "GPUS", "gpus" },
+    { "EXIT", "exit_code", .right = true }, { "SIGNAL", "signal", .right = true }, { "PLACED", "age:placed" }, { "STARTED", "age:started" },
+    { "ENDED", "age:ended" }, { "DETAIL", "some:detail" },
+};
+
+const struct word words[] = {
+    { "run", VERB_JOB_SUBMIT, word_run, "[FLAGS] [--] COMMAND [ARG...]", "Run a command in the cloud, show its output and exit as it does", .own = &run_fields, .takes = "", .command = true,
+      .more = "Ctrl-C cancels the job and waits for its end; a second Ctrl-C leaves it alone. It exits with the job's own exit code; 128 + n when\n"
+              "signal n ended it, 137 out of memory, 124 over its time, 130 cancelled, 125 when it could not be run.",
+      .examples = "arcus run --gpus 1 -- nvidia-smi\narcus run -g 0.5 -w . -- python train.py\narcus run -d --name train -i debian:12 -- sh -c 'echo $ARCUS_JOB_ID'" },
+    { "submit", VERB_JOB_SUBMIT, word_submit, "[-f FILE] [FLAGS] [--] [COMMAND [ARG...]]", "Queue a job and print its id", .own = &submit_fields, .takes = "", .command = true,
+      .more = "FILE is a workload in YAML or JSON, as arcus(5) describes it; `-` is standard input. Flags overrule the file.",
+      .examples = "arcus submit -f train.yaml\narcus submit -f train.yaml --gpus 2 -e EPOCHS=5\narcus submit -n 100 -- ./sweep.sh" },
+    { "ps", VERB_JOB_LIST, word_generic, "[FLAGS]", "List jobs, newest first", .takes = "", COLUMNS(job_columns),
+      .examples = "arcus ps\narcus ps --all --state failed\narcus ps -a --limit 20 -o json" },
+    { "cancel", VERB_JOB_CANCEL, word_generic, "JOB", "End a job, or one task of it",
+      .examples = "arcus cancel train\narcus cancel train --task 3 --grace 5s" },
+    { "update", VERB_JOB_UPDATE, word_generic, "JOB --priority N", "Change the priority of a queued job", .examples = "arcus update train --priority 80" },
+    { "tasks", VERB_JOB_TASKS, word_generic, "JOB", "List the tasks of a job", COLUMNS(task_columns), .examples = "arcus tasks train" },
+    { "attempts", VERB_JOB_ATTEMPTS, word_generic, "JOB", "List every attempt to run the tasks of a job", COLUMNS(attempt_columns), .examples = "arcus attempts train" },
+
+    { "nodes list", VERB_NODE_LIST, word_generic, "", "List nodes", COLUMNS(node_columns), .examples = "arcus nodes\narcus nodes -o wide" },
+    { "nodes get", VERB_NODE_GET, word_generic, "NODE", "Show a node and what its agent tells about the machine", .examples = "arcus nodes get gpu-07" },
+    { "nodes token", VERB_NODE_TOKEN, word_generic, "", "Make a token that one machine can join with, once", .examples = "arcus nodes token --expires-in 24h" },
+    { "nodes cordon", VERB_NODE_UPDATE, word_generic, "NODE", "Place nothing new on a node", .fixed = "{\"state\":\"cordoned\"}", .takes = "node", .examples = "arcus nodes cordon gpu-07" },
+    { "nodes uncordon", VERB_NODE_UPDATE, word_generic, "NODE", "Use a node again", .fixed = "{\"state\":\"ready\"}", .takes = "node", .examples = "arcus nodes uncordon gpu-07" },
+    { "nodes remove", VERB_NODE_REMOVE, word_generic, "NODE", "Take a node out of the fleet; its tasks count as lost", .examples = "arcus nodes remove gpu-07" },
+    { "gpus list", VERB_GPU_LIST, word_generic, "", "List GPUs and what is free of them", COLUMNS(gpu_columns), .examples = "arcus gpus" },
+    { "flavors list", VERB_FLAVOR_LIST, word_generic, "", "List the standard shapes that this cloud can give", COLUMNS(flavor_columns), .examples = "arcus flavors" },
+
+    { "projects list", VERB_PROJECT_LIST, word_generic, "", "List the projects that you are in", COLUMNS(project_columns), .examples = "arcus projects" },
+    { "projects create", VERB_PROJECT_CREATE, word_generic, "NAME", "Make a project", .examples = "arcus projects create vision --gpus 8" },
+    { "projects get", VERB_PROJECT_GET, word_generic, "PROJECT", "Show a project", .examples = "arcus projects get vision" },
+    { "projects quota", VERB_PROJECT_UPDATE, word_generic, "PROJECT [FLAGS]", "Change what a project may hold at once", .examples = "arcus projects quota vision --gpus 16 --jobs 1000" },
+    { "orgs list", VERB_ORG_LIST, word_generic, "", "List organisations", COLUMNS(org_columns), .examples = "arcus orgs" },
+    { "orgs create", VERB_ORG_CREATE, word_generic, "NAME", "Make an organisation", .examples = "arcus orgs create physics" },
+    { "members list", VERB_MEMBER_LIST, word_generic, "", "List the members of the project", COLUMNS(who_columns), .examples = "arcus members --project vision" },
+    { "members set", VERB_MEMBER_SET, word_generic, "USER ROLES", "Give a user roles in the project", .takes = "user roles", .examples = "arcus members set ada developer --project vision" },
+    { "members remove", VERB_MEMBER_REMOVE, word_generic, "USER", "Take a user out of the project", .examples = "arcus members remove ada --project vision" },
+    { "users list", VERB_USER_LIST, word_generic, "", "List users", COLUMNS(user_columns), .examples = "arcus users" },
+    { "users disable", VERB_USER_UPDATE, word_generic, "USER", "No login and no key of this user works any more", .fixed = "{\"disabled\":true}", .takes = "user", .examples = "arcus users disable ada" },
+    { "users enable", VERB_USER_UPDATE, word_generic, "USER", "Let a user in again", .fixed = "{\"disabled\":false}", .takes = "user", .examples = "arcus users enable ada" },
+    { "users roles", VERB_USER_UPDATE, word_generic, "USER ROLES", "Change the platform roles of a user", .takes = "user roles", .examples = "arcus users roles ada auditor" },
+    { "accounts list", VERB_ACCOUNT_LIST, word_generic, "", "List the service accounts of the project", COLUMNS(who_columns), .examples = "arcus accounts" },
+    { "accounts create", VERB_ACCOUNT_CREATE, word_generic, "NAME", "Make a service account for programs", .examples = "arcus accounts create ci --roles developer" },
+    { "accounts disable", VERB_ACCOUNT_DISABLE, word_generic, "ACCOUNT", "Disable a service account and all its keys at once", .examples = "arcus accounts disable ci" },
+    { "keys list", VERB_KEY_LIST, word_generic, "", "List API keys", COLUMNS(key_columns), .examples = "arcus keys" },
+    { "keys create", VERB_KEY_CREATE, word_generic, "[NAME]", "Make an API key; it is shown once", .takes = "name", .examples = "arcus keys create laptop --expires-in 30d\narcus keys create ci-key --account ci --roles viewer" },
+    { "keys disable", VERB_KEY_DISABLE, word_generic, "KEY", "Disable a key at once", .examples = "arcus keys disable laptop" },
+    { "secrets list", VERB_SECRET_LIST, word_generic, "", "List the names of secrets", COLUMNS(secret_columns), .examples = "arcus secrets" },
+    { "secrets remove", VERB_SECRET_REMOVE, word_generic, "NAME", "Remove a secret", .examples = "arcus secrets remove HF_TOKEN" },
+    { "volumes list", VERB_VOLUME_LIST, word_generic, "", "List volumes", COLUMNS(volume_columns), .examples = "arcus volumes" },
+    { "volumes create", VERB_VOLUME_CREATE, word_generic, "NAME", "Make a folder that outlives jobs", .examples = "arcus volumes create data" },
+    { "volumes remove", VERB_VOLUME_REMOVE, word_generic, "VOLUME", "Remove a volume, with what is in it", .examples = "arcus volumes remove data" },
+    { "images list", VERB_IMAGE_LIST, word_generic, "", "List imported images", COLUMNS(image_columns), .examples = "arcus images" },
+    { "images remove", VERB_IMAGE_REMOVE, word_generic, "IMAGE", "Remove an imported image", .examples = "arcus images remove busybox:1.36" },
+
+    { "whoami", VERB_WHOAMI, word_generic, "", "Who this key belongs to, and what it may do", .examples = "arcus whoami" },
+    { "config list", -1, word_config_list, "", "List the clouds of the config file", .examples = "arcus config list" },
+    { "config use", -1, word_config_use, "NAME", "Make a cloud the current one", .own = &config_ref_fields, .takes = "name", .examples = "arcus config use lab" },
+    { "config set", -1, word_config_set, "NAME [FLAGS]", "Add or change a cloud, and make it the current one", .own = &config_set_fields, .takes = "name",
+      .examples = "arcus config set lab --server https://lab.example.org:6640 --key-file lab.key" },
+    { "config remove", -1, word_config_remove, "NAME", "Forget a cloud", .own = &config_ref_fields, .takes = "name", .examples = "arcus config remove lab" },
+    { "version", -1, word_version, "", "Print the version", .examples = "arcus version" },
+    { "help", -1, word_help_word, "[WORD]", "Help about a word", .command = true, .takes = "", .examples = "arcus help run" },
+};
+const size_t word_count = COUNT(words);
+
+/* --- finding */
+
+static const struct { const char *said, *meant; } synonyms[] = {
+    { "ls", "list" }, { "rm", "remove" }, { "delete", "remove" }, { "add", "create" }, { "new", "create" }, { "show", "get" }, { "describe", "get" }, { "put", "set" },
+};
+
+static bool same_part(const char *known, size_t n, const char *said, bool subject)
+{
+    size_t m = strlen(said);
+    if (n == m && strncmp(known, said, n) == 0)
+        return true;
+    return subject && n == m + 1 && known[m] == 's' && strncmp(known, said, m) == 0;        /* node = nodes */
+}
+
+static bool same_subword(const char *known, const char *said)
+{
+    for (size_t i = 0; i < COUNT(synonyms); i++)
+        if (text_is(synonyms[i].said, said) && text_is(synonyms[i].meant, known))
+            return true;
+    return text_is(known, said);
+}
+
+/* How many arguments of what was typed are this word: 2 "nodes list", 1 "nodes", 0 it is not. */
+static int fits(const struct word *w, int argc, char **argv)
+{
+    size_t n = strcspn(w->name, " ");
+    const char *sub = w->name[n] ? w->name + n + 1 : NULL;
+    if (!same_part(w->name, n, argv[0], sub || text_is(w->name, "jobs")))
+        return 0;
+    if (!sub)
+        return 1;
+    if (argc > 1 && same_subword(sub, argv[1]))
+        return 2;
+    return text_is(sub, "list") && (argc == 1 || argv[1][0] == '-');
+}
+
+const struct word *word_find(int argc, char **argv, int *used)
+{
+    const struct word *best = NULL;
+    int most = 0;
+    if (argc > 0 && (text_is(argv[0], "job") || text_is(argv[0], "jobs"))) {    /* jobs cancel is cancel, jobs is ps */
+        static char *ps[] = { "ps" };
+        bool list = argc == 1 || argv[1][0] == '-' || same_subword("list", argv[1]);
+        const struct word *w = list ? word_find(1, ps, used) : word_find(argc - 1, argv + 1, used);
+        *used += list && (argc == 1 || argv[1][0] == '-') ? 0 : !list;
+        return list && argc > 1 && argv[1][0] != '-' ? (*used = 2, w) : w;
+    }
+    for (size_t i = 0; argc > 0 && i < word_count; i++) {
+        int n = fits(&words[i], argc, argv);
+        if (n > most)
+            most = n, best = &words[i];
+    }
+    *used = most;
+    return best;
+}
+
+bool word_unknown(int argc, char **argv, struct err *err)
+{
+    AUTO(str_done) struct str subs = { 0 };
+    const char *best = "help";
+    size_t distance = SIZE_MAX;
+    for (size_t i = 0; i < word_count; i++) {
+        char first[64];
+        size_t n = strcspn(words[i].name, " ");
+        snprintf(first, sizeof first, "%.*s", (int)n, words[i].name);
+        if (words[i].name[n] && same_part(words[i].name, n, argv[0], true))
+            str_printf(&subs, "%s%s", subs.len ? ", " : "", words[i].name + n + 1);
+        size_t d = text_distance(argv[0], first);
+        if (d < distance)
+            distance = d, best = words[i].name;
+    }
+    if (subs.len)
+        return argc > 1 ? err_set(err, RC_BAD_INPUT, "%s knows no '%.40s'; it knows %s", argv[0], argv[1], subs.at)
+                        : err_set(err, RC_BAD_INPUT, "%s needs one of %s", argv[0], subs.at);
+    return err_set(err, RC_BAD_INPUT, "there is no word '%.40s'; did you mean '%.*s'? (arcus help shows all)", argv[0], (int)strcspn(best, " "), best);
+}
