@@ -108,10 +108,20 @@ static bool send_folder(struct sender *s, int fd, int depth)
     return ok;
 }
 
+static bool climbs(const char *path)
+{
+    for (const char *p = path; (p = strstr(p, "..")); p += 2)
+        if ((p == path || p[-1] == '/') && (p[2] == 0 || p[2] == '/'))
+            return true;
+    return false;
+}
+
 /* The last part of the path and a descriptor of the folder above it. */
 static bool split(int dirfd, const char *path, int *above, char last[static 256], struct err *err)
 {
     char copy[4096];
+    if (climbs(path))
+        return err_set(err, RC_BAD_INPUT, "%s: '..' is not taken", path);
     if (!text_copy(copy, sizeof copy, path))
         return err_set(err, RC_BAD_INPUT, "the path is too long");
     size_t n = strlen(copy);
@@ -140,8 +150,6 @@ bool tree_send(int dirfd, const char *path, const struct tree_sink *sink, struct
         abort();
     *s = (struct sender){ .sink = sink, .chunk = chunk, .err = err };
     bool ok = split(dirfd, path, &above, last, err), all = text_is(last, ".") || !*last;
-    if (ok && text_is(last, ".."))
-        ok = err_set(err, RC_BAD_INPUT, "%s: '..' is not taken", path);
     if (ok && !all && fstatat(above, last, &st, AT_SYMLINK_NOFOLLOW) == -1)
         ok = err_set(err, RC_NOT_FOUND, "%s: no such file or folder", path);
     if (ok && !all)

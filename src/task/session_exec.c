@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-enum { ARGS_MAX = 1024, HANGUP_MS = 5000, PIECE = 16 * 1024, RESIZE_TRIES = 3 };
+enum { ARGS_MAX = 1024, ENV_MAX = 4096, CONFIG_BYTES = 1 << 22, HANGUP_MS = 5000, PIECE = 16 * 1024 };
 enum { PEER, OUT, ERRORS, INPUT, CHILD, POLLS };
 
 struct exec {
@@ -66,10 +66,31 @@ static void resize(struct exec *x, int64_t rows, int64_t cols)
         ioctl(x->out, TIOCSWINSZ, &size);
 }
 
+/* crun forgets the container's environment as soon as one variable is given, so all of it is. */
+static size_t environment(struct exec *x, const char *term, const char **argv)
+{
+    struct arena *mem = x->t->mem;
+    struct slice text;
+    struct json *doc = NULL;
+    struct err err = {0};
+    size_t n = 0;
+    argv[n++] = "--env";
+    argv[n++] = arena_printf(mem, "TERM=%s", text_given(term) ? term : "xterm");
+    if (!small_read(arena_printf(mem, "%s/bundle/config.json", x->t->plan.folder), CONFIG_BYTES, mem, &text, &err) || !json_parse(text, mem, &doc, &err))
+        return n;
+    const struct json *list = json_get(json_get(doc, "process"), "env");
+    for (const struct json *e = list ? list->first : NULL; e && n < ENV_MAX; e = e->next)
+        if (e->text && !text_starts(e->text, "TERM=")) {
+            argv[n++] = "--env";
+            argv[n++] = e->text;
+        }
+    return n;
+}
+
 static const char *const *arguments(struct exec *x, const struct task_request *rq, const char *console, const char *log, const char *pid)
 {
     const struct plan *p = &x->t->plan;
-    const char **argv = ARENA_ARRAY(x->t->mem, const char *, ARGS_MAX + 32);
+    const char **argv = ARENA_ARRAY(x->t->mem, const char *, ARGS_MAX + ENV_MAX + 32);
     size_t n = 0;
     const char *const head[] = { p->runtime, "--root", p->runtime_root, "--log", log, "exec", "--detach", "--pid-file", pid };
     for (size_t i = 0; i < COUNT(head); i++)
@@ -78,8 +99,7 @@ static const char *const *arguments(struct exec *x, const struct task_request *r
         argv[n++] = "--tty";
         argv[n++] = "--console-socket";
         argv[n++] = console;
-        argv[n++] = "--env";
-        argv[n++] = arena_printf(x->t->mem, "TERM=%s", text_given(rq->term) ? rq->term : "xterm");
+        n += environment(x, rq->term, argv + n);
     }
     argv[n++] = p->id;
     for (size_t i = 0; i < rq->argv.count && i < ARGS_MAX; i++)

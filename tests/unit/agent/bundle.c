@@ -1,0 +1,156 @@
+#include "agent/bundle.h"
+#include "agent/seccomp.h"
+#include "tap.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct bundle_place place = { .run = "/run/arcus/tasks/att-1", .cgroup = "/arcus/att-1", .hostname = "box", .uid_base = 0x10010000, .host = true, .open_files = 4096 };
+static const struct bundle_user root_user = { .home = "/root" };
+
+static struct json *bundle_of(struct arena *mem, const struct order *o, const struct image_config *image, const struct bundle_place *p)
+{
+    struct str s = {0};
+    struct err err = {0};
+    struct json *doc = NULL;
+    CHECK(bundle_write(&s, o, image, &root_user, p, &err));
+    CHECK(json_parse((struct slice){ arena_bytes(mem, s.at, s.len), s.len }, mem, &doc, &err));
+    str_done(&s);
+    return doc;
+}
+
+static struct json *find(const struct json *list, const char *key, const char *value)
+{
+    for (struct json *e = list->first; e; e = e->next)
+        if (text_is(json_text(e, key), value))
+            return e;
+    return NULL;
+}
+
+static bool holds(const struct json *list, const char *text)
+{
+    for (const struct json *e = list ? list->first : NULL; e; e = e->next)
+        if (text_is(e->text, text))
+            return true;
+    return false;
+}
+
+TEST(a_bundle_says_what_was_ordered)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *argv[] = { "echo", "hi" };
+    struct pair env[] = { { "A", "from order" }, { "PATH", "/mine" } };
+    const char *image_env[] = { "A=from image", "B=2" };
+    struct order_mount mounts[] = { { .volume = 5, .path = "/data", .read_only = true } };
+    struct order o = { .name = "x", .count = 1, .argv = { argv, 2 }, .env = { env, 2 }, .cpu_milli = 1500, .mem_mib = 512, .shm_mib = 99, .mounts = { mounts, 1 } };
+    struct json *b = bundle_of(mem, &o, &(struct image_config){ .env = { image_env, 2 }, .workdir = "/w" }, &place);
+    const struct json *process = json_get(b, "process"), *linux_part = json_get(b, "linux"), *limits = json_get(linux_part, "resources");
+    CHECK(holds(json_get(process, "args"), "hi") && holds(json_get(process, "env"), "A=from order") && !holds(json_get(process, "env"), "A=from image"));
+    CHECK(holds(json_get(process, "env"), "B=2") && holds(json_get(process, "env"), "PATH=/mine") && holds(json_get(process, "env"), "HOME=/root"));
+    CHECK(text_is(json_text(process, "cwd"), "/w") && json_get(process, "noNewPrivileges")->flag);
+    CHECK(json_int(json_get(limits, "memory"), "limit", 0) == 512 << 20 && json_int(json_get(limits, "memory"), "swap", 0) == 512 << 20);
+    CHECK(json_int(json_get(limits, "cpu"), "quota", 0) == 150000 && json_int(json_get(limits, "cpu"), "period", 0) == 100000 && json_int(json_get(limits, "pids"), "limit", 0) == 4096);
+    CHECK(json_int(json_get(linux_part, "uidMappings")->first, "hostID", 0) == 0x10010000);
+    const struct json *volume = find(json_get(b, "mounts"), "destination", "/data"), *shm = find(json_get(b, "mounts"), "destination", "/dev/shm");
+    CHECK(volume && holds(json_get(volume, "options"), "ro") && text_is(json_text(volume, "source"), "/run/arcus/tasks/att-1/vol-0"));
+    CHECK(shm && holds(json_get(shm, "options"), "size=99m"));
+    CHECK(!find(json_get(b, "mounts"), "destination", "/workdir") && !find(json_get(b, "mounts"), "destination", "/run/secrets"));
+}
+
+TEST(no_bundle_gives_what_no_task_may_have)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *argv[] = { "true" };
+    struct order o = { .name = "x", .count = 1, .argv = { argv, 1 } };
+    struct json *b = bundle_of(mem, &o, &(struct image_config){0}, &place);
+    const struct json *caps = json_get(json_get(b, "process"), "capabilities");
+    static const char *const never[] = { "CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_MKNOD", "CAP_SYS_PTRACE", "CAP_SYS_MODULE", "CAP_DAC_READ_SEARCH", "CAP_SETFCAP" };
+    static const char *const sets[] = { "bounding", "effective", "permitted", "inheritable", "ambient" };
+    static const char *const own[] = { "user", "pid", "mount", "network", "ipc", "uts" };
+    for (size_t i = 0; i < COUNT(never); i++)
+        for (size_t s = 0; s < COUNT(sets); s++)
+            CHECK(!holds(json_get(caps, sets[s]), never[i]));
+    CHECK(holds(json_get(caps, "bounding"), "CAP_CHOWN") && holds(json_get(caps, "effective"), "CAP_SETUID"));
+    for (size_t i = 0; i < COUNT(own); i++) {
+        const struct json *ns = find(json_get(json_get(b, "linux"), "namespaces"), "type", own[i]);
+        CHECK(ns && !json_get(ns, "path"));
+    }
+    const struct json *deny = json_get(json_get(json_get(b, "linux"), "resources"), "devices")->first;
+    CHECK(!json_get(deny, "allow")->flag && text_is(json_text(deny, "access"), "rwm") && !deny->next);
+    CHECK(text_is(json_text(json_get(json_get(b, "linux"), "seccomp"), "defaultAction"), "SCMP_ACT_ERRNO"));
+}
+
+TEST(a_ready_made_filter_takes_the_place_of_the_profile)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *argv[] = { "true" };
+    struct bundle_place p = place;
+    p.filter = "QUJD";
+    struct json *b = bundle_of(mem, &(struct order){ .argv = { argv, 1 } }, &(struct image_config){0}, &p);
+    CHECK(text_is(json_text(json_get(b, "annotations"), "run.oci.seccomp_bpf_data"), "QUJD") && !json_get(json_get(b, "linux"), "seccomp"));
+}
+
+TEST(an_image_without_a_command_needs_one)
+{
+    AUTO(str_done) struct str s = {0};
+    struct err err = {0};
+    CHECK(!bundle_write(&s, &(struct order){ .count = 1 }, &(struct image_config){0}, &root_user, &place, &err) && err.rc == RC_BAD_INPUT && strstr(err.text, "no command"));
+}
+
+TEST(host_names_are_made_of_what_may_be_in_one)
+{
+    char name[64];
+    bundle_hostname(&(struct order){ .name = "my_job/../x", .count = 1 }, name);
+    CHECK(text_is(name, "myjobx"));
+    bundle_hostname(&(struct order){ .name = "--a", .count = 3, .task = 0 }, name);
+    CHECK(text_is(name, "a-0"));
+    bundle_hostname(&(struct order){ .name = "a", .count = 3, .task = 12 }, name);
+    CHECK(text_is(name, "a-12"));
+    bundle_hostname(&(struct order){ .name = "", .count = 1 }, name);
+    CHECK(text_is(name, "task"));
+}
+
+TEST(the_profile_knows_what_programs_need_and_what_they_must_not_have)
+{
+    static const char *const need[] = { "read", "openat", "execve", "futex", "epoll_pwait2", "statx", "rseq", "clock_nanosleep", "memfd_create", "openat2", "prlimit64", "setresuid", "chroot" };
+    static const char *const never[] = { "mount", "umount2", "bpf", "unshare", "setns", "keyctl", "io_uring_setup", "kexec_load", "init_module", "open_by_handle_at", "userfaultfd", "clone", "clone3", "perf_event_open", "reboot" };
+    for (size_t i = 0; i < COUNT(need); i++)
+        CHECK(seccomp_allows(need[i]));
+    for (size_t i = 0; i < COUNT(never); i++)
+        CHECK(!seccomp_allows(never[i]));
+}
+
+/* --- who runs */
+
+static const char passwd[] = "root:x:0:0:root:/root:/bin/sh\nbroken line\napp:x:1000:100:An App:/home/app:/bin/sh\nfar:x:70000:70000::/far:/bin/sh\nrelative:x:5:5::home:/bin/sh";
+static const char group[] = "users:x:100:\nvideo:x:44:app,other\nother:x:45:notapp\n";
+
+static bool user(const char *text, struct arena *mem, struct bundle_user *out, struct err *err)
+{
+    *err = (struct err){0};
+    return bundle_user_find(text, SLICE(passwd), SLICE(group), mem, out, err);
+}
+
+TEST(users_are_found_by_name_and_by_number)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct bundle_user u;
+    struct err err;
+    CHECK(user(NULL, mem, &u, &err) && u.uid == 0 && u.gid == 0 && text_is(u.home, "/root"));
+    CHECK(user("app", mem, &u, &err) && u.uid == 1000 && u.gid == 100 && text_is(u.home, "/home/app") && u.group_count == 2 && u.groups[0] == 100 && u.groups[1] == 44);
+    CHECK(user("1000", mem, &u, &err) && u.uid == 1000 && u.gid == 100 && u.group_count == 2);
+    CHECK(user("1000:7", mem, &u, &err) && u.uid == 1000 && u.gid == 7 && u.group_count == 1 && u.groups[0] == 7);
+    CHECK(user("app:video", mem, &u, &err) && u.gid == 44);
+    CHECK(user("4711", mem, &u, &err) && u.uid == 4711 && u.gid == 0 && text_is(u.home, "/"));
+    CHECK(user("relative", mem, &u, &err) && text_is(u.home, "/"));
+    CHECK(bundle_user_find("", SLICE(""), SLICE(""), mem, &u, &err) && u.uid == 0 && text_is(u.home, "/root"));
+}
+
+TEST(users_that_are_not_there_or_out_of_range_are_refused)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct bundle_user u;
+    struct err err;
+    static const char *const bad[] = { "nobody", "app:nogroup", "far", "65536", "99999999999999999999", "1000:65536", ":", "-1", "broken line" };
+    for (size_t i = 0; i < COUNT(bad); i++)
+        CHECK(!user(bad[i], mem, &u, &err) && err.rc == RC_BAD_INPUT && text_is(err.field, "user"));
+}
