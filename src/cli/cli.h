@@ -121,7 +121,7 @@ AUTO_FN(struct tail *, tail_free)
 MUST_CHECK bool spec_build(struct cli *c, const struct flags *f, const char *file, struct json **spec, struct err *err);
 MUST_CHECK bool stdin_read(struct cli *c, size_t most, struct slice *out, struct err *err);
 MUST_CHECK bool path_read(struct cli *c, const char *path, size_t most, struct slice *out, struct err *err);    /* a user's path; - is standard input */
-int job_follow(struct cli *c, const char *job, int64_t count);      /* until it ends; its exit code */
+int run_follow(struct cli *c, const char *job, int64_t count);      /* until it ends; its exit code */
 int job_exit_code(const struct json *job, const struct json *task); /* the failed task; may be NULL */
 
 int word_run(struct cli *c, const struct word *w, int argc, char **argv);

@@ -45,7 +45,7 @@ bool cli_connect(struct cli *c, struct err *err)
             return err_wrap(err, "the CA of context %s", c->context.name ? c->context.name : "");
         ca = arena_bytes(c->mem, pem.at, pem.len);
     }
-    return http_client_new(c->os, c->context.server, ca, c->context.pin, c->context.key, &c->client, err);
+    return http_client_new(c->os, c->context.server, ca, c->context.pin, text_given(c->context.key) ? c->context.key : NULL, &c->client, err);
 }
 
 size_t cli_headers(struct cli *c, struct http_header out[static CLI_HEADERS], bool body, bool once)

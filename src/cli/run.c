@@ -271,7 +271,7 @@ static int follow_on(struct follow *f)
     }
 }
 
-int job_follow(struct cli *c, const char *job, int64_t count)
+int run_follow(struct cli *c, const char *job, int64_t count)
 {
     struct follow f = { .c = c, .job = job, .count = count, .began_ms = os_boot_ms(c->os), .ref = json_new(c->mem, JSON_OBJECT) };
     doc_set(c, f.ref, "job", job);
@@ -303,5 +303,5 @@ int word_run(struct cli *c, const struct word *w, int argc, char **argv)
     if (own->detach)
         return printf("%s\n", id), 0;
     say(c, "%s%s%s%s is submitted", id, text_given(name) ? " (" : "", text_given(name) ? name : "", text_given(name) ? ")" : "");
-    return job_follow(c, id, json_int(job, "count", 1));
+    return run_follow(c, id, json_int(job, "count", 1));
 }
