@@ -1,5 +1,5 @@
-/* api.c - the server's face to the network: opens it, hands each request to who serves its verb, spreads each commit, and
- * closes without dropping what is on its way.
+/* api.c - the server's face to the network: opens it, hands each request to who serves its verb,
+ * spreads each commit, and closes without dropping what is on its way.
  *
  * A verb without a row in `servers` is plain: through the door and back as JSON. */
 #include "api/api_internal.h"
@@ -25,7 +25,6 @@ static void (*const servers[VERB_COUNT])(struct visit *v) = {
 static bool route(struct api *a, struct http_request *rq, struct match *m)
 {
     char allow[64];
-    struct err why;
     enum found found = router_find(a->router, http_method(rq), http_path(rq), m, allow);
     if (found == FOUND)
         return true;
@@ -34,7 +33,7 @@ static bool route(struct api *a, struct http_request *rq, struct match *m)
     if (found == FOUND_OTHER_METHODS)
         reply_not_allowed(v, allow);
     else
-        reply_problem(v, (err_set(&why, RC_NOT_FOUND, "there is no such address; /openapi.json lists all of them"), &why));
+        reply_error(v, RC_NOT_FOUND, "there is no such address; /openapi.json lists all of them");
     return false;
 }
 
@@ -42,7 +41,8 @@ static void on_head(void *arg, struct http_request *rq)
 {
     struct api *a = arg;
     struct match m;
-    if (!text_is(http_method(rq), "PUT") || !text_starts(http_path(rq), "/v1/blobs/") || !route(a, rq, &m))
+    if (!text_is(http_method(rq), "PUT") || !text_starts(http_path(rq), "/v1/blobs/")
+        || !route(a, rq, &m))
         return;
     if (m.verb != VERB_BLOB_PUT)
         return;
@@ -101,8 +101,9 @@ static void on_bad(void *arg, const struct err *why, struct str *content_type, s
 /* Events that may take a right away from somebody who is in the middle of something. */
 static bool takes_rights(const char *kind)
 {
-    static const char *const kinds[] = { "key.disabled", "user.disabled", "user.updated", "account.disabled", "member.set",
-                                         "member.removed", "node.removed" };
+    static const char *const kinds[]
+        = { "key.disabled", "user.disabled",  "user.updated", "account.disabled",
+            "member.set",   "member.removed", "node.removed" };
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (text_is(kind, kinds[i]))
             return true;
@@ -158,7 +159,12 @@ static void on_closed(void *arg)
 }
 
 static const struct http_handler handler = {
-    .on_head = on_head, .on_request = on_request, .on_gone = on_gone, .on_drain = on_drain, .on_bad = on_bad, .on_closed = on_closed,
+    .on_head = on_head,
+    .on_request = on_request,
+    .on_gone = on_gone,
+    .on_drain = on_drain,
+    .on_bad = on_bad,
+    .on_closed = on_closed,
 };
 
 static bool may_be_plain(struct os *os, const char *address)
@@ -170,10 +176,13 @@ static bool may_be_plain(struct os *os, const char *address)
     return os_is_simulated(os);
 }
 
-bool api_open(struct os *os, struct control *control, const struct api_config *config, struct api **out, struct err *err)
+bool api_open(struct os *os, struct control *control, const struct api_config *config,
+              struct api **out, struct err *err)
 {
     if (!config->tls && !may_be_plain(os, config->address))
-        return err_set(err, RC_BAD_INPUT, "%s is not loopback: it is served with a certificate or not at all", config->address);
+        return err_set(err, RC_BAD_INPUT,
+                       "%s is not loopback: it is served with a certificate or not at all",
+                       config->address);
     struct api *a = calloc(1, sizeof *a);
     if (!a)
         abort();
@@ -188,7 +197,8 @@ bool api_open(struct os *os, struct control *control, const struct api_config *c
     os_random(os, &a->ids.s, sizeof a->ids.s);
     openapi_print(&a->openapi, a->version, a->simulated);
     if (!blobs_open(a, config->data, &a->blobs, err)
-        || !http_listen(os, config->address, config->tls, config->limits, &handler, a, &a->http, err)) {
+        || !http_listen(os, config->address, config->tls, config->limits, &handler, a, &a->http,
+                        err)) {
         api_free(a);
         return false;
     }

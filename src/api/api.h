@@ -1,7 +1,8 @@
 /* api.h - HTTP in, verbs through the door, bytes to and from the nodes.
  *
- * Everything but /healthz, /readyz and /openapi.json goes through control_ask(), streams too: the role check is there and nowhere
- * else. Nothing is served without TLS except on loopback, on a unix socket and in the simulation. */
+ * Everything but /healthz, /readyz and /openapi.json goes through control_ask(), streams too: the
+ * role check is there and nowhere else. Nothing is served without TLS except on loopback, on a unix
+ * socket and in the simulation. */
 #pragma once
 #include "control/control.h"
 #include "net/http.h"
@@ -13,12 +14,14 @@ struct api_config {
     const char *data;                   /* folder; blobs are kept under it */
     const struct http_limits *limits;   /* NULL: the defaults */
     const char *version;                /* "0.1.0" */
-    bool simulated;                     /* some GPUs of this cloud are made up: /openapi.json and /readyz say so */
-    void (*on_closed)(void *arg);       /* after api_close, when the last request has gone; may be NULL */
+    bool simulated;                     /* its GPUs are made up: /openapi.json and /readyz say so */
+    void (*on_closed)(void *arg);       /* after api_close: the last request has gone; may be NULL */
     void *arg;
 };
-MUST_CHECK bool api_open(struct os *os, struct control *control, const struct api_config *config, struct api **out, struct err *err);
-/* Takes nothing new, ends what follows, gives the rest grace_ms, then cuts it. The memory goes with the last request, which may wait for
- * the door: run the loop until on_closed, and close control after it. */
+MUST_CHECK bool api_open(struct os *os, struct control *control, const struct api_config *config,
+                         struct api **out, struct err *err);
+/* Takes nothing new, ends what follows, gives the rest grace_ms, then cuts it. The memory goes with
+ * the last request, which may wait for the door: run the loop until on_closed, and close control
+ * after it. */
 void api_close(struct api *a, int64_t grace_ms);
 const char *api_address(const struct api *a);

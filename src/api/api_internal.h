@@ -1,8 +1,8 @@
 /* api_internal.h - what the files of api/ share.
  *
- * A visit is one HTTP request on its way through the door. The request may go (the client leaves) while the writer still
- * works with its body; so a visit has an arena of its own and ends only when nobody needs it: `dead` says that the client's
- * side is over, `waiting` that the door's is not. */
+ * A visit is one HTTP request on its way through the door. The request may go (the client leaves)
+ * while the writer still works with its body; so a visit has an arena of its own and ends only when
+ * nobody needs it: `dead` says that the client's side is over, `waiting` that the door's is not. */
 #pragma once
 #include "api/api.h"
 #include "base/log.h"
@@ -25,10 +25,10 @@ struct api {
     char version[64];
     bool simulated;
     struct rng ids;
-    struct visit *kept;                 /* long ones: they lose their connection when their credential does */
+    struct visit *kept;                 /* long ones: cut when their credential is no longer good */
     struct follower *followers;         /* of events */
     struct map *links;                  /* node -> struct node_link, the live one */
-    struct map *awaited;                /* word of a stream -> struct await: an agent is to dial it */
+    struct map *awaited;                /* word of a stream -> struct await */
     struct map *crowds;                 /* project -> how many streams it has */
     struct logs *tails;                 /* log followers that wait for something to happen */
     size_t users;                       /* visits, messages of links: they keep this struct alive */
@@ -43,13 +43,14 @@ void api_release(struct api *a);
 struct match {
     enum verb_id verb;
     size_t count;
-    struct { struct slice name, value; } params[PATH_PARAMS];   /* values as they came, percent-encoded */
+    struct { struct slice name, value; } params[PATH_PARAMS];   /* values still percent-encoded */
 };
 enum found { FOUND, FOUND_NO_PATH, FOUND_OTHER_METHODS };
 struct router *router_new(void);
 void router_free(struct router *r);
 AUTO_FN(struct router *, router_free)
-enum found router_find(const struct router *r, const char *method, const char *path, struct match *out, char allow[static 64]);
+enum found router_find(const struct router *r, const char *method, const char *path,
+                       struct match *out, char allow[static 64]);
 
 /* --- visit.c */
 struct visit {
@@ -72,22 +73,24 @@ struct visit {
     struct visit *kept_next, *kept_prev;
     void *work;                         /* of whoever serves it, with these: */
     void (*answered)(struct visit *v);
-    void (*gone)(struct visit *v);      /* the client left: let go of work; v must not be used after it */
+    void (*gone)(struct visit *v);      /* the client left: let go of work and of v */
     void (*drained)(struct visit *v);
 };
 struct visit *visit_new(struct api *a, struct http_request *rq, const struct match *m);
 /* Sends verb through the door; answered(v) comes later, unless the visit is dead by then. */
-void visit_ask(struct visit *v, enum verb_id verb, const void *body, void (*answered)(struct visit *v));
-void visit_ask_inside(struct visit *v, enum verb_id verb, const void *body, void (*answered)(struct visit *v));   /* as who the door found */
+void visit_ask(struct visit *v, enum verb_id verb, const void *body,
+               void (*answered)(struct visit *v));
+void visit_ask_inside(struct visit *v, enum verb_id verb, const void *body,
+                      void (*answered)(struct visit *v));       /* as who the door found */
 void visit_gone(struct visit *v);       /* from on_gone */
 void visit_end(struct visit *v);        /* its reply is out, or its WebSocket closed */
-void visit_keep(struct visit *v);       /* it is a long one: check its credential again when somebody's rights change */
+void visit_keep(struct visit *v);       /* a long one: checked again when somebody's rights change */
 void visits_recheck(struct api *a);
 void request_id(struct api *a, char out[static REQUEST_ID]);
 
 /* --- request.c: what came -> v->from, v->body and the rest; or v->bad */
 void request_read(struct visit *v, const struct match *m);
-void request_refuse(struct visit *v);                    /* tells what is bad, to whom the door knows */
+void request_refuse(struct visit *v);                   /* tells what is bad, to whom the door knows */
 bool request_accepts(const struct visit *v, const char *type);
 
 /* --- reply.c: each ends the visit, but reply_begin */
@@ -95,10 +98,12 @@ void reply_answer(struct visit *v);                     /* v->ask as the door an
 void reply_json(struct visit *v, int status, struct slice json);
 void reply_problem(struct visit *v, const struct err *why);
 void reply_status(struct visit *v, int status, const struct err *why);
+void reply_error(struct visit *v, enum rc rc, const char *fmt, ...) PRINTF(3, 4);
+void reply_upgrade(struct visit *v);                    /* speak WebSocket here */
 void reply_begin(struct visit *v, const char *type, int64_t length, const char *etag);
 void reply_not_allowed(struct visit *v, const char *allow);
 void problem_print(struct str *out, int status, const struct err *why, const char *instance);
-void reply_cut(struct visit *v);                        /* half a reply is out: the client must not take it for whole */
+void reply_cut(struct visit *v);                        /* half of it is out, and must not look whole */
 void reply_done(struct visit *v);                       /* a begun reply is whole */
 
 /* --- system.c, openapi.c */
@@ -114,20 +119,25 @@ void sse_print(struct str *out, const char *id, const char *kind, struct slice d
 void link_begin(struct visit *v);
 void links_commit(struct api *a, const struct commit *k);
 void links_close(struct api *a);
-MUST_CHECK bool links_open_stream(struct api *a, int64_t node, const struct open_stream *o, struct err *err);
+MUST_CHECK bool links_open_stream(struct api *a, int64_t node, const struct open_stream *o,
+                                  struct err *err);
 
 /* An agent is told to dial back. Exactly one of the two follows, unless await_stop comes before. */
 struct await;
 struct await_events {
-    void (*on_agent)(void *arg, struct visit *agent);           /* accept its WebSocket, then visit_end it */
+    void (*on_agent)(void *arg, struct visit *agent);   /* accept its WebSocket, then visit_end it */
     void (*on_failed)(void *arg, const struct err *why);
 };
-MUST_CHECK bool await_start(struct api *a, int64_t node, struct open_stream *o, const struct await_events *events, void *arg,
-                            struct await **out, struct err *err);
+MUST_CHECK bool await_start(struct api *a, int64_t node, struct open_stream *o,
+                            const struct await_events *events, void *arg, struct await **out,
+                            struct err *err);
 void await_stop(struct await *w);                               /* NULL is fine */
 void stream_answer_begin(struct visit *v);                      /* /v1/streams/{stream} */
 void splice_begin(struct visit *v);                             /* exec and files */
-struct where { int64_t node, attempt, volume, project; char state[16], task_state[16], job_state[16]; }; /* the door's answer to a STREAM verb */
+struct where {                                                  /* the door's answer to a STREAM verb */
+    int64_t node, attempt, volume, project;
+    char state[16], task_state[16], job_state[16];              /* of the attempt, its task, its job */
+};
 MUST_CHECK bool where_read(struct visit *v, struct where *out, struct err *err);
 MUST_CHECK bool crowd_enter(struct api *a, int64_t project, struct err *err);
 void crowd_leave(struct api *a, int64_t project);
@@ -138,5 +148,5 @@ void logs_commit(struct api *a, const struct commit *k);
 MUST_CHECK bool blobs_open(struct api *a, const char *data, struct blobs **out, struct err *err);
 void blobs_close(struct blobs *b);
 void blob_put_head(struct visit *v);                            /* in on_head: the body streams */
-void blob_put_whole(struct visit *v);                           /* in on_request: the body is complete */
+void blob_put_whole(struct visit *v);                           /* in on_request */
 void blob_get_begin(struct visit *v);

@@ -6,8 +6,8 @@
 
 static const char part[] = ".part-";
 
-bool blob_file_name(struct blob_file *f, struct os *os, const char *folder, int64_t project, const char *digest, uint64_t unique,
-                    struct err *err)
+bool blob_file_name(struct blob_file *f, struct os *os, const char *folder, int64_t project,
+                    const char *digest, uint64_t unique, struct err *err)
 {
     char id[ID_TEXT];
     unsigned char raw[DIGEST_BYTES];
@@ -16,7 +16,8 @@ bool blob_file_name(struct blob_file *f, struct os *os, const char *folder, int6
     if (strlen(hex) != DIGEST_HEX - 1 || !hex_parse(hex, raw, sizeof raw))
         return err_field(err, "digest", "must be sha256: and 64 letters of hex");
     hex_text(raw, sizeof raw, f->hex);      /* one spelling */
-    int n = snprintf(f->folder, sizeof f->folder, "%s/%s", folder, id_text(id, PREFIX_PROJECT, project));
+    int n = snprintf(f->folder, sizeof f->folder, "%s/%s", folder,
+                     id_text(id, PREFIX_PROJECT, project));
     if (n < 0 || (size_t)n >= sizeof f->folder)
         return err_set(err, RC_INTERNAL, "the path of the data folder is too long");
     snprintf(f->path, sizeof f->path, "%s/%s", f->folder, f->hex);
@@ -34,7 +35,8 @@ void blob_file_create(struct blob_file *f)
 {
     if (f->failed)
         return;
-    f->failed = !dir_make(f->os, f->folder, 0700, &f->err) || !(f->file = disk_open(f->os, f->temp, true, &f->err));
+    f->failed = !dir_make(f->os, f->folder, 0700, &f->err)
+                || !(f->file = disk_open(f->os, f->temp, true, &f->err));
     if (f->failed)
         f->err.rc = RC_INTERNAL;
     else
@@ -62,7 +64,8 @@ void blob_file_finish(struct blob_file *f)
     sha256_end(TAKE(f->hash), hex);
     f->size = f->at;
     if (strcmp(hex, f->hex) != 0) {
-        f->failed = !err_field(&f->err, "digest", "the bytes that came have the digest sha256:%s", hex);
+        f->failed
+            = !err_field(&f->err, "digest", "the bytes that came have the digest sha256:%s", hex);
     } else if (fault("blob.finish") || !disk_sync(f->file)) {
         fail(f, RC_UNAVAILABLE, "the blob could not be synced to the disk");
     } else {
@@ -117,7 +120,8 @@ static bool sweep_folder(struct os *os, const char *folder, struct arena *mem, s
     if (!dir_list(os, folder, mem, &names, err))
         return false;
     for (size_t i = 0; i < names.count; i++)
-        if (strstr(names.at[i], part) && !file_remove(os, arena_printf(mem, "%s/%s", folder, names.at[i]), err))
+        if (strstr(names.at[i], part)
+            && !file_remove(os, arena_printf(mem, "%s/%s", folder, names.at[i]), err))
             return false;
     return true;
 }

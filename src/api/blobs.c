@@ -1,7 +1,9 @@
-/* blobs.c - bytes by their digest: a work folder, an image archive. The HTTP side; the disk's is blob_file.c, on a few actors.
+/* blobs.c - bytes by their digest: a work folder, an image archive. The HTTP side; the disk's is
+ * blob_file.c, on a few actors.
  *
- * An upload is let in by the door before its body is read, is read only as fast as the disk takes it, and is told to the door
- * (blob.add) once it is in its place: what the door does not know is not there, whatever lies on the disk. */
+ * An upload is let in by the door before its body is read, is read only as fast as the disk takes
+ * it, and is told to the door (blob.add) once it is in its place: what the door does not know is
+ * not there, whatever lies on the disk. */
 #include "api/api_internal.h"
 #include "api/blob_file.h"
 #include "model/view.h"
@@ -66,12 +68,13 @@ static void step_done(void *arg, struct post *p)
     free(s);
 }
 
-static void post_step(struct transfer *t, void (*run)(struct step *s), void (*done)(struct step *s), struct str bytes)
+static void post_step(struct transfer *t, void (*run)(struct step *s), void (*done)(struct step *s),
+                      struct str bytes)
 {
     struct step *s = calloc(1, sizeof *s);
     if (!s)
         abort();
-    *s = (struct step){ .post = { .fn = step_done }, .transfer = t, .run = run, .done = done, .bytes = bytes };
+    *s = (struct step){ .post.fn = step_done, .transfer = t, .run = run, .done = done, .bytes = bytes };
     t->steps++;
     actor_post(t->actor, &s->post);
 }
@@ -143,14 +146,18 @@ static bool name_file(struct transfer *t, struct err *err)
     const struct blob_ask *ask = v->body;
     struct where where;
     return where_read(v, &where, err)
-        && (where.project || err_set(err, RC_INTERNAL, "the door did not say whose blob it is"))
-        && blob_file_name(&t->file, t->api->os, t->api->blobs->folder, where.project, ask->digest, rng_next(&t->api->ids), err);
+           && (where.project || err_set(err, RC_INTERNAL, "the door did not say whose blob it is"))
+           && blob_file_name(&t->file, t->api->os, t->api->blobs->folder, where.project,
+                             ask->digest, rng_next(&t->api->ids), err);
 }
 
 /* --- up */
 
 static void run_create(struct step *s) { blob_file_create(&s->transfer->file); }
-static void run_add(struct step *s) { blob_file_add(&s->transfer->file, (struct slice){ s->bytes.at, s->bytes.len }); }
+static void run_add(struct step *s)
+{
+    blob_file_add(&s->transfer->file, (struct slice){ s->bytes.at, s->bytes.len });
+}
 static void run_finish(struct step *s) { blob_file_finish(&s->transfer->file); }
 
 static void pause_body(struct transfer *t, bool paused)

@@ -1,8 +1,10 @@
-/* events.c - GET /v1/events as server-sent events: history page by page through the read verb, then each commit as it happens.
+/* events.c - GET /v1/events as server-sent events: history page by page through the read verb, then
+ * each commit as it happens.
  *
- * Between the two nothing is lost or told twice: while a page is read, what is committed meanwhile is held back; a page
- * without a `next` holds all that was committed before it was asked for, and what was held and is newer follows it. A client
- * that does not take what it asked for is cut, not waited for: it resumes from the last id it saw. */
+ * Between the two nothing is lost or told twice: while a page is read, what is committed meanwhile
+ * is held back; a page without a `next` holds all that was committed before it was asked for, and
+ * what was held and is newer follows it. A client that does not take what it asked for is cut, not
+ * waited for: it resumes from the last id it saw. */
 #include "api/api_internal.h"
 #include "base/id.h"
 #include "model/prefix.h"
@@ -19,17 +21,18 @@ struct follower {
     struct event_ask page;          /* since: the last number that was sent */
     bool asked;                     /* a page is on its way */
     bool live;                      /* history is told */
-    bool overflowed;                /* more was committed during the page than we hold: read another one */
+    bool overflowed; /* more was committed during the page than we hold: read another one */
     struct str held;                /* printed already */
     struct str marks;               /* of struct mark, one for each event in it */
     struct timer *alive;
 };
 
+/* Compact JSON has no line feeds, but a line of data must never end early. */
 void sse_print(struct str *out, const char *id, const char *kind, struct slice data)
 {
     str_printf(out, "id: %s\nevent: %s\ndata: ", id, kind);
     for (size_t i = 0, from = 0; i <= data.len; i++)
-        if (i == data.len || data.at[i] == '\n') {      /* compact JSON has none, but a line of data must never end early */
+        if (i == data.len || data.at[i] == '\n') {
             str_put(out, data.at + from, i - from);
             str_text(out, i < data.len ? "\ndata: " : "\n\n");
             from = i + 1;
@@ -159,14 +162,17 @@ static void first_answered(struct visit *v)
 {
     struct api *a = v->api;
     if (!v->ask.ok || a->closing) {
-        struct err why;
-        reply_problem(v, v->ask.ok ? (err_set(&why, RC_UNAVAILABLE, "the server is closing"), &why) : &v->ask.err);
+        if (v->ask.ok)
+            reply_error(v, RC_UNAVAILABLE, "the server is closing");
+        else
+            reply_problem(v, &v->ask.err);
         return;
     }
     struct follower *f = calloc(1, sizeof *f);
     if (!f)
         abort();
-    *f = (struct follower){ .visit = v, .next = a->followers, .page = *(const struct event_ask *)v->body };
+    const struct event_ask *ask = v->body;
+    *f = (struct follower){ .visit = v, .next = a->followers, .page = *ask };
     f->page.limit = PAGE;
     if (f->next)
         f->next->prev = f;
@@ -196,7 +202,8 @@ void events_begin(struct visit *v)
 {
     struct event_ask *ask = ARENA_NEW(v->mem, struct event_ask);
     *ask = *(const struct event_ask *)v->body;
-    if ((!ask->follow && !request_accepts(v, "text/event-stream")) || !text_is(http_method(v->rq), "GET")) {
+    if ((!ask->follow && !request_accepts(v, "text/event-stream"))
+        || !text_is(http_method(v->rq), "GET")) {
         visit_ask(v, v->verb_id, v->body, reply_answer);
         return;
     }
@@ -204,7 +211,7 @@ void events_begin(struct visit *v)
         reply_problem(v, &v->bad);
         return;
     }
-    ask->limit = 1;                     /* enough to be let in, now and whenever that is checked again */
+    ask->limit = 1; /* enough to be let in, now and whenever that is checked again */
     ask->follow = false;
     v->body = ask;
     visit_ask(v, v->verb_id, ask, first_answered);
@@ -217,8 +224,14 @@ static void print_event(struct str *out, const struct event *e)
     AUTO(str_done) struct str data = { 0 };
     char project[ID_TEXT], id[24];
     struct event_view view = {
-        .id = e->seq, .at_ms = e->at_ms, .name = e->kind, .state = "kept", .subject = e->subject, .actor = e->actor,
-        .data = e->data, .project = e->project ? id_text(project, PREFIX_PROJECT, e->project) : "",
+        .id = e->seq,
+        .at_ms = e->at_ms,
+        .name = e->kind,
+        .state = "kept",
+        .subject = e->subject,
+        .actor = e->actor,
+        .data = e->data,
+        .project = e->project ? id_text(project, PREFIX_PROJECT, e->project) : "",
     };
     bind_write(&(struct json_out){ .to = &data }, &event_view_fields, &view);
     snprintf(id, sizeof id, "%lld", (long long)e->seq);

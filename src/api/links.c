@@ -1,8 +1,9 @@
 /* links.c - the agents' connections: reports up, desired sets and orders to open streams down.
  *
- * One live link a node; a newer one replaces the older. A message becomes a verb as the node that the door found, and the
- * door's answer is what goes down. Messages are asked in order, a few at a time; beyond that the link is not read. What a
- * commit pushes between a hello and its answer is held back and follows it, if it is newer. */
+ * One live link a node; a newer one replaces the older. A message becomes a verb as the node that
+ * the door found, and the door's answer is what goes down. Messages are asked in order, a few at a
+ * time; beyond that the link is not read. What a commit pushes between a hello and its answer is
+ * held back and follows it, if it is newer. */
 #include "api/api_internal.h"
 #include "base/id.h"
 #include "model/hello.h"
@@ -34,23 +35,22 @@ static void maybe_free(struct node_link *l)
     free(l);
 }
 
-static void refuse(struct node_link *l, const struct err *why)
+static void refuse(struct node_link *l, enum rc rc, const char *why)
 {
-    log_line(LOG_WARN, "api", "link of node %s: %s", l->visit ? l->visit->who.name : "?", why->text);
+    log_line(LOG_WARN, "api", "link of node %s: %s", l->visit ? l->visit->who.name : "?", why);
     if (l->ws)
-        ws_close(l->ws, 4000 + rc_http(why->rc), why->text);
+        ws_close(l->ws, 4000 + rc_http(rc), why);
 }
 
 /* --- down */
 
 static void send_text(struct node_link *l, struct slice json)
 {
-    struct err why;
     if (!l->ws)
         return;
     ws_send(l->ws, true, json.at, json.len);
     if (ws_waiting(l->ws) > SLOW)
-        refuse(l, (err_set(&why, RC_TIMEOUT, "the agent does not read what it is sent"), &why));
+        refuse(l, RC_TIMEOUT, "the agent does not read what it is sent");
 }
 
 static int64_t generation_of(struct slice json)
@@ -78,14 +78,14 @@ static void push(struct node_link *l, struct slice json)
     if (l->state == LINK_UP) {
         send_text(l, json);
     } else if (l->state == LINK_GREETING) {
-        struct err why;
         if (l->held_count == HELD_MOST) {
-            refuse(l, (err_set(&why, RC_UNAVAILABLE, "too much changed during the hello; dial again"), &why));
+            refuse(l, RC_UNAVAILABLE, "too much changed during the hello; dial again");
             return;
         }
         if (!l->held_mem)
             l->held_mem = arena_new();
-        l->held[l->held_count++] = (struct slice){ arena_bytes(l->held_mem, json.at, json.len), json.len };
+        l->held[l->held_count++]
+            = (struct slice){ arena_bytes(l->held_mem, json.at, json.len), json.len };
     }
 }
 
@@ -102,7 +102,8 @@ bool links_open_stream(struct api *a, int64_t node, const struct open_stream *o,
 {
     struct node_link *l = map_get(a->links, node);
     if (!l || !l->ws || l->state != LINK_UP)
-        return err_set(err, RC_UNAVAILABLE, "the node that holds it is not connected at the moment; try again later");
+        return err_set(err, RC_UNAVAILABLE,
+                       "the node that holds it is not connected at the moment; try again later");
     AUTO(str_done) struct str text = { 0 };
     bind_write(&(struct json_out){ .to = &text }, &open_stream_fields, o);
     send_text(l, (struct slice){ text.at, text.len });
@@ -118,7 +119,7 @@ static void answered(void *arg, struct request *r)
     struct api *a = m->api;
     l->asked--;
     if (l->ws && !r->ok)
-        refuse(l, &r->err);
+        refuse(l, r->err.rc, r->err.text);
     else if (l->ws && m->hello)
         greeted(l, (struct slice){ r->reply.at, r->reply.len });
     else if (l->ws && r->reply.len)
@@ -143,8 +144,8 @@ static const struct kind {
     { "beat", VERB_NODE_REPORT, &report_fields },
 };
 
-static bool read_message(struct node_link *l, struct slice text, struct arena *mem, const struct kind **kind, void **body,
-                         struct err *err)
+static bool read_message(struct node_link *l, struct slice text, struct arena *mem,
+                         const struct kind **kind, void **body, struct err *err)
 {
     struct json *doc;
     if (!json_parse(text, mem, &doc, err))
@@ -156,7 +157,8 @@ static bool read_message(struct node_link *l, struct slice text, struct arena *m
             *body = arena_take(mem, 1, kinds[i].fields->size);
             if (kinds[i].verb != VERB_NODE_HELLO && l->state == LINK_NEW)
                 return err_field(err, "kind", "the first message must be a hello");
-            return bind_read(doc, kinds[i].fields, mem, *body, NULL, err) || err_wrap(err, "%s", name);
+            return bind_read(doc, kinds[i].fields, mem, *body, NULL, err)
+                   || err_wrap(err, "%s", name);
         }
     return err_field(err, "kind", "unknown kind of message '%.32s'", name ? name : "");
 }
@@ -171,17 +173,23 @@ static void on_message(void *arg, struct ws *w, bool text, const char *at, size_
     if (!l->visit)
         return;
     if (!text) {
-        refuse(l, (err_set(&err, RC_BAD_INPUT, "messages of a link are texts"), &err));
+        refuse(l, RC_BAD_INPUT, "messages of a link are texts");
         return;
     }
     if (!read_message(l, (struct slice){ at, n }, mem, &kind, &body, &err)) {
-        refuse(l, &err);
+        refuse(l, err.rc, err.text);
         return;
     }
     struct message *m = ARENA_NEW(mem, struct message);
-    *m = (struct message){ .link = l, .api = l->visit->api, .hello = kind->verb == VERB_NODE_HELLO };
-    m->ask = (struct request){ .verb = kind->verb, .from = l->visit->from, .who = l->visit->who, .body = body, .mem = mem,
-                               .on_reply = answered, .arg = m };
+    *m = (struct message){ .link = l, .api = l->visit->api };
+    m->hello = kind->verb == VERB_NODE_HELLO;
+    m->ask = (struct request){ .verb = kind->verb,
+                               .from = l->visit->from,
+                               .who = l->visit->who,
+                               .body = body,
+                               .mem = mem,
+                               .on_reply = answered,
+                               .arg = m };
     m->ask.from.hash[0] = 0;
     if (m->hello)
         l->state = LINK_GREETING;
@@ -211,7 +219,8 @@ static void on_close(void *arg, struct ws *w, const struct err *why)
     l->ws = NULL;
     if (l->visit) {
         struct visit *v = l->visit;
-        log_line(LOG_INFO, "api", "node %s is disconnected: %s", v->who.name, why->rc == RC_OK ? "it said goodbye" : why->text);
+        log_line(LOG_INFO, "api", "node %s is disconnected: %s", v->who.name,
+                 why->rc == RC_OK ? "it said goodbye" : why->text);
         forget(l);
         visit_end(v);
     }
@@ -232,13 +241,12 @@ static void answered_link(struct visit *v)
     static const struct ws_events events = { .on_message = on_message, .on_close = on_close };
     static const struct ws_limits limits = { .message_bytes = MESSAGE_MOST };
     struct api *a = v->api;
-    struct err why;
     if (!v->ask.ok) {
         reply_problem(v, &v->ask.err);
         return;
     }
     if (!ws_asked(v->rq)) {
-        reply_status(v, 426, (err_set(&why, RC_BAD_INPUT, "this address takes the WebSocket of an agent"), &why));
+        reply_upgrade(v);
         return;
     }
     struct node_link *l = calloc(1, sizeof *l), *old = map_get(a->links, v->who.id);

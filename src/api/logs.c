@@ -1,9 +1,11 @@
 /* logs.c - what a task printed, as plain bytes: read once, or followed until the task is over.
  *
- * The agent sends the frames of model/channel.h; their bytes go on as they are. A follower of a task that has no attempt yet waits
- * for one with its reply open; when an attempt has ended and another follows, so does the reply. The reply ends as whole only
- * when the door says that the task is over: anything else cuts it, so that a client cannot take half a log for all of it. An agent
- * ends a log when it knows of nothing more; if the door knew the attempt as alive then, it is asked once more after the end. */
+ * The agent sends the frames of model/channel.h; their bytes go on as they are. A follower of a
+ * task that has no attempt yet waits for one with its reply open; when an attempt has ended and
+ * another follows, so does the reply. The reply ends as whole only when the door says that the task
+ * is over: anything else cuts it, so that a client cannot take half a log for all of it. An agent
+ * ends a log when it knows of nothing more; if the door knew the attempt as alive then, it is asked
+ * once more after the end. */
 #include "api/api_internal.h"
 #include "model/channel.h"
 #include "model/job_state.h"
@@ -23,7 +25,8 @@ struct logs {
     bool paused;
     int64_t attempt;                /* the last that was asked for, */
     char state[16];                 /* its state then */
-    int64_t sent, skip;             /* bytes of it that the client has; of those, what comes once more and is not sent again */
+    int64_t sent;                   /* bytes of it that the client has; */
+    int64_t skip;                   /* of those, what comes once more and is not sent again */
     int64_t project;
 };
 
@@ -141,11 +144,12 @@ static void control_frame(struct logs *l, struct slice json)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct json *doc;
-    struct err why;
-    if (!json_parse(json, mem, &doc, &why))
+    struct err why = { 0 };
+    const char *error = json_parse(json, mem, &doc, &why) ? json_text(doc, "error") : NULL;
+    if (error)
+        err_set(&why, RC_CONFLICT, "%.200s", error);
+    if (why.rc != RC_OK)
         fail(l, &why);
-    else if (json_text(doc, "error"))
-        fail(l, (err_set(&why, RC_CONFLICT, "%.200s", json_text(doc, "error")), &why));
 }
 
 static void on_message(void *arg, struct ws *w, bool text, const char *at, size_t n)
@@ -231,10 +235,12 @@ static bool is_over(const struct where *w)
 {
     if (w->task_state[0])
         return ended(w->task_state);
-    return text_is(w->state, job_state_name(JOB_DONE)) || (ended(w->state) && (!w->job_state[0] || ended(w->job_state)));
+    return text_is(w->state, job_state_name(JOB_DONE))
+           || (ended(w->state) && (!w->job_state[0] || ended(w->job_state)));
 }
 
-/* Its last lines cannot be told from what was sent of it before, so those are not asked for twice. */
+/* Its last lines cannot be told from what was sent of it before, so those are not asked for twice.
+ * */
 static bool once_more(const struct logs *l, const struct where *w)
 {
     const struct job_logs_ask *ask = l->visit->body;
@@ -246,7 +252,10 @@ static void open_attempt(struct logs *l, const struct where *where)
     static const struct await_events events = { on_agent, on_failed };
     const struct job_logs_ask *ask = l->visit->body;
     struct err why;
-    struct open_stream o = { .what = "logs", .attempt = where->attempt, .follow = ask->follow, .source = ask->source,
+    struct open_stream o = { .what = "logs",
+                             .attempt = where->attempt,
+                             .follow = ask->follow,
+                             .source = ask->source,
                              .tail = l->attempt && l->sent ? -1 : ask->tail };
     if (l->attempt != where->attempt)
         l->sent = 0;
@@ -270,8 +279,10 @@ static void look(struct logs *l)
         finish(l);
     else if (ask->follow)
         wait(l);
-    else
-        fail(l, (err_set(&why, RC_CONFLICT, "it has not started yet: it is %s", where.state[0] ? where.state : "queued"), &why));
+    else {
+        err_set(&why, RC_CONFLICT, "it has not started yet: it is %s", where.state);
+        fail(l, &why);
+    }
 }
 
 static void answered(struct visit *v)
@@ -288,13 +299,14 @@ static void first_answered(struct visit *v)
     struct where where;
     struct err why;
     const struct job_logs_ask *ask = v->body;
-    bool known = !text_given(ask->source) || text_is(ask->source, "stdout") || text_is(ask->source, "stderr");
+    bool known = !text_given(ask->source) || text_is(ask->source, "stdout")
+                 || text_is(ask->source, "stderr");
     if (!v->ask.ok) {
         reply_problem(v, &v->ask.err);
         return;
     }
-    if ((!known && !err_field(&why, "source", "must be stdout or stderr")) || !where_read(v, &where, &why)
-        || !crowd_enter(v->api, where.project, &why)) {
+    if ((!known && !err_field(&why, "source", "must be stdout or stderr"))
+        || !where_read(v, &where, &why) || !crowd_enter(v->api, where.project, &why)) {
         reply_problem(v, &why);
         return;
     }

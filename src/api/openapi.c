@@ -1,8 +1,8 @@
-/* openapi.c - /openapi.json (OpenAPI 3.1), printed from verbs[] and the field tables: what is described is what is bound, and a verb
- * cannot be forgotten.
+/* openapi.c - /openapi.json (OpenAPI 3.1), printed from verbs[] and the field tables: what is
+ * described is what is bound, and a verb cannot be forgotten.
  *
- * Each table is one schema under components; a parameter is a reference into the schema of its verb's table. Two tables of
- * one struct get two names. */
+ * Each table is one schema under components; a parameter is a reference into the schema of its
+ * verb's table. Two tables of one struct get two names. */
 #include "api/api_internal.h"
 #include <stdio.h>
 
@@ -51,11 +51,12 @@ static const char *schema_name(struct schemas *s, const struct fields *fields, c
     return name;
 }
 
-static void schema_ref(struct json_out *o, struct schemas *s, const struct fields *fields, const char *verb, const char *member)
+static void schema_ref(struct json_out *o, struct schemas *s, const struct fields *fields,
+                       const char *verb, const char *member)
 {
     char to[192];
-    snprintf(to, sizeof to, "#/components/schemas/%s%s%s", schema_name(s, fields, verb), member ? "/properties/" : "",
-             member ? member : "");
+    snprintf(to, sizeof to, "#/components/schemas/%s%s%s", schema_name(s, fields, verb),
+             member ? "/properties/" : "", member ? member : "");
     ref(o, to);
 }
 
@@ -66,7 +67,8 @@ static bool has_body(const struct verb *v)
     return text_is(v->method, "POST") || text_is(v->method, "PUT") || text_is(v->method, "PATCH");
 }
 
-static void parameter(struct json_out *o, struct schemas *s, const struct verb *v, const struct field *f)
+static void parameter(struct json_out *o, struct schemas *s, const struct verb *v,
+                      const struct field *f)
 {
     json_open(o, '{');
     pair(o, "name", f->name);
@@ -87,7 +89,8 @@ static void parameters(struct json_out *o, struct schemas *s, const struct verb 
     json_open(o, '[');
     for (size_t i = 0; i < v->takes->count; i++) {
         const struct field *f = &v->takes->rows[i];
-        if (f->in_path || (!has_body(v) && !f->hidden && f->type != F_INLINE && f->type != F_OBJECT))
+        if (f->in_path
+            || (!has_body(v) && !f->hidden && f->type != F_INLINE && f->type != F_OBJECT))
             parameter(o, s, v, f);
     }
     if (v->roles)
@@ -162,7 +165,8 @@ static void list_schema(struct json_out *o, struct schemas *s, const struct verb
     schema_ref(o, s, v->gives, v->name, NULL);
     json_close(o, '}');
     json_key(o, "next");
-    json_put_raw(o, "{\"type\":[\"string\",\"null\"],\"description\":\"give it as `page` for the entries that follow\"}");
+    json_put_raw(o, "{\"type\":[\"string\",\"null\"],\"description\":\"give it as `page` for the "
+                    "entries that follow\"}");
     json_close(o, '}');
     json_close(o, '}');
 }
@@ -173,7 +177,10 @@ static void good_reply(struct json_out *o, struct schemas *s, const struct verb 
     snprintf(status, sizeof status, "%d", v->status);
     json_key(o, status);
     json_open(o, '{');
-    pair(o, "description", v->status == 101 ? "It is a WebSocket from here on" : v->status == 201 ? "It was made" : "As asked");
+    pair(o, "description",
+         v->status == 101   ? "It is a WebSocket from here on"
+         : v->status == 201 ? "It was made"
+                            : "As asked");
     if (v->status != 101 && !text_is(v->method, "HEAD")) {
         json_key(o, "content");
         json_open(o, '{');
@@ -188,7 +195,8 @@ static void good_reply(struct json_out *o, struct schemas *s, const struct verb 
         if (v == &verbs[VERB_EVENT_LIST])
             bytes_content(o, "text/event-stream");
         if (!v->gives)
-            bytes_content(o, v == &verbs[VERB_JOB_LOGS] ? "text/plain" : "application/octet-stream");
+            bytes_content(o,
+                          v == &verbs[VERB_JOB_LOGS] ? "text/plain" : "application/octet-stream");
         json_close(o, '}');
     }
     json_close(o, '}');
@@ -256,7 +264,8 @@ static void system_page(struct json_out *o, const char *path, const char *name, 
     json_key(o, "security");
     json_put_raw(o, "[]");
     json_key(o, "responses");
-    json_put_raw(o, "{\"200\":{\"description\":\"Yes\",\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\"}}}},"
+    json_put_raw(o, "{\"200\":{\"description\":\"Yes\",\"content\":{\"application/"
+                    "json\":{\"schema\":{\"type\":\"object\"}}}},"
                     "\"default\":{\"$ref\":\"#/components/responses/Problem\"}}");
     json_close(o, '}');
     json_close(o, '}');

@@ -1,7 +1,8 @@
-/* reply.c - what goes back: JSON, or a problem (RFC 9457) whose `type` is stable and whose `detail` is one sentence for a person.
+/* reply.c - what goes back: JSON, or a problem (RFC 9457) whose `type` is stable and whose `detail`
+ * is one sentence for a person.
  *
- * Every reply says that it is not to be stored and carries the request's id. Here is the one line of log a request gets;
- * it names the verb, not the path: a path may hold the word of a stream. */
+ * Every reply says that it is not to be stored and carries the request's id. Here is the one line
+ * of log a request gets; it names the verb, not the path: a path may hold the word of a stream. */
 #include "api/api_internal.h"
 #include <stdio.h>
 
@@ -27,8 +28,9 @@ static struct headers usual(const struct visit *v)
 static void note(const struct visit *v, int status, const char *why)
 {
     long long ms = (long long)(os_boot_ms(v->api->os) - v->began_ms);
-    log_line(status >= 500 && status != 503 ? LOG_WARN : LOG_DEBUG, "api", "%s %s %d %lld ms %s%s%s", v->from.request,
-             v->verb ? v->verb->name : "-", status, ms, v->from.address, why ? ": " : "", why ? why : "");
+    log_line(status >= 500 && status != 503 ? LOG_WARN : LOG_DEBUG, "api",
+             "%s %s %d %lld ms %s%s%s", v->from.request, v->verb ? v->verb->name : "-", status, ms,
+             v->from.address, why ? ": " : "", why ? why : "");
 }
 
 /* --- problems: those that struct err does not know have rows of their own */
@@ -78,7 +80,8 @@ static void problem(struct visit *v, int status, const struct err *why, struct h
     if (status == 429 || status == 503)
         add(h, "Retry-After", "1");
     note(v, status, why->text);
-    http_reply(v->rq, status, "application/problem+json", h->at, h->count, (struct slice){ body.at, body.len });
+    http_reply(v->rq, status, "application/problem+json", h->at, h->count,
+               (struct slice){ body.at, body.len });
     visit_end(v);
 }
 
@@ -89,7 +92,31 @@ void reply_status(struct visit *v, int status, const struct err *why)
     problem(v, status, &copy, &h);
 }
 
-void reply_problem(struct visit *v, const struct err *why) { reply_status(v, rc_http(why->rc), why); }
+void reply_error(struct visit *v, enum rc rc, const char *fmt, ...)
+{
+    struct err why;
+    char text[sizeof why.text];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    err_set(&why, rc, "%s", text);
+    reply_problem(v, &why);
+}
+
+void reply_problem(struct visit *v, const struct err *why)
+{
+    reply_status(v, rc_http(why->rc), why);
+}
+
+void reply_upgrade(struct visit *v)
+{
+    struct headers h = usual(v);
+    struct err why;
+    err_set(&why, RC_BAD_INPUT, "%s is a WebSocket: ask for an upgrade", v->verb->name);
+    add(&h, "Upgrade", "websocket");
+    problem(v, 426, &why, &h);
+}
 
 void reply_not_allowed(struct visit *v, const char *allow)
 {
@@ -109,15 +136,18 @@ static const char *location_of(struct visit *v)
     static const char start[] = "{\"id\":\"";
     char path[128], allow[64];
     struct match m;
-    if (v->verb->status != 201 || json.len < sizeof start || memcmp(json.at, start, sizeof start - 1) != 0)
+    if (v->verb->status != 201 || json.len < sizeof start
+        || memcmp(json.at, start, sizeof start - 1) != 0)
         return NULL;
     const char *id = json.at + sizeof start - 1;
     size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-:");
     if (strchr(v->verb->path, '{'))
         return arena_text(v->mem, http_path(v->rq));
-    if (id[n] != '"' || (size_t)snprintf(path, sizeof path, "%s/%.*s", v->verb->path, (int)n, id) >= sizeof path)
+    if (id[n] != '"'
+        || (size_t)snprintf(path, sizeof path, "%s/%.*s", v->verb->path, (int)n, id) >= sizeof path)
         return NULL;
-    return router_find(v->api->router, "GET", path, &m, allow) == FOUND ? arena_text(v->mem, path) : NULL;
+    return router_find(v->api->router, "GET", path, &m, allow) == FOUND ? arena_text(v->mem, path)
+                                                                        : NULL;
 }
 
 void reply_json(struct visit *v, int status, struct slice json)

@@ -1,8 +1,8 @@
 /* request.c - headers, path, query and body become a credential and one bound struct.
  *
- * What is wrong is kept in v->bad and told only after the door has seen the credential: a stranger learns that he is one, and
- * nothing else. A name may come from one place only; the body may repeat what the path says, for people send back what
- * they were shown. */
+ * What is wrong is kept in v->bad and told only after the door has seen the credential: a stranger
+ * learns that he is one, and nothing else. A name may come from one place only; the body may repeat
+ * what the path says, for people send back what they were shown. */
 #include "api/api_internal.h"
 #include "wire/yaml.h"
 #include <stdio.h>
@@ -30,7 +30,8 @@ static bool idem_read(struct visit *v, struct err *err)
     size_t n = strlen(h);
     for (size_t i = 0; i < n; i++)
         if (h[i] < 0x21 || h[i] > 0x7e)
-            return err_field(err, "Idempotency-Key", "must be of printable characters without blanks");
+            return err_field(err, "Idempotency-Key",
+                             "must be of printable characters without blanks");
     if (n < 1 || n > IDEM_MOST)
         return err_field(err, "Idempotency-Key", "must have 1 to %d characters", IDEM_MOST);
     v->idem = arena_text(v->mem, h);
@@ -47,7 +48,8 @@ static bool if_match_read(struct visit *v, struct err *err)
     bool quoted = *h == '"';
     const char *digits = h + quoted;
     if (*digits < '1' || *digits > '9' || strlen(digits) > 19u + quoted)
-        return err_field(err, "If-Match", "must be the ETag of what is to be changed, such as \"7\"");
+        return err_field(err, "If-Match",
+                         "must be the ETag of what is to be changed, such as \"7\"");
     v->if_match = strtoll(digits, &end, 10);
     if (!text_is(end, quoted ? "\"" : ""))
         return err_field(err, "If-Match", "must be one ETag, such as \"7\"");
@@ -86,7 +88,8 @@ static struct json *plain_text(struct arena *mem, const char *text)
     return j;
 }
 
-static bool query_add(struct visit *v, struct json *query, const char *name, const char *value, struct err *err)
+static bool query_add(struct visit *v, struct json *query, const char *name, const char *value,
+                      struct err *err)
 {
     const struct field *f = bind_find(v->verb->takes, name);
     struct json *there = json_get(query, name);
@@ -109,7 +112,8 @@ static bool query_read(struct visit *v, struct json *query, const char **project
         char *name, *value;
         if (++count > QUERY_MOST)
             return err_set(err, RC_BAD_INPUT, "the query has more than %d parameters", QUERY_MOST);
-        struct slice left = { at, MIN(eq, n) }, right = { at + MIN(eq + 1, n), eq < n ? n - eq - 1 : 0 };
+        struct slice left = { at, MIN(eq, n) },
+                     right = { at + MIN(eq + 1, n), eq < n ? n - eq - 1 : 0 };
         at += n + (at[n] == '&');
         if (!url_decode(left, true, v->mem, &name) || !url_decode(right, true, v->mem, &value))
             return err_set(err, RC_BAD_INPUT, "the query is not percent-encoded UTF-8");
@@ -134,7 +138,10 @@ static bool type_is(const char *header, const char *type)
     return header && strncasecmp(header, type, n) == 0 && strchr(" \t;", header[n]);
 }
 
-static const struct { const char *type; bool (*parse)(struct slice, struct arena *, struct json **, struct err *); } readers[] = {
+static const struct {
+    const char *type;
+    bool (*parse)(struct slice, struct arena *, struct json **, struct err *);
+} readers[] = {
     { "application/json", json_parse },
     { "application/yaml", yaml_parse },
     { "text/yaml", yaml_parse },
@@ -148,12 +155,14 @@ static bool body_read(struct visit *v, struct json **out, struct err *err)
     if (!body.len)
         return true;
     if (!text_is(method, "POST") && !text_is(method, "PUT") && !text_is(method, "PATCH"))
-        return err_set(err, RC_BAD_INPUT, "%s takes its parameters in the query, not in a body", method);
+        return err_set(err, RC_BAD_INPUT, "%s takes its parameters in the query, not in a body",
+                       method);
     for (size_t i = 0; i < COUNT(readers); i++)
         if (type_is(type, readers[i].type))
             return readers[i].parse(body, v->mem, out, err);
     v->bad_status = 415;
-    return err_field(err, "Content-Type", "must be application/json or application/yaml, not %.60s", type ? type : "absent");
+    return err_field(err, "Content-Type", "must be application/json or application/yaml, not %.60s",
+                     type ? type : "absent");
 }
 
 static bool merge(struct json *doc, struct json *query, struct err *err)
@@ -225,14 +234,15 @@ void request_read(struct visit *v, const struct match *m)
     err->rc = RC_OK;
 }
 
-/* A request that could not be read: tell who asks first whether the door knows and lets him, only then what is wrong. */
+/* A request that could not be read: tell who asks first whether the door knows and lets him, only
+ * then what is wrong. */
 static void bad_answered(struct visit *v)
 {
     bool known = v->ask.ok || v->ask.err.rc == RC_DENIED;
     if (v->verb->roles && !known)
         reply_problem(v, &v->ask.err);
     else if (v->verb->roles && v->ask.ok && !(v->ask.who.roles & v->verb->roles))
-        reply_problem(v, (err_set(&v->bad, RC_DENIED, "your roles do not allow %s", v->verb->name), &v->bad));
+        reply_error(v, RC_DENIED, "your roles do not allow %s", v->verb->name);
     else
         reply_status(v, v->bad_status ? v->bad_status : rc_http(v->bad.rc), &v->bad);
 }
@@ -240,7 +250,8 @@ static void bad_answered(struct visit *v)
 void request_refuse(struct visit *v)
 {
     if (v->verb->roles)
-        visit_ask(v, VERB_WHOAMI, arena_take(v->mem, 1, verbs[VERB_WHOAMI].takes->size), bad_answered);
+        visit_ask(v, VERB_WHOAMI, arena_take(v->mem, 1, verbs[VERB_WHOAMI].takes->size),
+                  bad_answered);
     else
         reply_status(v, v->bad_status ? v->bad_status : rc_http(v->bad.rc), &v->bad);
 }

@@ -1,7 +1,9 @@
-/* router.c - a tree of path parts made from verbs[] once, walked for each request without allocating.
+/* router.c - a tree of path parts made from verbs[] once, walked for each request without
+ * allocating.
  *
- * A literal part goes before a parameter (/v1/nodes/link is not a node), unless only the parameter's branch has the method.
- * Parts are compared as they came: an escaped slash or letter never matches a literal one. */
+ * A literal part goes before a parameter (/v1/nodes/link is not a node), unless only the
+ * parameter's branch has the method. Parts are compared as they came: an escaped slash or letter
+ * never matches a literal one. */
 #include "api/api_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +43,10 @@ void router_free(struct router *r)
     free(r);
 }
 
-static bool same(struct slice a, struct slice b) { return a.len == b.len && memcmp(a.at, b.at, a.len) == 0; }
+static bool same(struct slice a, struct slice b)
+{
+    return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
+}
 
 static struct part *grow(struct part *from, struct slice text)
 {
@@ -51,7 +56,7 @@ static struct part *grow(struct part *from, struct slice text)
     struct part **to = &from->child;
     for (; *to; to = &(*to)->next)
         if ((*to)->param == param && (param || same((*to)->text, text))) {
-            assert(same((*to)->text, text));    /* one place, one name: else a parameter would be bound under another's */
+            assert(same((*to)->text, text));    /* one place, one name of the parameter */
             return *to;
         }
     if (!param)                                 /* literals first */
@@ -98,7 +103,8 @@ struct router *router_new(void)
     return r;
 }
 
-static bool walk(const struct part *from, const char *path, int method, struct match *m, unsigned *allowed)
+static bool walk(const struct part *from, const char *path, int method, struct match *m,
+                 unsigned *allowed)
 {
     if (!*path) {
         for (size_t i = 0; i < METHODS; i++)
@@ -124,7 +130,8 @@ static bool walk(const struct part *from, const char *path, int method, struct m
     return false;
 }
 
-enum found router_find(const struct router *r, const char *method, const char *path, struct match *out, char allow[static 64])
+enum found router_find(const struct router *r, const char *method, const char *path,
+                       struct match *out, char allow[static 64])
 {
     unsigned allowed = 0;
     *out = (struct match){ 0 };

@@ -1,8 +1,10 @@
-/* streams.c - bytes between a person and a task: an agent is told to dial back, and the two WebSockets are spliced.
+/* streams.c - bytes between a person and a task: an agent is told to dial back, and the two
+ * WebSockets are spliced.
  *
- * The agent's side is opened by a word of 32 random bytes that only that node was sent; it is good once, for ten seconds and
- * for no other node. Messages pass unread (model/channel.h says what is in them); a side that does not take them stops the
- * other from being read. What each project may have open at once is bounded. */
+ * The agent's side is opened by a word of 32 random bytes that only that node was sent; it is good
+ * once, for ten seconds and for no other node. Messages pass unread (model/channel.h says what is
+ * in them); a side that does not take them stops the other from being read. What each project may
+ * have open at once is bounded. */
 #include "api/api_internal.h"
 #include "base/id.h"
 #include "model/channel.h"
@@ -20,7 +22,9 @@ bool crowd_enter(struct api *a, int64_t project, struct err *err)
 {
     struct crowd *c = map_get(a->crowds, project);
     if (c && c->count >= CROWD_MOST)
-        return err_set(err, RC_TOO_MANY, "the project has %d streams open (logs, exec, files); end one first", CROWD_MOST);
+        return err_set(err, RC_TOO_MANY,
+                       "the project has %d streams open (logs, exec, files); end one first",
+                       CROWD_MOST);
     if (!c) {
         if (!(c = calloc(1, sizeof *c)))
             abort();
@@ -61,9 +65,12 @@ bool where_read(struct visit *v, struct where *out, struct err *err)
     *out = (struct where){ 0 };
     if (!json_parse((struct slice){ v->ask.reply.at, v->ask.reply.len }, v->mem, &doc, err))
         return err_wrap(err, "where it is");
-    if (!id_member(doc, "node", PREFIX_NODE, &out->node) || !id_member(doc, "attempt", PREFIX_ATTEMPT, &out->attempt)
-        || !id_member(doc, "volume", PREFIX_VOLUME, &out->volume) || !id_member(doc, "project", PREFIX_PROJECT, &out->project)
-        || !state_member(doc, "state", out->state) || !state_member(doc, "task_state", out->task_state)
+    if (!id_member(doc, "node", PREFIX_NODE, &out->node)
+        || !id_member(doc, "attempt", PREFIX_ATTEMPT, &out->attempt)
+        || !id_member(doc, "volume", PREFIX_VOLUME, &out->volume)
+        || !id_member(doc, "project", PREFIX_PROJECT, &out->project)
+        || !state_member(doc, "state", out->state)
+        || !state_member(doc, "task_state", out->task_state)
         || !state_member(doc, "job_state", out->job_state))
         return err_set(err, RC_INTERNAL, "the door's answer is not understood");
     if (!out->project)
@@ -103,12 +110,13 @@ static void too_late(void *arg)
     struct err why;
     w->timer = NULL;
     await_free(w);
-    err_set(&why, RC_UNAVAILABLE, "the node did not answer within %d seconds; try again later", DIAL_MS / 1000);
+    err_set(&why, RC_UNAVAILABLE, "the node did not answer within %d seconds; try again later",
+            DIAL_MS / 1000);
     events->on_failed(owner, &why);
 }
 
-bool await_start(struct api *a, int64_t node, struct open_stream *o, const struct await_events *events, void *arg,
-                 struct await **out, struct err *err)
+bool await_start(struct api *a, int64_t node, struct open_stream *o,
+                 const struct await_events *events, void *arg, struct await **out, struct err *err)
 {
     unsigned char random[WORD_BYTES];
     struct await *w = calloc(1, sizeof *w);
@@ -137,13 +145,12 @@ static void agent_answered(struct visit *v)
 {
     const struct stream_ask *ask = v->body;
     struct await *w = map_get_text(v->api->awaited, ask->stream);
-    struct err why;
     if (!v->ask.ok) {
         reply_problem(v, &v->ask.err);
     } else if (!w || v->who.id != w->node) {
-        reply_problem(v, (err_set(&why, RC_NOT_FOUND, "no such stream is awaited"), &why));
+        reply_error(v, RC_NOT_FOUND, "no such stream is awaited");
     } else if (!ws_asked(v->rq)) {
-        reply_status(v, 426, (err_set(&why, RC_BAD_INPUT, "this address takes the WebSocket of an agent"), &why));
+        reply_upgrade(v);
     } else {
         const struct await_events *events = w->events;
         void *arg = w->arg;
@@ -152,7 +159,10 @@ static void agent_answered(struct visit *v)
     }
 }
 
-void stream_answer_begin(struct visit *v) { visit_ask(v, VERB_NODE_STREAM, v->body, agent_answered); }
+void stream_answer_begin(struct visit *v)
+{
+    visit_ask(v, VERB_NODE_STREAM, v->body, agent_answered);
+}
 
 /* --- the splice */
 
@@ -218,7 +228,8 @@ static void on_close(void *arg, struct ws *w, const struct err *why)
 
 static void on_agent(void *arg, struct visit *agent)
 {
-    static const struct ws_events events = { .on_message = on_message, .on_drain = on_drain, .on_close = on_close };
+    static const struct ws_events events
+        = { .on_message = on_message, .on_drain = on_drain, .on_close = on_close };
     static const struct ws_limits limits = { .message_bytes = CHANNEL_MESSAGE };
     struct splice *s = arg;
     s->await = NULL;
@@ -253,7 +264,9 @@ static void gone(struct visit *v)
 static void exec_order(struct visit *v, struct open_stream *o)
 {
     const struct job_exec_ask *ask = v->body;
-    *o = (struct open_stream){ .what = "exec", .argv = ask->argv, .tty = ask->tty, .rows = ask->rows, .cols = ask->cols, .tail = -1 };
+    *o = (struct open_stream){ .what = "exec", .argv = ask->argv, .tty = ask->tty, .tail = -1 };
+    o->rows = ask->rows;
+    o->cols = ask->cols;
 }
 
 static void files_order(struct visit *v, struct open_stream *o)
@@ -270,8 +283,10 @@ static bool open_it(struct visit *v, struct splice *s, struct err *err)
     if (!where_read(v, &where, err))
         return false;
     if (!where.node)
-        return err_set(err, RC_CONFLICT, v->verb_id == VERB_VOLUME_FILES
-            ? "the volume has no node yet: that is chosen when a job first uses it" : "the task has not been placed yet");
+        return err_set(err, RC_CONFLICT,
+                       v->verb_id == VERB_VOLUME_FILES
+                           ? "the volume has no node yet: that is chosen when a job first uses it"
+                           : "the task has not been placed yet");
     (v->verb_id == VERB_JOB_EXEC ? exec_order : files_order)(v, &o);
     o.attempt = where.attempt;
     o.volume = where.volume;
@@ -292,7 +307,7 @@ static void answered(struct visit *v)
         return;
     }
     if (!ws_asked(v->rq)) {
-        reply_status(v, 426, (err_set(&why, RC_BAD_INPUT, "%s is a WebSocket: ask for an upgrade", v->verb->name), &why));
+        reply_upgrade(v);
         return;
     }
     struct splice *s = calloc(1, sizeof *s);

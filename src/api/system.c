@@ -1,10 +1,11 @@
-/* system.c - the three pages that need no credential: is the process alive, can it serve, what does it speak. Nothing about
- * tenants is in them. */
+/* system.c - the three pages that need no credential: is the process alive, can it serve, what does
+ * it speak. Nothing about tenants is in them. */
 #include "api/api_internal.h"
 
 static void send(struct http_request *rq, int status, const char *type, struct slice body)
 {
-    static const struct http_header headers[] = { { "Cache-Control", "no-store" }, { "X-Content-Type-Options", "nosniff" } };
+    static const struct http_header headers[]
+        = { { "Cache-Control", "no-store" }, { "X-Content-Type-Options", "nosniff" } };
     http_reply(rq, status, type, headers, COUNT(headers), body);
 }
 
@@ -45,7 +46,10 @@ static void openapi(struct api *a, struct http_request *rq)
     send(rq, 200, "application/json", (struct slice){ a->openapi.at, a->openapi.len });
 }
 
-static const struct { const char *path; void (*serve)(struct api *a, struct http_request *rq); } pages[] = {
+static const struct {
+    const char *path;
+    void (*serve)(struct api *a, struct http_request *rq);
+} pages[] = {
     { "/healthz", healthz },
     { "/readyz", readyz },
     { "/openapi.json", openapi },

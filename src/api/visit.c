@@ -1,8 +1,9 @@
-/* visit.c - the life of one request: made when it came, asked at the door once or more, ended when both the client and the door
- * have let go of it.
+/* visit.c - the life of one request: made when it came, asked at the door once or more, ended when
+ * both the client and the door have let go of it.
  *
- * Long ones (streams, followers) are kept on a list: when somebody's key, account or membership changes, each is asked for again,
- * and one that may no longer be is cut. So a disabled key stops at once, not at the next request. */
+ * Long ones (streams, followers) are kept on a list: when somebody's key, account or membership
+ * changes, each is asked for again, and one that may no longer be is cut. So a disabled key stops
+ * at once, not at the next request. */
 #include "api/api_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,11 +71,14 @@ static void on_reply(void *arg, struct request *r)
         v->answered(v);
 }
 
-static void ask(struct visit *v, enum verb_id verb, const void *body, void (*answered)(struct visit *v), bool inside)
+static void ask(struct visit *v, enum verb_id verb, const void *body,
+                void (*answered)(struct visit *v), bool inside)
 {
     assert(!v->waiting && !v->dead);
     str_done(&v->ask.reply);
-    v->ask = (struct request){ .verb = verb, .body = body, .mem = v->mem, .on_reply = on_reply, .arg = v };
+    v->ask = (struct request){
+        .verb = verb, .body = body, .mem = v->mem, .on_reply = on_reply, .arg = v
+    };
     v->ask.from = v->from;
     if (inside) {
         v->ask.who = v->who;
@@ -91,12 +95,14 @@ static void ask(struct visit *v, enum verb_id verb, const void *body, void (*ans
     control_ask(v->api->control, &v->ask);
 }
 
-void visit_ask(struct visit *v, enum verb_id verb, const void *body, void (*answered)(struct visit *v))
+void visit_ask(struct visit *v, enum verb_id verb, const void *body,
+               void (*answered)(struct visit *v))
 {
     ask(v, verb, body, answered, false);
 }
 
-void visit_ask_inside(struct visit *v, enum verb_id verb, const void *body, void (*answered)(struct visit *v))
+void visit_ask_inside(struct visit *v, enum verb_id verb, const void *body,
+                      void (*answered)(struct visit *v))
 {
     ask(v, verb, body, answered, true);
 }
@@ -111,7 +117,8 @@ void visit_keep(struct visit *v)
     v->api->kept = v;
 }
 
-/* What was refused because the thing has moved on (a task that ended) is no reason to cut what still flows. */
+/* What was refused because the thing has moved on (a task that ended) is no reason to cut what
+ * still flows. */
 static void rechecked(struct visit *v)
 {
     enum rc rc = v->ask.ok ? RC_OK : v->ask.err.rc;

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char hello_digest[] = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
-static const char other_digest[] = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+static const char hello_digest[]
+    = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+static const char other_digest[]
+    = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 struct place { struct os *os; char folder[64]; };
 
@@ -31,7 +33,8 @@ static size_t file_count(struct place *p, const char *folder)
     AUTO(arena_free) struct arena *mem = arena_new();
     struct texts names = { 0 };
     struct err err;
-    return disk_exists(p->os, folder) && dir_list(p->os, folder, mem, &names, &err) ? names.count : 0;
+    return disk_exists(p->os, folder) && dir_list(p->os, folder, mem, &names, &err) ? names.count
+                                                                                    : 0;
 }
 
 static void upload(struct blob_file *f, struct place *p, const char *digest, const char *bytes)
@@ -51,7 +54,8 @@ TEST(a_blob_gets_its_place_only_when_its_digest_fits)
     AUTO(str_done) struct str back = { 0 };
     place_open(&p);
     upload(&f, &p, other_digest, "hello");
-    CHECK(f.failed && f.err.rc == RC_BAD_INPUT && strstr(f.err.text, "2cf24dba") && file_count(&p, f.folder) == 0);
+    CHECK(f.failed && f.err.rc == RC_BAD_INPUT && strstr(f.err.text, "2cf24dba")
+          && file_count(&p, f.folder) == 0);
     upload(&f, &p, hello_digest, "hello");
     CHECK(!f.failed && f.size == 5 && file_count(&p, f.folder) == 1 && disk_exists(p.os, f.path));
     blob_file_open(&f);
@@ -75,14 +79,15 @@ TEST(a_broken_upload_leaves_nothing_and_what_a_crash_leaves_is_swept)
     blob_file_add(&f, SLICE("hel"));
     CHECK(file_count(&p, f.folder) == 1 && !disk_exists(p.os, f.path));
     struct blob_file left = f;
-    left.hash = NULL;                                       /* as if the process were killed here, its file stays */
+    left.hash = NULL; /* as if the process were killed here, its file stays */
     left.file = NULL;
     f.temp[0] = 0;
     blob_file_drop(&f);
     CHECK(file_count(&p, f.folder) == 1);
     upload(&f, &p, hello_digest, "hello");
     f = left;
-    CHECK(blob_file_sweep(p.os, p.folder, &err) && file_count(&p, f.folder) == 1 && disk_exists(p.os, f.path));
+    CHECK(blob_file_sweep(p.os, p.folder, &err) && file_count(&p, f.folder) == 1
+          && disk_exists(p.os, f.path));
     upload(&f, &p, other_digest, "hel");
     CHECK(file_count(&p, f.folder) == 1);
     place_close(&p);
@@ -139,7 +144,10 @@ TEST(a_blob_that_cannot_be_read_says_so)
     fault_arm(0);
     CHECK(f.failed && back.len == 0);
     blob_file_drop(&f);
-    CHECK(!blob_file_name(&f, p.os, p.folder, 500, "md5:12", 7, &err) && text_is(err.field, "digest"));
-    CHECK(!blob_file_name(&f, p.os, p.folder, 500, "sha256:../../../../../../../../../../../../../../../../../../../etc/passwd00", 7, &err));
+    CHECK(!blob_file_name(&f, p.os, p.folder, 500, "md5:12", 7, &err)
+          && text_is(err.field, "digest"));
+    CHECK(!blob_file_name(
+        &f, p.os, p.folder, 500,
+        "sha256:../../../../../../../../../../../../../../../../../../../etc/passwd00", 7, &err));
     place_close(&p);
 }

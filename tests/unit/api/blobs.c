@@ -20,8 +20,9 @@ static bool answer(void *arg, struct control *c, struct request *r)
     }
     if (r->verb != VERB_BLOB_GET || r->who.kind != PRINCIPAL_NODE)
         return false;
-    r->ok = r->who.id == fake_node(1) || err_set(&r->err, RC_NOT_FOUND, "no task on this node names it");
-    str_text(&r->reply, "{\"project\":\"prj-00000000000fm\"}");      /* 500, as the door would name it */
+    r->ok = r->who.id == fake_node(1)
+            || err_set(&r->err, RC_NOT_FOUND, "no task on this node names it");
+    str_text(&r->reply, "{\"project\":\"prj-00000000000fm\"}"); /* 500, as the door would name it */
     return true;
 }
 
@@ -33,7 +34,8 @@ static size_t files(struct world *w)
     size_t n = 0;
     CHECK(dir_list(w->os, arena_printf(mem, "%s/blobs", w->data), mem, &projects, &err));
     for (size_t i = 0; i < projects.count; i++) {
-        CHECK(dir_list(w->os, arena_printf(mem, "%s/blobs/%s", w->data, projects.at[i]), mem, &names, &err));
+        CHECK(dir_list(w->os, arena_printf(mem, "%s/blobs/%s", w->data, projects.at[i]), mem,
+                       &names, &err));
         n += names.count;
     }
     return n;
@@ -64,8 +66,10 @@ TEST(a_blob_goes_up_and_comes_down_whatever_its_size)
         w.control->arg = &s;
         path_of(path, all);
         got_start(&g, &w, "dev", "PUT", path, NULL, all);
-        CHECK(got_wait(&g, &w) && g.status == 201 && text_is(g.location, path) && got_says(&g, "id", path + 10));
-        CHECK(s.adds == 1 && s.size == (int64_t)sizes[i] && s.project == fake_project() && text_is(s.id, path + 10) && files(&w) == 1);
+        CHECK(got_wait(&g, &w) && g.status == 201 && text_is(g.location, path)
+              && got_says(&g, "id", path + 10));
+        CHECK(s.adds == 1 && s.size == (int64_t)sizes[i] && s.project == fake_project()
+              && text_is(s.id, path + 10) && files(&w) == 1);
         got_done(&g);
         got_start(&g, &w, "dev", "GET", path, NULL, (struct slice){ 0 });
         CHECK(got_wait(&g, &w) && g.status == 200 && g.err.rc == RC_OK && g.body.len == sizes[i]);
@@ -89,14 +93,18 @@ TEST(a_wrong_digest_is_refused_and_leaves_nothing)
     w.control->arg = &s;
     path_of(path, SLICE("one"));
     got_start(&g, &w, "dev", "PUT", path, NULL, SLICE("two"));
-    CHECK(got_wait(&g, &w) && g.status == 400 && got_says(&g, "field", "digest") && s.adds == 0 && files(&w) == 0);
+    CHECK(got_wait(&g, &w) && g.status == 400 && got_says(&g, "field", "digest") && s.adds == 0
+          && files(&w) == 0);
     got_done(&g);
     world_close(&w);
 }
 
 TEST(whoever_may_not_upload_is_refused_before_a_byte_is_kept)
 {
-    static const struct { const char *key; int status; } who[] = { { "view", 403 }, { "op", 403 }, { "node1", 403 }, { "nobody", 401 } };
+    static const struct {
+        const char *key;
+        int status;
+    } who[] = { { "view", 403 }, { "op", 403 }, { "node1", 403 }, { "nobody", 401 } };
     struct world w;
     struct straw s = { 0 };
     struct got g;
@@ -132,7 +140,8 @@ TEST(a_node_fetches_only_what_a_task_on_it_names)
     ask(&g, &w, "node2", "GET", path, NULL, NULL);
     CHECK(g.status == 404);
     got_done(&g);
-    ask(&g, &w, "other", "GET", path, NULL, NULL);           /* another project has no such file, whatever the door says */
+    ask(&g, &w, "other", "GET", path, NULL,
+        NULL); /* another project has no such file, whatever the door says */
     CHECK(g.status == 500);
     got_done(&g);
     world_close(&w);
@@ -143,7 +152,8 @@ static void half_sent(struct got *g, struct world *w, const char *path, size_t n
     static const struct http_header headers[] = { { "Authorization", "Bearer dev" } };
     static char bytes[600000];
     *g = (struct got){ 0 };
-    g->call = http_call(w->client, "PUT", path, headers, 1, (struct slice){ 0 }, 20 << 20, &(struct http_call_events){ 0 }, g);
+    g->call = http_call(w->client, "PUT", path, headers, 1, (struct slice){ 0 }, 20 << 20,
+                        &(struct http_call_events){ 0 }, g);
     http_call_body(g->call, bytes, n);
 }
 

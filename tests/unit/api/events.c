@@ -3,7 +3,8 @@
 
 enum { HISTORY = 1203 };
 
-/* History of HISTORY events, odd ones of another project; what the door gives is scoped as the real one does. */
+/* History of HISTORY events, odd ones of another project; what the door gives is scoped as the real
+ * one does. */
 struct past { int pages; int64_t count; struct control *late_to; };
 
 static bool history(void *arg, struct control *c, struct request *r)
@@ -21,7 +22,9 @@ static bool history(void *arg, struct control *c, struct request *r)
     for (int64_t i = ask->since + 1; i <= p->count && n < ask->limit; i++) {
         if (i % 2 && !(r->who.roles & WATCHERS))
             continue;
-        struct event_view e = { .id = i, .at_ms = 1, .name = "job.queued", .state = "kept", .data = "{\"a\":\"b\"}" };
+        struct event_view e = {
+            .id = i, .at_ms = 1, .name = "job.queued", .state = "kept", .data = "{\"a\":\"b\"}"
+        };
         bind_write(&o, &event_view_fields, &e);
         last = i;
         n++;
@@ -32,9 +35,10 @@ static bool history(void *arg, struct control *c, struct request *r)
     snprintf(next, sizeof next, "%lld", (long long)last);
     json_put_text(&o, n == ask->limit ? next : NULL);
     json_close(&o, '}');
-    if (p->late_to) {                   /* committed after the page was read, before it is answered; and one that the page had */
-        struct event e[] = { { .seq = p->count, .project = 500, .kind = "job.queued", .data = "{}" },
-                             { .seq = p->count + 1, .project = 500, .kind = "job.late", .data = "{}" } };
+    if (p->late_to) { /* committed after the page was read; and one that the page had */
+        struct event e[]
+            = { { .seq = p->count, .project = 500, .kind = "job.queued", .data = "{}" },
+                { .seq = p->count + 1, .project = 500, .kind = "job.late", .data = "{}" } };
         p->late_to = NULL;
         fake_commit(c, &(struct commit){ .events = e, .event_count = 2 });
     }
@@ -70,7 +74,13 @@ TEST(a_follower_gets_history_then_what_happens_each_once_and_in_order)
     got_start(&g, &w, "op", "GET", "/v1/events?follow=true&since=3", NULL, (struct slice){ 0 });
     CHECK(got_has(&g, &w, "id: 1203\n") && g.status == 200 && text_is(g.type, "text/event-stream"));
     world_wait(&w, 10);
-    struct event e[] = { { .seq = 1204, .at_ms = 5, .project = 500, .kind = "job.done", .subject = "job-1", .actor = "ada", .data = "{\"x\":1}" },
+    struct event e[] = { { .seq = 1204,
+                           .at_ms = 5,
+                           .project = 500,
+                           .kind = "job.done",
+                           .subject = "job-1",
+                           .actor = "ada",
+                           .data = "{\"x\":1}" },
                          { .seq = 1205, .project = 501, .kind = "job.other", .data = "{}" } };
     fake_commit(w.control, &(struct commit){ .events = e, .event_count = 2 });
     CHECK(got_has(&g, &w, "id: 1205\nevent: job.other\n"));
@@ -84,7 +94,7 @@ TEST(a_follower_gets_history_then_what_happens_each_once_and_in_order)
     }
     CHECK(at != NULL);
     api_close(w.api, 1000);
-    CHECK(got_wait(&g, &w) && g.err.rc == RC_OK);            /* a whole reply: it resumes elsewhere */
+    CHECK(got_wait(&g, &w) && g.err.rc == RC_OK); /* a whole reply: it resumes elsewhere */
     got_done(&g);
     world_close(&w);
 }
@@ -98,10 +108,11 @@ TEST(what_is_committed_while_a_page_is_read_is_neither_lost_nor_told_twice)
     w.control->script = history;
     w.control->arg = &p;
     w.control->hold = true;
-    got_start(&g, &w, "dev", "GET", "/v1/events", (struct http_header[]){ { "Accept", "text/event-stream" }, { NULL, NULL } },
+    got_start(&g, &w, "dev", "GET", "/v1/events",
+              (struct http_header[]){ { "Accept", "text/event-stream" }, { NULL, NULL } },
               (struct slice){ 0 });
     world_wait(&w, 20);
-    fake_release(w.control);                                /* the check of the credential; the page is asked for next */
+    fake_release(w.control); /* the check of the credential; the page is asked for next */
     p.late_to = NULL;
     w.control->hold = true;
     world_wait(&w, 20);
@@ -109,7 +120,8 @@ TEST(what_is_committed_while_a_page_is_read_is_neither_lost_nor_told_twice)
     p.late_to = w.control;
     fake_release(w.control);
     CHECK(got_has(&g, &w, "id: 11\nevent: job.late\n"));
-    CHECK(count_of(&g, "id: 10\n") == 1 && count_of(&g, "id: 11\n") == 1 && count_of(&g, "id: 9\n") == 0);
+    CHECK(count_of(&g, "id: 10\n") == 1 && count_of(&g, "id: 11\n") == 1
+          && count_of(&g, "id: 9\n") == 0);
     got_done(&g);
     world_close(&w);
 }
@@ -122,16 +134,19 @@ TEST(a_tenant_sees_its_own_events_only_and_resumes_behind_the_last)
     world_open(&w);
     w.control->script = history;
     w.control->arg = &p;
-    struct http_header more[] = { { "Accept", "text/event-stream" }, { "Last-Event-ID", "2" }, { NULL, NULL } };
+    struct http_header more[]
+        = { { "Accept", "text/event-stream" }, { "Last-Event-ID", "2" }, { NULL, NULL } };
     got_start(&g, &w, "dev", "GET", "/v1/events?since=0", more, (struct slice){ 0 });
     CHECK(got_has(&g, &w, "id: 6\n"));
     world_wait(&w, 10);
-    struct event e[] = { { .seq = 7, .project = 501, .kind = "job.theirs", .data = "{}" }, { .seq = 8, .project = 0, .kind = "node.joined", .data = "{}" },
+    struct event e[] = { { .seq = 7, .project = 501, .kind = "job.theirs", .data = "{}" },
+                         { .seq = 8, .project = 0, .kind = "node.joined", .data = "{}" },
                          { .seq = 9, .project = 500, .kind = "job.ours", .data = "{}" } };
     fake_commit(w.control, &(struct commit){ .events = e, .event_count = 3 });
     CHECK(got_has(&g, &w, "job.ours"));
     CHECK(!strstr(g.body.at, "theirs") && !strstr(g.body.at, "node.joined"));
-    CHECK(count_of(&g, "id: ") == 3 && strstr(g.body.at, "id: 4\n") && !strstr(g.body.at, "id: 2\n"));
+    CHECK(count_of(&g, "id: ") == 3 && strstr(g.body.at, "id: 4\n")
+          && !strstr(g.body.at, "id: 2\n"));
     got_done(&g);
     more[1].value = "x";
     got_start(&g, &w, "dev", "GET", "/v1/events", more, (struct slice){ 0 });

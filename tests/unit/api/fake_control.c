@@ -6,7 +6,12 @@
 int64_t fake_node(int n) { return 1000 + n; }
 int64_t fake_project(void) { return 500; }
 
-static const struct { const char *key; enum principal kind; int64_t id, project; unsigned roles; } people[] = {
+static const struct {
+    const char *key;
+    enum principal kind;
+    int64_t id, project;
+    unsigned roles;
+} people[] = {
     { "dev", PRINCIPAL_USER, 1, 500, ROLE_PERSON | ROLE_DEVELOPER },
     { "view", PRINCIPAL_USER, 2, 500, ROLE_PERSON | ROLE_VIEWER },
     { "admin", PRINCIPAL_USER, 3, 500, ROLE_PERSON | ROLE_ADMIN },
@@ -28,7 +33,8 @@ struct control *fake_control_new(struct os *os)
 
 void fake_control_free(struct control *c) { free(c); }
 
-void control_credential(const struct control *c, const char *bearer, const char *project, const char *address, struct credential *out)
+void control_credential(const struct control *c, const char *bearer, const char *project,
+                        const char *address, struct credential *out)
 {
     (void)c;
     *out = (struct credential){ 0 };
@@ -43,12 +49,16 @@ static bool check(struct control *c, struct request *r)
     bool good = !text_is(c->disabled, r->from.hash);
     for (size_t i = 0; good && r->who.kind == PRINCIPAL_NONE && i < COUNT(people); i++)
         if (text_is(people[i].key, r->from.hash)) {
-            r->who = (struct caller){ .kind = people[i].kind, .id = people[i].id, .project = people[i].project, .roles = people[i].roles };
+            r->who = (struct caller){ .kind = people[i].kind,
+                                      .id = people[i].id,
+                                      .project = people[i].project,
+                                      .roles = people[i].roles };
             snprintf(r->who.name, sizeof r->who.name, "%s", people[i].key);
         }
     if (v->roles && r->who.kind == PRINCIPAL_NONE)
         return err_set(&r->err, RC_UNAUTHENTICATED, "send an API key");
-    return !v->roles || (v->roles & r->who.roles) || err_set(&r->err, RC_DENIED, "%s is not for you", v->name);
+    return !v->roles || (v->roles & r->who.roles)
+           || err_set(&r->err, RC_DENIED, "%s is not for you", v->name);
 }
 
 static void deliver(void *arg, struct post *p)
@@ -84,7 +94,8 @@ void fake_release(struct control *c)
     c->held_count = 0;
 }
 
-void control_follow(struct control *c, void (*on_commit)(void *arg, const struct commit *k), void *arg)
+void control_follow(struct control *c, void (*on_commit)(void *arg, const struct commit *k),
+                    void *arg)
 {
     c->on_commit = on_commit;
     c->follower = arg;
@@ -105,4 +116,7 @@ void fake_commit(struct control *c, const struct commit *k)
 }
 
 int64_t control_last_event(struct control *c) { return c->last_event; }
-bool control_ready(const struct control *c, struct err *why) { return c->ready || err_set(why, RC_UNAVAILABLE, "the store is away"); }
+bool control_ready(const struct control *c, struct err *why)
+{
+    return c->ready || err_set(why, RC_UNAVAILABLE, "the store is away");
+}

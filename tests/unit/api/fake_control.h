@@ -1,6 +1,8 @@
-/* fake_control.h - a door of straw for the tests of api/: the same check of roles from verbs[], answers by script.
+/* fake_control.h - a door of straw for the tests of api/: the same check of roles from verbs[],
+ * answers by script.
  *
- * A bearer is its own hash: "dev", "view", "admin", "op" and "other" are people, "node1" and "node2" are nodes. */
+ * A bearer is its own hash: "dev", "view", "admin", "op" and "other" are people, "node1" and
+ * "node2" are nodes. */
 #pragma once
 #include "control/control.h"
 

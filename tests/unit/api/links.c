@@ -30,7 +30,7 @@ TEST(what_is_pushed_between_a_hello_and_its_answer_follows_it_if_it_is_newer)
     w.control->arg = &s;
     talk_start(&t, &w, "node1", "/v1/nodes/link");
     CHECK(talk_open(&t));
-    push(&w, fake_node(1), 3);                              /* before its hello: the hello gets all */
+    push(&w, fake_node(1), 3); /* before its hello: the hello gets all */
     w.control->hold = true;
     say(&t, HELLO);
     CHECK(world_until(&w, something_held, w.control));
@@ -40,8 +40,10 @@ TEST(what_is_pushed_between_a_hello_and_its_answer_follows_it_if_it_is_newer)
     CHECK(t.messages == 0);
     fake_release(w.control);
     CHECK(talk_has(&t, "\"generation\":6") && t.messages == 2);
-    const char *full = strstr(t.got.at, "\"full\":true"), *later = strstr(t.got.at, "\"generation\":6");
-    CHECK(full && later && full < later && !strstr(t.got.at, "\"generation\":4") && !strstr(t.got.at, "\"generation\":3"));
+    const char *full = strstr(t.got.at, "\"full\":true"),
+               *later = strstr(t.got.at, "\"generation\":6");
+    CHECK(full && later && full < later && !strstr(t.got.at, "\"generation\":4")
+          && !strstr(t.got.at, "\"generation\":3"));
     talk_done(&t);
     world_close(&w);
 }

@@ -6,20 +6,32 @@
 static const char *where(char out[static 256], int64_t attempt, const char *state, const char *job)
 {
     char node[ID_TEXT], id[ID_TEXT], project[ID_TEXT];
-    snprintf(out, 256, "{\"node\":\"%s\",\"attempt\":\"%s\",\"project\":\"%s\",\"state\":\"%s\",\"job_state\":\"%s\"}",
-             id_text(node, PREFIX_NODE, fake_node(1)), id_text(id, PREFIX_ATTEMPT, attempt), id_text(project, PREFIX_PROJECT, fake_project()),
-             state, job);
+    snprintf(out, 256,
+             "{\"node\":\"%s\",\"attempt\":\"%s\",\"project\":\"%s\",\"state\":\"%s\",\"job_"
+             "state\":\"%s\"}",
+             id_text(node, PREFIX_NODE, fake_node(1)), id_text(id, PREFIX_ATTEMPT, attempt),
+             id_text(project, PREFIX_PROJECT, fake_project()), state, job);
     return out;
 }
-static const char nothing_yet[] = "{\"node\":null,\"attempt\":null,\"state\":\"queued\",\"job_state\":\"queued\"}";
+static const char nothing_yet[]
+    = "{\"node\":null,\"attempt\":null,\"state\":\"queued\",\"job_state\":\"queued\"}";
 
 static void happens(struct world *w)
 {
-    struct event e = { .seq = ++w->control->last_event, .project = fake_project(), .kind = "task.started", .data = "{}" };
+    struct event e = { .seq = ++w->control->last_event,
+                       .project = fake_project(),
+                       .kind = "task.started",
+                       .data = "{}" };
     fake_commit(w->control, &(struct commit){ .events = &e, .event_count = 1 });
 }
 
-struct scene { struct world w; struct straw s; struct talk link, agent; struct got g; char path[128], texts[3][256]; };
+struct scene {
+    struct world w;
+    struct straw s;
+    struct talk link, agent;
+    struct got g;
+    char path[128], texts[3][256];
+};
 
 static void scene_open(struct scene *x, const char *path)
 {
@@ -54,7 +66,8 @@ TEST(a_log_is_the_plain_bytes_of_what_the_task_printed)
     frame(&x.agent, CHANNEL_ERR, "two\n");
     frame(&x.agent, CHANNEL_CONTROL, "{\"eof\":true}");
     ws_close(x.agent.ws, 1000, NULL);
-    CHECK(got_wait(&x.g, &x.w) && x.g.status == 200 && x.g.err.rc == RC_OK && text_is(x.g.type, "text/plain; charset=utf-8"));
+    CHECK(got_wait(&x.g, &x.w) && x.g.status == 200 && x.g.err.rc == RC_OK
+          && text_is(x.g.type, "text/plain; charset=utf-8"));
     CHECK(text_is(x.g.body.at, "one\ntwo\n"));
     talk_done(&x.agent);
     CHECK(map_count(x.w.api->crowds) == 0);
@@ -77,7 +90,7 @@ TEST(a_follow_waits_for_an_attempt_and_goes_on_with_the_next_until_the_task_is_o
     ws_close(x.agent.ws, 1000, NULL);
     CHECK(got_has(&x.g, &x.w, "first try\n") && talk_closed(&x.agent));
     talk_done(&x.agent);
-    dial(&x, 2, "logs");                                     /* the rest of it, now that it has ended */
+    dial(&x, 2, "logs"); /* the rest of it, now that it has ended */
     frame(&x.agent, CHANNEL_OUT, "first");
     frame(&x.agent, CHANNEL_OUT, " try\nlast words\n");
     ws_close(x.agent.ws, 1000, NULL);
@@ -94,13 +107,14 @@ TEST(a_follow_waits_for_an_attempt_and_goes_on_with_the_next_until_the_task_is_o
     CHECK(talk_closed(&x.agent));
     talk_done(&x.agent);
     world_wait(&x.w, 80);
-    CHECK(!x.g.ended);                                       /* the report of its end has not come yet */
+    CHECK(!x.g.ended); /* the report of its end has not come yet */
     x.s.where = where(x.texts[0], 78, "done", "done");
     happens(&x.w);
     dial(&x, 4, "logs");
     frame(&x.agent, CHANNEL_OUT, "second try\n");
     ws_close(x.agent.ws, 1000, NULL);
-    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK && text_is(x.g.body.at, "first try\nlast words\nsecond try\n"));
+    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK
+          && text_is(x.g.body.at, "first try\nlast words\nsecond try\n"));
     talk_done(&x.agent);
     scene_close(&x);
 }
@@ -111,9 +125,11 @@ TEST(a_task_of_an_array_is_over_when_it_is_and_not_when_its_job_is)
     scene_open(&x, NULL);
     char text[256];
     x.s.where = where(x.texts[0], 77, "failed", "running");
-    snprintf(text, sizeof text, "%.*s,\"task_state\":\"failed\"}", (int)strlen(x.s.where) - 1, x.s.where);
+    snprintf(text, sizeof text, "%.*s,\"task_state\":\"failed\"}", (int)strlen(x.s.where) - 1,
+             x.s.where);
     x.s.where = text;
-    got_start(&x.g, &x.w, "view", "GET", "/v1/jobs/j/logs?follow=true&task=3", NULL, (struct slice){ 0 });
+    got_start(&x.g, &x.w, "view", "GET", "/v1/jobs/j/logs?follow=true&task=3", NULL,
+              (struct slice){ 0 });
     dial(&x, 1, "logs");
     frame(&x.agent, CHANNEL_ERR, "no\n");
     ws_close(x.agent.ws, 1000, NULL);
@@ -165,7 +181,8 @@ TEST(a_log_that_is_not_there_yet_or_out_of_reach_is_said_so)
     talk_done(&x.link);
     world_wait(&x.w, 20);
     ask(&x.g, &x.w, "view", "GET", "/v1/jobs/j/logs", NULL, NULL);
-    CHECK(x.g.status == 503 && got_says(&x.g, "detail", "not connected") && text_is(x.g.retry, "1"));
+    CHECK(x.g.status == 503 && got_says(&x.g, "detail", "not connected")
+          && text_is(x.g.retry, "1"));
     got_done(&x.g);
     CHECK(map_count(x.w.api->crowds) == 0);
     world_close(&x.w);

@@ -21,7 +21,9 @@ bool straw_answer(void *arg, struct control *c, struct request *r)
         s->hellos++;
         s->hello_node = r->who.id;
         s->next = h->next;
-        str_printf(&r->reply, "{\"kind\":\"desired\",\"generation\":%lld,\"full\":true,\"orders\":[]}", (long long)s->generation);
+        str_printf(&r->reply,
+                   "{\"kind\":\"desired\",\"generation\":%lld,\"full\":true,\"orders\":[]}",
+                   (long long)s->generation);
     } else if (r->verb == VERB_NODE_REPORT) {
         s->reports++;
         str_text(&r->reply, "{\"kind\":\"desired\",\"generation\":6,\"kept\":41,\"beat\":3}");
@@ -46,7 +48,8 @@ void node_link(struct talk *t, struct world *w, struct straw *s, const char *key
 void push(struct world *w, int64_t node, int64_t generation)
 {
     char json[128];
-    snprintf(json, sizeof json, "{\"kind\":\"desired\",\"generation\":%lld,\"full\":false}", (long long)generation);
+    snprintf(json, sizeof json, "{\"kind\":\"desired\",\"generation\":%lld,\"full\":false}",
+             (long long)generation);
     struct node_push p = { node, SLICE(json) };
     fake_commit(w->control, &(struct commit){ .pushes = &p, .push_count = 1 });
 }

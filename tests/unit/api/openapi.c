@@ -30,7 +30,8 @@ static int check_refs(const struct json *root, const struct json *at)
     return count;
 }
 
-static bool has_parameter(const struct json *root, const struct json *operation, const char *in, const char *name)
+static bool has_parameter(const struct json *root, const struct json *operation, const char *in,
+                          const char *name)
 {
     const struct json *list = json_get(operation, "parameters");
     for (const struct json *p = list ? list->first : NULL; p; p = p->next) {
@@ -49,18 +50,21 @@ static void check_operation(const struct json *root, const struct verb *v)
     snprintf(status, sizeof status, "%d", v->status);
     const struct json *o = json_get(json_get(json_get(root, "paths"), v->path), method);
     CHECK(o && text_is(json_text(o, "operationId"), v->name) && json_text(o, "summary"));
-    CHECK(json_get(json_get(o, "responses"), status) && json_get(json_get(o, "responses"), "default"));
+    CHECK(json_get(json_get(o, "responses"), status)
+          && json_get(json_get(o, "responses"), "default"));
     CHECK((json_get(o, "security") != NULL) == !v->roles);
     for (const char *p = strchr(v->path, '{'); p; p = strchr(p + 1, '{')) {
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(p + 1, "}"), p + 1);
         CHECK(has_parameter(root, o, "path", name));
     }
-    bool body = text_is(v->method, "POST") || text_is(v->method, "PUT") || text_is(v->method, "PATCH");
+    bool body
+        = text_is(v->method, "POST") || text_is(v->method, "PUT") || text_is(v->method, "PATCH");
     for (size_t i = 0; i < v->takes->count; i++) {
         const struct field *f = &v->takes->rows[i];
         if (!f->in_path && !f->hidden && f->type != F_INLINE)
-            CHECK(body ? json_get(o, "requestBody") != NULL : has_parameter(root, o, "query", f->name));
+            CHECK(body ? json_get(o, "requestBody") != NULL
+                       : has_parameter(root, o, "query", f->name));
     }
 }
 
@@ -71,12 +75,14 @@ TEST(the_api_text_describes_every_route_and_every_reference_in_it_resolves)
     struct json *root = NULL;
     struct err err = { 0 };
     openapi_print(&text, "1.0", false);
-    CHECK(json_parse((struct slice){ text.at, text.len }, mem, &root, &err));       /* also: no name is there twice */
+    CHECK(json_parse((struct slice){ text.at, text.len }, mem, &root,
+                     &err)); /* also: no name is there twice */
     if (!root) {
         printf("# %s\n", err.text);
         return;
     }
-    CHECK(text_is(json_text(root, "openapi"), "3.1.0") && json_text(json_get(root, "info"), "version"));
+    CHECK(text_is(json_text(root, "openapi"), "3.1.0")
+          && json_text(json_get(root, "info"), "version"));
     CHECK(check_refs(root, root) > 200);
     size_t count = 0, paths = 0;
     for (int i = 0; i < VERB_COUNT; i++)
@@ -87,7 +93,7 @@ TEST(the_api_text_describes_every_route_and_every_reference_in_it_resolves)
     for (const struct json *p = json_get(root, "paths")->first; p; p = p->next)
         for (const struct json *o = p->first; o; o = o->next)
             paths++;
-    CHECK(paths == count + 3);                                                      /* and nothing that is not there */
+    CHECK(paths == count + 3); /* and nothing that is not there */
     CHECK(json_get(json_get(json_get(root, "components"), "securitySchemes"), "key"));
 }
 
@@ -99,7 +105,8 @@ TEST(a_secret_is_marked_as_one_way)
     struct err err = { 0 };
     openapi_print(&text, "1.0", true);
     CHECK(json_parse((struct slice){ text.at, text.len }, mem, &root, &err));
-    const struct json *password = pointer(root, "#/components/schemas/login_ask/properties/password");
+    const struct json *password
+        = pointer(root, "#/components/schemas/login_ask/properties/password");
     CHECK(password && json_get(password, "writeOnly") && json_get(password, "writeOnly")->flag);
     CHECK(strstr(json_text(json_get(root, "info"), "description"), "simulated"));
 }

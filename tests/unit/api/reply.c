@@ -32,15 +32,18 @@ TEST(what_was_made_has_a_location_a_version_and_an_id_of_the_request)
     w.control->script = made;
     ask(&g, &w, "dev", "POST", "/v1/jobs", "application/json", "{\"command\":[\"a\"]}");
     CHECK(g.status == 201 && text_is(g.type, "application/json") && text_is(g.etag, "\"4\""));
-    CHECK(text_is(g.location, "/v1/jobs/job-0000000000001") && text_starts(g.id, "req-") && !g.replayed[0]);
+    CHECK(text_is(g.location, "/v1/jobs/job-0000000000001") && text_starts(g.id, "req-")
+          && !g.replayed[0]);
     CHECK(got_says(&g, "id", "job-0000000000001"));
     got_done(&g);
-    struct http_header more[] = { { "Idempotency-Key", "k" }, { "Content-Type", "application/json" }, { NULL, NULL } };
+    struct http_header more[]
+        = { { "Idempotency-Key", "k" }, { "Content-Type", "application/json" }, { NULL, NULL } };
     got_start(&g, &w, "dev", "POST", "/v1/jobs", more, SLICE("{\"command\":[\"a\"]}"));
     CHECK(got_wait(&g, &w) && text_is(g.replayed, "true"));
     got_done(&g);
     ask(&g, &w, "op", "POST", "/v1/orgs", "application/json", "{\"name\":\"x\"}");
-    CHECK(g.status == 201 && !g.location[0] && !g.etag[0]);      /* there is no page of one organisation */
+    CHECK(g.status == 201 && !g.location[0]
+          && !g.etag[0]); /* there is no page of one organisation */
     got_done(&g);
     world_close(&w);
 }
@@ -58,7 +61,8 @@ TEST(each_kind_of_failure_has_its_status_and_a_stable_type)
     w.control->script = made;
     for (size_t i = 0; i < COUNT(rows); i++) {
         ask(&g, &w, "dev", "GET", rows[i].path, NULL, NULL);
-        CHECK(g.status == rows[i].status && got_says(&g, "type", rows[i].type) && text_is(g.type, "application/problem+json"));
+        CHECK(g.status == rows[i].status && got_says(&g, "type", rows[i].type)
+              && text_is(g.type, "application/problem+json"));
         CHECK(text_is(g.retry, rows[i].retry ? "1" : ""));
         got_done(&g);
     }
@@ -71,7 +75,8 @@ TEST(a_wrong_method_is_told_which_are_right)
     struct got g;
     world_open(&w);
     ask(&g, &w, "dev", "DELETE", "/v1/jobs", NULL, NULL);
-    CHECK(g.status == 405 && text_is(g.allow, "GET, HEAD, POST") && got_says(&g, "type", "/problems/method_not_allowed"));
+    CHECK(g.status == 405 && text_is(g.allow, "GET, HEAD, POST")
+          && got_says(&g, "type", "/problems/method_not_allowed"));
     got_done(&g);
     world_close(&w);
 }
@@ -85,5 +90,6 @@ TEST(a_problem_is_json_whatever_is_in_its_text)
     err_field(&why, "a\"b", "quote \" backslash \\ line\n end");
     problem_print(&out, 400, &why, NULL);
     CHECK(json_parse((struct slice){ out.at, out.len }, mem, &doc, &err));
-    CHECK(text_is(json_text(doc, "field"), "a\"b") && json_int(doc, "status", 0) == 400 && !json_get(doc, "instance"));
+    CHECK(text_is(json_text(doc, "field"), "a\"b") && json_int(doc, "status", 0) == 400
+          && !json_get(doc, "instance"));
 }

@@ -37,7 +37,8 @@ static bool note(void *arg, struct control *c, struct request *r)
     } else if (r->verb == VERB_JOB_EXEC) {
         const struct job_exec_ask *b = r->body;
         for (size_t i = 0; i < b->argv.count; i++)
-            snprintf(s->argv + strlen(s->argv), sizeof s->argv - strlen(s->argv), "[%s]", b->argv.at[i]);
+            snprintf(s->argv + strlen(s->argv), sizeof s->argv - strlen(s->argv), "[%s]",
+                     b->argv.at[i]);
         s->tty = b->tty;
     }
     return false;
@@ -68,7 +69,8 @@ TEST(json_and_yaml_bodies_bind_to_the_same_request)
         s = (struct seen){ 0 };
         ask(&g, &w, "dev", "POST", "/v1/jobs", same[i].type, same[i].body);
         CHECK(g.status == 201 && s.times == 1);
-        CHECK(text_is(s.name, "a") && text_is(s.image, "host") && s.count == 3 && text_is(s.env, "no"));
+        CHECK(text_is(s.name, "a") && text_is(s.image, "host") && s.count == 3
+              && text_is(s.env, "no"));
         got_done(&g);
     }
     world_close(&w);
@@ -76,22 +78,32 @@ TEST(json_and_yaml_bodies_bind_to_the_same_request)
 
 TEST(bad_input_names_the_field_and_never_reaches_its_verb)
 {
-    static const struct { const char *method, *path, *type, *body; int status; const char *field, *detail; } bad[] = {
-        { "POST", "/v1/jobs", "application/json", "{\"imag\":\"x\",\"command\":[\"a\"]}", 400, "imag", "did you mean 'image'" },
-        { "POST", "/v1/jobs", "application/yaml", "imag: x\n", 400, "imag", "did you mean 'image'" },
+    static const struct {
+        const char *method, *path, *type, *body;
+        int status;
+        const char *field, *detail;
+    } bad[] = {
+        { "POST", "/v1/jobs", "application/json", "{\"imag\":\"x\",\"command\":[\"a\"]}", 400,
+          "imag", "did you mean 'image'" },
+        { "POST", "/v1/jobs", "application/yaml", "imag: x\n", 400, "imag",
+          "did you mean 'image'" },
         { "POST", "/v1/jobs", "application/json", "{\"name\":", 400, NULL, "line 1" },
-        { "POST", "/v1/jobs", "application/json", "{\"name\":\"a\",\"name\":\"b\"}", 400, NULL, "name" },
+        { "POST", "/v1/jobs", "application/json", "{\"name\":\"a\",\"name\":\"b\"}", 400, NULL,
+          "name" },
         { "POST", "/v1/jobs", "application/json", "[]", 400, NULL, "object" },
         { "POST", "/v1/jobs", "application/json", "{\"name\":\"a\"} x", 400, NULL, "JSON" },
         { "POST", "/v1/jobs", "application/yaml", "a: [b", 400, NULL, "YAML" },
         { "POST", "/v1/jobs", "application/yaml", "a: &x [*x]\n", 400, NULL, "YAML" },
-        { "POST", "/v1/jobs", "application/json", "{\"count\":99999999999999999999}", 400, "count", "whole number" },
+        { "POST", "/v1/jobs", "application/json", "{\"count\":99999999999999999999}", 400, "count",
+          "whole number" },
         { "POST", "/v1/jobs", "application/json", "{\"count\":-1}", 400, "count", "" },
         { "POST", "/v1/jobs", "application/json", "{\"count\":1e99}", 400, "count", "" },
-        { "POST", "/v1/jobs?name=b", "application/json", "{\"name\":\"a\"}", 400, "name", "query and in the body" },
+        { "POST", "/v1/jobs?name=b", "application/json", "{\"name\":\"a\"}", 400, "name",
+          "query and in the body" },
         { "POST", "/v1/jobs", "text/plain", "name: a", 415, "Content-Type", "application/json" },
         { "POST", "/v1/jobs", "application/jsonp", "{}", 415, "Content-Type", "application/json" },
-        { "PATCH", "/v1/jobs/one", "application/json", "{\"job\":\"two\",\"priority\":1}", 400, "job", "address" },
+        { "PATCH", "/v1/jobs/one", "application/json", "{\"job\":\"two\",\"priority\":1}", 400,
+          "job", "address" },
         { "PATCH", "/v1/jobs/one", "application/json", "{}", 400, "priority", "required" },
         { "GET", "/v1/jobs?limit=5&limit=6", NULL, NULL, 400, "limit", "twice" },
         { "GET", "/v1/jobs?limit=0", NULL, NULL, 400, "limit", "" },
@@ -113,7 +125,8 @@ TEST(bad_input_names_the_field_and_never_reaches_its_verb)
         if (g.status != bad[i].status)
             printf("# %s %s: %d\n", bad[i].method, bad[i].path, g.status);
         CHECK(g.status == bad[i].status && text_is(g.type, "application/problem+json"));
-        CHECK(got_says(&g, "detail", bad[i].detail) && (!bad[i].field || got_says(&g, "field", bad[i].field)));
+        CHECK(got_says(&g, "detail", bad[i].detail)
+              && (!bad[i].field || got_says(&g, "field", bad[i].field)));
         CHECK(got_says(&g, "instance", g.id) && strlen(g.id) == 20);
         got_done(&g);
     }
@@ -129,7 +142,8 @@ TEST(a_stranger_is_told_that_he_is_one_and_not_what_is_wrong_with_his_request)
     struct got g;
     world_open(&w);
     ask(&g, &w, NULL, "POST", "/v1/jobs", "application/json", "{\"imag\":1}");
-    CHECK(g.status == 401 && text_is(g.asks, "Bearer realm=\"arcus\"") && !strstr(g.body.at, "imag"));
+    CHECK(g.status == 401 && text_is(g.asks, "Bearer realm=\"arcus\"")
+          && !strstr(g.body.at, "imag"));
     got_done(&g);
     ask(&g, &w, "nobody", "GET", "/v1/jobs?limit=x", NULL, NULL);
     CHECK(g.status == 401 && got_says(&g, "type", "/problems/unauthenticated"));
@@ -137,7 +151,8 @@ TEST(a_stranger_is_told_that_he_is_one_and_not_what_is_wrong_with_his_request)
     ask(&g, &w, "view", "POST", "/v1/jobs", "application/json", "{\"imag\":1}");
     CHECK(g.status == 403 && !strstr(g.body.at, "imag"));
     got_done(&g);
-    ask(&g, &w, NULL, "POST", "/v1/login", "application/json", "{\"usr\":1}");       /* it carries its own credential */
+    ask(&g, &w, NULL, "POST", "/v1/login", "application/json",
+        "{\"usr\":1}"); /* it carries its own credential */
     CHECK(g.status == 400 && got_says(&g, "detail", "did you mean 'user'"));
     got_done(&g);
     world_close(&w);
@@ -176,10 +191,11 @@ TEST(depth_is_bounded)
     world_close(&w);
 }
 
-static void ask_with(struct got *g, struct world *w, const char *method, const char *path, const char *name, const char *value,
-                     const char *body)
+static void ask_with(struct got *g, struct world *w, const char *method, const char *path,
+                     const char *name, const char *value, const char *body)
 {
-    struct http_header more[] = { { name, value }, { "Content-Type", "application/json" }, { NULL, NULL } };
+    struct http_header more[]
+        = { { name, value }, { "Content-Type", "application/json" }, { NULL, NULL } };
     got_start(g, w, "dev", method, path, more, SLICE(body));
     CHECK(got_wait(g, w));
 }
@@ -193,7 +209,8 @@ TEST(the_headers_of_a_request_reach_the_door)
     ask_with(&g, &w, "PATCH", "/v1/jobs/a%20b", "If-Match", "\"17\"", "{\"priority\":7}");
     CHECK(g.status == 200 && s.if_match == 17 && text_is(s.job, "a b") && s.priority == 7);
     got_done(&g);
-    ask_with(&g, &w, "PATCH", "/v1/jobs/one", "If-Match", "3", "{\"job\":\"one\",\"priority\":7}");     /* a repeat is fine */
+    ask_with(&g, &w, "PATCH", "/v1/jobs/one", "If-Match", "3",
+             "{\"job\":\"one\",\"priority\":7}"); /* a repeat is fine */
     CHECK(g.status == 200 && s.if_match == 3);
     got_done(&g);
     ask_with(&g, &w, "GET", "/v1/jobs?all&limit=7", "Arcus-Project", "vision", "");

@@ -27,7 +27,8 @@ TEST(every_verb_with_a_route_is_found_by_it_and_no_other_is)
         CHECK(router_find(r, verbs[i].method, path, &m, allow) == FOUND);
         CHECK(m.verb == (enum verb_id)i);
         CHECK(m.count == (strchr(verbs[i].path, '{') ? 1u : 0u));
-        CHECK(!m.count || (m.params[0].value.len == 5 && memcmp(m.params[0].value.at, "x%2fy", 5) == 0));
+        CHECK(!m.count
+              || (m.params[0].value.len == 5 && memcmp(m.params[0].value.at, "x%2fy", 5) == 0));
     }
 }
 
@@ -51,14 +52,29 @@ TEST(a_literal_part_goes_before_a_parameter)
     char allow[64];
     CHECK(router_find(r, "GET", "/v1/nodes/link", &m, allow) == FOUND && m.verb == VERB_NODE_LINK);
     CHECK(router_find(r, "GET", "/v1/nodes/tokens", &m, allow) == FOUND && m.verb == VERB_NODE_GET);
-    CHECK(router_find(r, "POST", "/v1/nodes/tokens", &m, allow) == FOUND && m.verb == VERB_NODE_TOKEN);
-    CHECK(router_find(r, "DELETE", "/v1/nodes/link", &m, allow) == FOUND && m.verb == VERB_NODE_REMOVE);
+    CHECK(router_find(r, "POST", "/v1/nodes/tokens", &m, allow) == FOUND
+          && m.verb == VERB_NODE_TOKEN);
+    CHECK(router_find(r, "DELETE", "/v1/nodes/link", &m, allow) == FOUND
+          && m.verb == VERB_NODE_REMOVE);
 }
 
 TEST(what_is_not_there_is_told_apart_from_a_wrong_method)
 {
-    static const char *const nowhere[] = { "/", "", "*", "/v1", "/v1/", "/v1/jobs/", "/v1//jobs", "//v1/jobs", "/v2/jobs", "/v1/jobs/a/b",
-                                           "/v1/jobs/a/logs/b", "/v1/job%73", "/V1/jobs", "/v1/jobs/a/../b", "v1/jobs" };
+    static const char *const nowhere[] = { "/",
+                                           "",
+                                           "*",
+                                           "/v1",
+                                           "/v1/",
+                                           "/v1/jobs/",
+                                           "/v1//jobs",
+                                           "//v1/jobs",
+                                           "/v2/jobs",
+                                           "/v1/jobs/a/b",
+                                           "/v1/jobs/a/logs/b",
+                                           "/v1/job%73",
+                                           "/V1/jobs",
+                                           "/v1/jobs/a/../b",
+                                           "v1/jobs" };
     AUTO(router_free) struct router *r = router_new();
     struct match m;
     char allow[64];
@@ -69,5 +85,6 @@ TEST(what_is_not_there_is_told_apart_from_a_wrong_method)
     CHECK(router_find(r, "BREW", "/v1/jobs/a/cancel", &m, allow) == FOUND_OTHER_METHODS);
     CHECK(text_is(allow, "POST"));
     CHECK(router_find(r, "HEAD", "/v1/jobs", &m, allow) == FOUND && m.verb == VERB_JOB_LIST);
-    CHECK(router_find(r, "HEAD", "/v1/jobs/a/logs", &m, allow) == FOUND_OTHER_METHODS);      /* a stream has no short form */
+    CHECK(router_find(r, "HEAD", "/v1/jobs/a/logs", &m, allow)
+          == FOUND_OTHER_METHODS); /* a stream has no short form */
 }

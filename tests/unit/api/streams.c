@@ -7,8 +7,10 @@ static const char *where(const char *state)
 {
     static char text[256];
     char node[ID_TEXT], attempt[ID_TEXT], project[ID_TEXT];
-    snprintf(text, sizeof text, "{\"node\":\"%s\",\"attempt\":\"%s\",\"project\":\"%s\",\"state\":\"%s\"}", id_text(node, PREFIX_NODE, fake_node(1)),
-             id_text(attempt, PREFIX_ATTEMPT, 77), id_text(project, PREFIX_PROJECT, fake_project()), state);
+    snprintf(text, sizeof text,
+             "{\"node\":\"%s\",\"attempt\":\"%s\",\"project\":\"%s\",\"state\":\"%s\"}",
+             id_text(node, PREFIX_NODE, fake_node(1)), id_text(attempt, PREFIX_ATTEMPT, 77),
+             id_text(project, PREFIX_PROJECT, fake_project()), state);
     return text;
 }
 
@@ -38,7 +40,8 @@ static void scene_close(struct scene *x)
 TEST(exec_splices_the_two_sides_frame_by_frame)
 {
     struct scene x;
-    scene_open(&x, "/v1/jobs/j/exec?argv=sh&argv=-c&tty=true&rows=24&cols=80", "\"what\":\"exec\",\"attempt\":\"att-");
+    scene_open(&x, "/v1/jobs/j/exec?argv=sh&argv=-c&tty=true&rows=24&cols=80",
+               "\"what\":\"exec\",\"attempt\":\"att-");
     CHECK(strstr(x.link.got.at, "\"argv\":[\"sh\",\"-c\"],\"tty\":true,\"rows\":24,\"cols\":80"));
     scene_splice(&x);
     frame(&x.user, CHANNEL_IN, "ls\n");
@@ -126,7 +129,8 @@ TEST(a_side_that_does_not_read_stops_the_other_and_nothing_is_lost)
     for (int i = 0; i < 200; i++)
         ws_send(x.agent.ws, false, big, sizeof big);
     world_wait(&x.w, 100);
-    CHECK(ws_waiting(x.agent.ws) > (1 << 20));               /* it is the agent that has to wait, not the server that has to keep */
+    CHECK(ws_waiting(x.agent.ws)
+          > (1 << 20)); /* it is the agent that has to wait, not the server that has to keep */
     ws_pause(x.user.ws, false);
     CHECK(world_until(&x.w, all_came, &x.user));
     CHECK(x.user.bytes == 200 * sizeof big && x.user.messages == 200);
@@ -195,7 +199,8 @@ TEST(whoever_may_no_longer_exec_is_cut_in_the_middle_of_it)
     scene_open(&x, "/v1/jobs/j/exec?argv=sh", "exec");
     scene_splice(&x);
     x.w.control->disabled = "dev";
-    struct event e = { .seq = 3, .project = fake_project(), .kind = "member.removed", .data = "{}" };
+    struct event e
+        = { .seq = 3, .project = fake_project(), .kind = "member.removed", .data = "{}" };
     fake_commit(x.w.control, &(struct commit){ .events = &e, .event_count = 1 });
     CHECK(talk_closed(&x.user) && x.user.why.rc == RC_DENIED && talk_closed(&x.agent));
     talk_done(&x.user);

@@ -10,10 +10,11 @@ TEST(a_client_that_leaves_while_the_door_works_takes_nothing_with_it)
     world_open(&w);
     w.control->hold = true;
     struct http_header more[] = { { "Content-Type", "application/json" }, { NULL, NULL } };
-    got_start(&g, &w, "dev", "POST", "/v1/jobs", more, SLICE("{\"command\":[\"a\"],\"name\":\"still-here\"}"));
+    got_start(&g, &w, "dev", "POST", "/v1/jobs", more,
+              SLICE("{\"command\":[\"a\"],\"name\":\"still-here\"}"));
     CHECK(world_until(&w, is_held, w.control));
     got_done(&g);
-    world_wait(&w, 20);                                     /* the server has seen that the client is gone */
+    world_wait(&w, 20); /* the server has seen that the client is gone */
     struct request *r = w.control->held[0];
     CHECK(text_is(((const struct job_spec *)r->body)->name, "still-here"));
     CHECK(w.api->users == 1);
@@ -34,7 +35,7 @@ TEST(closing_waits_for_the_door)
     CHECK(got_wait(&g, &w) && g.err.rc != RC_OK);
     world_wait(&w, 10);
     CHECK(!w.closed);
-    world_close(&w);                                        /* releases what is held, and then it is closed */
+    world_close(&w); /* releases what is held, and then it is closed */
     CHECK(w.closed);
     got_done(&g);
 }

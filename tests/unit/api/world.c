@@ -12,7 +12,11 @@ void world_open(struct world *w)
     snprintf(w->data, sizeof w->data, "/tmp/arcus-api-XXXXXX");
     bool ok = digest_start() && mkdtemp(w->data) && (w->os = os_real_new(&err));
     w->control = ok ? fake_control_new(w->os) : NULL;
-    struct api_config config = { .address = "127.0.0.1:0", .data = w->data, .version = "1.2.3", .on_closed = on_closed, .arg = &w->closed };
+    struct api_config config = { .address = "127.0.0.1:0",
+                                 .data = w->data,
+                                 .version = "1.2.3",
+                                 .on_closed = on_closed,
+                                 .arg = &w->closed };
     if (!ok || !api_open(w->os, w->control, &config, &w->api, &err)) {
         printf("Bail out! %s\n", err.text);
         exit(1);
@@ -57,12 +61,18 @@ static bool run(struct world *w, bool (*enough)(void *arg), void *arg, int64_t m
     return q.held;
 }
 
-bool world_until(struct world *w, bool (*enough)(void *arg), void *arg) { return run(w, enough, arg, 5000); }
+bool world_until(struct world *w, bool (*enough)(void *arg), void *arg)
+{
+    return run(w, enough, arg, 5000);
+}
 void world_wait(struct world *w, int64_t ms) { run(w, NULL, NULL, ms); }
 
 /* --- calls */
 
-static void keep(char *out, size_t room, const char *value) { snprintf(out, room, "%s", value ? value : ""); }
+static void keep(char *out, size_t room, const char *value)
+{
+    snprintf(out, room, "%s", value ? value : "");
+}
 
 static void on_head(void *arg, int status, struct http_call *c)
 {
@@ -78,7 +88,10 @@ static void on_head(void *arg, int status, struct http_call *c)
     keep(g->replayed, sizeof g->replayed, http_call_header(c, "idempotent-replayed"));
 }
 
-static void on_data(void *arg, const char *at, size_t n) { str_put(&((struct got *)arg)->body, at, n); }
+static void on_data(void *arg, const char *at, size_t n)
+{
+    str_put(&((struct got *)arg)->body, at, n);
+}
 
 static void on_end(void *arg, int status, struct slice body, const struct err *err)
 {
@@ -91,10 +104,11 @@ static void on_end(void *arg, int status, struct slice body, const struct err *e
         g->err = *err;
 }
 
-void got_start(struct got *g, struct world *w, const char *key, const char *method, const char *path, const struct http_header *more,
-               struct slice body)
+void got_start(struct got *g, struct world *w, const char *key, const char *method,
+               const char *path, const struct http_header *more, struct slice body)
 {
-    static const struct http_call_events events = { .on_head = on_head, .on_data = on_data, .on_end = on_end };
+    static const struct http_call_events events
+        = { .on_head = on_head, .on_data = on_data, .on_end = on_end };
     char bearer[64];
     struct http_header headers[4];
     size_t n = 0;
@@ -117,7 +131,10 @@ static bool is_there(void *arg)
     struct look_for *l = arg;
     return l->in->at && memmem(l->in->at, l->in->len, l->text, strlen(l->text));
 }
-bool got_has(struct got *g, struct world *w, const char *text) { return world_until(w, is_there, &(struct look_for){ &g->body, text }); }
+bool got_has(struct got *g, struct world *w, const char *text)
+{
+    return world_until(w, is_there, &(struct look_for){ &g->body, text });
+}
 
 void got_done(struct got *g)
 {
@@ -126,7 +143,8 @@ void got_done(struct got *g)
     str_done(&g->body);
 }
 
-void ask(struct got *g, struct world *w, const char *key, const char *method, const char *path, const char *type, const char *body)
+void ask(struct got *g, struct world *w, const char *key, const char *method, const char *path,
+         const char *type, const char *body)
 {
     struct http_header more[] = { { type ? "Content-Type" : NULL, type }, { NULL, NULL } };
     got_start(g, w, key, method, path, more, body ? SLICE(body) : (struct slice){ 0 });
@@ -138,10 +156,13 @@ bool got_says(const struct got *g, const char *member, const char *text)
     AUTO(arena_free) struct arena *mem = arena_new();
     struct json *doc;
     struct err err;
-    const char *value = json_parse((struct slice){ g->body.at, g->body.len }, mem, &doc, &err) ? json_text(doc, member) : NULL;
+    const char *value = json_parse((struct slice){ g->body.at, g->body.len }, mem, &doc, &err)
+                            ? json_text(doc, member)
+                            : NULL;
     if (value && strstr(value, text))
         return true;
-    printf("# %d %s, not '%s' in %s\n", g->status, g->body.at ? g->body.at : "(nothing)", text, member);
+    printf("# %d %s, not '%s' in %s\n", g->status, g->body.at ? g->body.at : "(nothing)", text,
+           member);
     return false;
 }
 
@@ -172,7 +193,8 @@ static void ws_closed(void *arg, struct ws *ws, const struct err *why)
 
 void talk_start(struct talk *t, struct world *w, const char *key, const char *path)
 {
-    static const struct ws_events events = { .on_open = ws_opened, .on_message = ws_message, .on_close = ws_closed };
+    static const struct ws_events events
+        = { .on_open = ws_opened, .on_message = ws_message, .on_close = ws_closed };
     char bearer[64];
     snprintf(bearer, sizeof bearer, "Bearer %s", key);
     struct http_header header = { "Authorization", bearer };
@@ -180,10 +202,19 @@ void talk_start(struct talk *t, struct world *w, const char *key, const char *pa
     t->ws = ws_dial(w->client, path, &header, 1, NULL, &events, t);
 }
 
-static bool open_or_closed(void *arg) { return ((struct talk *)arg)->opened || ((struct talk *)arg)->closed; }
+static bool open_or_closed(void *arg)
+{
+    return ((struct talk *)arg)->opened || ((struct talk *)arg)->closed;
+}
 static bool is_closed(void *arg) { return ((struct talk *)arg)->closed; }
-bool talk_open(struct talk *t) { return world_until(t->w, open_or_closed, t) && t->opened && !t->closed; }
-bool talk_has(struct talk *t, const char *text) { return world_until(t->w, is_there, &(struct look_for){ &t->got, text }); }
+bool talk_open(struct talk *t)
+{
+    return world_until(t->w, open_or_closed, t) && t->opened && !t->closed;
+}
+bool talk_has(struct talk *t, const char *text)
+{
+    return world_until(t->w, is_there, &(struct look_for){ &t->got, text });
+}
 bool talk_closed(struct talk *t) { return world_until(t->w, is_closed, t); }
 
 void talk_done(struct talk *t)

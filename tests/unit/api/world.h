@@ -1,4 +1,5 @@
-/* world.h - api/ on the real machine before a door of straw, with clients that tell what they got. */
+/* world.h - api/ on the real machine before a door of straw, with clients that tell what they got.
+ * */
 #pragma once
 #include "api/api_internal.h"
 #include "fake_control.h"
@@ -16,7 +17,7 @@ struct world {
 };
 void world_open(struct world *w);
 void world_close(struct world *w);
-bool world_until(struct world *w, bool (*enough)(void *arg), void *arg);    /* false: not within 5 s */
+bool world_until(struct world *w, bool (*enough)(void *arg), void *arg); /* false: not within 5 s */
 void world_wait(struct world *w, int64_t ms);
 
 /* One call. `more` is up to two further headers, ended by a NULL name. */
@@ -28,14 +29,16 @@ struct got {
     struct err err;
     struct http_call *call;
 };
-void got_start(struct got *g, struct world *w, const char *key, const char *method, const char *path, const struct http_header *more,
-               struct slice body);
+void got_start(struct got *g, struct world *w, const char *key, const char *method,
+               const char *path, const struct http_header *more, struct slice body);
 bool got_wait(struct got *g, struct world *w);
-bool got_has(struct got *g, struct world *w, const char *text);             /* waits until it came */
+bool got_has(struct got *g, struct world *w, const char *text); /* waits until it came */
 void got_done(struct got *g);
 /* Starts and waits. type NULL: no body. */
-void ask(struct got *g, struct world *w, const char *key, const char *method, const char *path, const char *type, const char *body);
-bool got_says(const struct got *g, const char *member, const char *text);   /* of a JSON body: the member holds this text in it */
+void ask(struct got *g, struct world *w, const char *key, const char *method, const char *path,
+         const char *type, const char *body);
+/* Of a JSON body: the member holds this text in it. */
+bool got_says(const struct got *g, const char *member, const char *text);
 
 /* A WebSocket. */
 struct talk {
