@@ -22,14 +22,14 @@
 
 enum { BEAT_MS = 5000, RETRY_MS = 1000, MAX_SERVERS = 8, CLOCK_DRIFT_MS = 30000, LOOK_MS = 5000 };
 
-struct task {                       /* an attempt that something is known of */
+struct task { /* an attempt that something is known of */
     struct task_now now;
-    struct task_status status;      /* detail is malloc'd */
+    struct task_status status; /* detail is malloc'd */
 };
 
 struct agent {
     struct os *os;
-    struct arena *mem;              /* of the configuration */
+    struct arena *mem; /* of the configuration */
     struct agent_config config;
     struct http_client *clients[MAX_SERVERS];
     size_t client_count;
@@ -38,11 +38,11 @@ struct agent {
     struct join *join;
     struct link *link;
     struct streams *streams;
-    struct map *tasks;              /* attempt -> struct task */
-    struct timer *retry;            /* the spool could not be written */
-    struct timer *look;             /* has the machine changed? */
-    struct str told;                /* the inventory that the last hello told */
-    bool complete;                  /* the whole desired set has come since we started */
+    struct map *tasks;   /* attempt -> struct task */
+    struct timer *retry; /* the spool could not be written */
+    struct timer *look;  /* has the machine changed? */
+    struct str told;     /* the inventory that the last hello told */
+    bool complete;       /* the whole desired set has come since we started */
     bool drift_told;
 };
 
@@ -80,7 +80,8 @@ static bool spool_news(struct agent *a, const struct task *t, enum task_news new
 {
     const struct task_status *s = &t->status;
     struct err err = { 0 };
-    struct report_item item = { .attempt = t->now.attempt, .news = (int)news, .at_ms = s->started_ms };
+    struct report_item item
+        = { .attempt = t->now.attempt, .news = (int)news, .at_ms = s->started_ms };
     if (news == TASK_ENDED) {
         item.at_ms = s->ended_ms;
         item.started_ms = s->started_ms;
@@ -110,7 +111,7 @@ static void report_all(struct agent *a)
     const struct task *t;
     for (size_t at = 0; (t = map_next(a->tasks, &at));)
         if (!report_task(a, t))
-            break;                  /* the timer comes back to all of them */
+            break; /* the timer comes back to all of them */
     if (a->link)
         link_kick(a->link);
 }
@@ -136,9 +137,11 @@ static void on_status(void *arg, const struct task_status *s)
 {
     static const char *const phases[] = { "prepares", "runs", "has ended" };
     char id[ID_TEXT];
-    log_line(LOG_INFO, "agent", "%s %s%s%s", id_text(id, PREFIX_ATTEMPT, s->attempt), phases[MIN((unsigned)s->phase, 2u)],
-             s->phase == PHASE_ENDED ? ": " : "",
-             s->phase == PHASE_ENDED && (unsigned)s->outcome < OUTCOME_COUNT ? outcome_name((enum outcome)s->outcome) : "");
+    log_line(LOG_INFO, "agent", "%s %s%s%s", id_text(id, PREFIX_ATTEMPT, s->attempt),
+             phases[MIN((unsigned)s->phase, 2u)], s->phase == PHASE_ENDED ? ": " : "",
+             s->phase == PHASE_ENDED && (unsigned)s->outcome < OUTCOME_COUNT
+                 ? outcome_name((enum outcome)s->outcome)
+                 : "");
     take_status(arg, s);
 }
 
@@ -160,9 +163,13 @@ static void do_stop(struct agent *a, struct task *t, const struct action *x)
 static void do_refuse(struct agent *a, struct task *t, const struct action *x)
 {
     (void)t;
-    take_status(a, &(struct task_status){
-        .attempt = x->attempt, .phase = PHASE_ENDED, .outcome = x->as, .ended_ms = os_wall_ms(a->os),
-        .detail = x->as == OUTCOME_NODE_FAULT ? "nothing is left of it on its node" : "it was ended before it began" });
+    take_status(a, &(struct task_status){ .attempt = x->attempt,
+                                          .phase = PHASE_ENDED,
+                                          .outcome = x->as,
+                                          .ended_ms = os_wall_ms(a->os),
+                                          .detail = x->as == OUTCOME_NODE_FAULT
+                                                        ? "nothing is left of it on its node"
+                                                        : "it was ended before it began" });
 }
 
 /* Removing takes its time, and what an agent finds after a restart it tells, unless it remembers having told it. */
@@ -183,13 +190,16 @@ static void do_forget(struct agent *a, struct task *t, const struct action *x)
 {
     runtime_forget(a->runtime, x->attempt, x->keep_outputs);
     if (!is_removed(a, x->attempt))
-        return;                     /* the next answer of the server asks again */
+        return; /* the next answer of the server asks again */
     spool_forget(a->spool, x->attempt);
     task_drop(a, t);
 }
 
 static void (*const doers[])(struct agent *a, struct task *t, const struct action *x) = {
-    [ACTION_START] = do_start, [ACTION_STOP] = do_stop, [ACTION_REFUSE] = do_refuse, [ACTION_FORGET] = do_forget,
+    [ACTION_START] = do_start,
+    [ACTION_STOP] = do_stop,
+    [ACTION_REFUSE] = do_refuse,
+    [ACTION_FORGET] = do_forget,
 };
 
 static void act(struct agent *a, struct arena *mem)
@@ -222,14 +232,15 @@ static void want(struct agent *a, const struct desired *d)
     for (size_t i = 0; i < d->orders.count; i++) {
         t = task_of(a, orders[i].attempt);
         t->now.wanted = true;
-        t->now.stop |= orders[i].stop;      /* a wish to end is never taken back */
+        t->now.stop |= orders[i].stop; /* a wish to end is never taken back */
         t->now.stop_as = orders[i].stop ? orders[i].stop_as : t->now.stop_as;
         t->now.grace_s = orders[i].grace_s;
         t->now.order = &orders[i];
     }
     for (size_t i = 0; i < d->gone.count; i++)
         if (!id_parse(d->gone.at[i], PREFIX_ATTEMPT, &attempt))
-            log_line(LOG_WARN, "agent", "the server settled '%.32s', which is no attempt", d->gone.at[i]);
+            log_line(LOG_WARN, "agent", "the server settled '%.32s', which is no attempt",
+                     d->gone.at[i]);
         else if ((t = map_get(a->tasks, attempt)) || runtime_has(a->runtime, attempt))
             task_of(a, attempt)->now.gone = true;
 }
@@ -240,7 +251,8 @@ static void tell_drift(struct agent *a, int64_t server_ms)
     if (a->drift_told || server_ms == 0 || (drift < CLOCK_DRIFT_MS && drift > -CLOCK_DRIFT_MS))
         return;
     a->drift_told = true;
-    log_line(LOG_WARN, "agent", "the clock of this machine differs from the server's by %" PRId64 " s", drift / 1000);
+    log_line(LOG_WARN, "agent",
+             "the clock of this machine differs from the server's by %" PRId64 " s", drift / 1000);
 }
 
 static void on_desired(void *arg, const struct desired *d, bool fresh)
@@ -264,7 +276,8 @@ static void on_desired(void *arg, const struct desired *d, bool fresh)
 
 static void describe(struct agent *a, struct arena *mem, struct node_info *info, struct str *text)
 {
-    struct probe_config probe = { .sim_gpus = a->config.sim_gpus, .sim_model = a->config.sim_model };
+    struct probe_config probe
+        = { .sim_gpus = a->config.sim_gpus, .sim_model = a->config.sim_model };
     info->version = a->config.version;
     info->host_image = a->config.host_image;
     info->labels = a->config.labels;
@@ -314,18 +327,25 @@ static void on_open(void *arg, const struct open_stream *o)
 static void on_down(void *arg, const struct err *why)
 {
     (void)arg;
-    enum log_level level = why->rc == RC_UNAUTHENTICATED || why->rc == RC_DENIED ? LOG_ERROR : LOG_WARN;
-    log_line(level, "agent", "not connected: %s", why->rc == RC_OK ? "the server closed the connection" : why->text);
+    enum log_level level
+        = why->rc == RC_UNAUTHENTICATED || why->rc == RC_DENIED ? LOG_ERROR : LOG_WARN;
+    log_line(level, "agent", "not connected: %s",
+             why->rc == RC_OK ? "the server closed the connection" : why->text);
 }
 
 static const struct link_events link_events = {
-    .hello = fill_hello, .items = pending_items, .on_desired = on_desired, .on_open = on_open, .on_down = on_down,
+    .hello = fill_hello,
+    .items = pending_items,
+    .on_desired = on_desired,
+    .on_open = on_open,
+    .on_down = on_down,
 };
 
 static void start_link(struct agent *a, const struct join_view *who)
 {
     char id[ID_TEXT];
-    log_line(LOG_INFO, "agent", "this is %s (%s)", id_text(id, PREFIX_NODE, who->id), who->name ? who->name : "");
+    log_line(LOG_INFO, "agent", "this is %s (%s)", id_text(id, PREFIX_NODE, who->id),
+             who->name ? who->name : "");
     for (size_t i = 0; i < a->client_count; i++)
         http_client_token(a->clients[i], who->key);
     a->link = link_new(a->os, a->clients, a->client_count, a->config.beat_ms, &link_events, a);
@@ -361,10 +381,16 @@ static bool join_or_link(struct agent *a, struct err *err)
     if (joined)
         return start_link(a, &who), true;
     if (!text_given(a->config.token))
-        return err_field(err, "token", "this machine has not joined yet: give --token (an operator gets one with `arcus nodes token`)");
+        return err_field(err, "token",
+                         "this machine has not joined yet: give --token (an operator gets one with "
+                         "`arcus nodes token`)");
     probe_machine(a->os, &(struct probe_config){ 0 }, a->config.data, a->mem, &info);
-    struct node_join_ask ask = { .token = a->config.token, .name = text_given(a->config.name) ? a->config.name : join_name(info.hostname, a->mem) };
-    a->join = join_start(a->os, a->clients, a->client_count, a->config.data, &ask, text_given(a->config.name), &events, a);
+    struct node_join_ask ask
+        = { .token = a->config.token,
+            .name
+            = text_given(a->config.name) ? a->config.name : join_name(info.hostname, a->mem) };
+    a->join = join_start(a->os, a->clients, a->client_count, a->config.data, &ask,
+                         text_given(a->config.name), &events, a);
     return true;
 }
 
@@ -387,18 +413,22 @@ static void task_socket(void *arg, int64_t attempt, char out[static 108])
     runtime_socket(((struct agent *)arg)->runtime, attempt, out);
 }
 
-static const struct streams_host streams_host = { .is_alive = task_is_alive, .log_folder = task_log_folder, .socket = task_socket };
+static const struct streams_host streams_host
+    = { .is_alive = task_is_alive, .log_folder = task_log_folder, .socket = task_socket };
 
 static void copy_config(struct agent *a, const struct agent_config *c)
 {
     struct agent_config *to = &a->config;
     *to = *c;
-    for (const char **const *p = (const char **const[]){ &to->token, &to->data, &to->run, &to->name, &to->self, &to->version,
-                                                         &to->sim_model, &to->ca_pem, &to->pin, NULL }; *p; p++)
+    for (const char **const *p
+         = (const char **const[]){ &to->token, &to->data, &to->run, &to->name, &to->self,
+                                   &to->version, &to->sim_model, &to->ca_pem, &to->pin, NULL };
+         *p; p++)
         **p = arena_text(a->mem, **p);
     to->labels.at = ARENA_ARRAY(a->mem, struct pair, c->labels.count);
     for (size_t i = 0; i < c->labels.count; i++)
-        to->labels.at[i] = (struct pair){ arena_text(a->mem, c->labels.at[i].key), arena_text(a->mem, c->labels.at[i].value) };
+        to->labels.at[i] = (struct pair){ arena_text(a->mem, c->labels.at[i].key),
+                                          arena_text(a->mem, c->labels.at[i].value) };
     to->hide.at = ARENA_ARRAY(a->mem, const char *, c->hide.count);
     for (size_t i = 0; i < c->hide.count; i++)
         to->hide.at[i] = arena_text(a->mem, c->hide.at[i]);
@@ -414,7 +444,8 @@ static bool make_clients(struct agent *a, struct err *err)
     if (urls->count == 0 || urls->count > MAX_SERVERS)
         return err_field(err, "server", "give one to %d server addresses", MAX_SERVERS);
     for (; a->client_count < urls->count; a->client_count++)
-        if (!http_client_new(a->os, urls->at[a->client_count], a->config.ca_pem, a->config.pin, NULL, &a->clients[a->client_count], err))
+        if (!http_client_new(a->os, urls->at[a->client_count], a->config.ca_pem, a->config.pin,
+                             NULL, &a->clients[a->client_count], err))
             return err_wrap(err, "server %s", urls->at[a->client_count]);
     return true;
 }
@@ -423,14 +454,20 @@ static bool start(struct agent *a, struct err *err)
 {
     static const struct runtime_events events = { .on_status = on_status };
     const struct agent_config *c = &a->config;
-    if (!make_clients(a, err) || !dir_make(a->os, c->data, 0711, err) || !spool_open(a->os, arena_printf(a->mem, "%s/spool", c->data), &a->spool, err))
+    if (!make_clients(a, err) || !dir_make(a->os, c->data, 0711, err)
+        || !spool_open(a->os, arena_printf(a->mem, "%s/spool", c->data), &a->spool, err))
         return false;
     if (spool_damaged(a->spool))
-        log_line(LOG_WARN, "agent", "%zu lines of the spool were damaged and left out", spool_damaged(a->spool));
+        log_line(LOG_WARN, "agent", "%zu lines of the spool were damaged and left out",
+                 spool_damaged(a->spool));
     const struct spool_told *told;
     for (size_t at = 0; (told = spool_each(a->spool, &at));)
         task_of(a, told->attempt);
-    struct runtime_config rc = { .data = c->data, .run = c->run, .self = c->self, .host_image = c->host_image, .hide = c->hide,
+    struct runtime_config rc = { .data = c->data,
+                                 .run = c->run,
+                                 .self = c->self,
+                                 .host_image = c->host_image,
+                                 .hide = c->hide,
                                  .server = a->clients[0] };
     if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
         return false;
@@ -471,4 +508,7 @@ void agent_free(struct agent *a)
     free(a);
 }
 
-bool agent_linked(const struct agent *a) { return a->link && link_up(a->link); }
+bool agent_linked(const struct agent *a)
+{
+    return a->link && link_up(a->link);
+}

@@ -23,8 +23,6 @@ struct flags {
     struct arena *mem;
 };
 
-static bool take_text(const char **to, const char *value) { return *to = value, true; }
-
 static bool on_server(struct flags *f, const char *value, struct err *err)
 {
     if (f->config.servers.count == MAX_SERVERS)
@@ -50,17 +48,20 @@ static bool on_label(struct flags *f, const char *value, struct err *err)
         return err_field(err, "--label", "expected KEY=VALUE, not '%.60s'", value);
     if (f->config.labels.count == MAX_LABELS)
         return err_field(err, "--label", "at most %d", MAX_LABELS);
-    f->labels[f->config.labels.count++] = (struct pair){ arena_bytes(f->mem, value, (size_t)(equals - value)), equals + 1 };
+    f->labels[f->config.labels.count++]
+        = (struct pair){ arena_bytes(f->mem, value, (size_t)(equals - value)), equals + 1 };
     return true;
 }
 
-static bool on_number(const char *flag, const char *value, int64_t max, int64_t *to, struct err *err)
+static bool on_number(const char *flag, const char *value, int64_t max, int64_t *to,
+                      struct err *err)
 {
     char *end;
     errno = 0;
     long long n = strtoll(value, &end, 10);
     if (errno || end == value || *end || n < 0 || n > max)
-        return err_field(err, flag, "expected a number from 0 to %" PRId64 ", not '%.60s'", max, value);
+        return err_field(err, flag, "expected a number from 0 to %" PRId64 ", not '%.60s'", max,
+                         value);
     return *to = n, true;
 }
 
@@ -69,56 +70,71 @@ static bool on_log_level(struct flags *f, const char *value, struct err *err)
     enum log_level level;
     (void)f;
     if (!log_level_of(value, &level))
-        return err_field(err, "--log-level", "expected debug, info, warn or error, not '%.60s'", value);
+        return err_field(err, "--log-level", "expected debug, info, warn or error, not '%.60s'",
+                         value);
     return log_level_set(level), true;
 }
 
-static bool on_token(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.token, v); }
-static bool on_token_file(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->token_file, v); }
-static bool on_data(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.data, v); }
-static bool on_run(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.run, v); }
-static bool on_name(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.name, v); }
-static bool on_ca(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->ca, v); }
-static bool on_pin(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.pin, v); }
-static bool on_sim_model(struct flags *f, const char *v, struct err *err) { (void)err; return take_text(&f->config.sim_model, v); }
-static bool on_sim_gpus(struct flags *f, const char *v, struct err *err) { return on_number("--sim-gpus", v, 64, &f->config.sim_gpus, err); }
-static bool on_beat(struct flags *f, const char *v, struct err *err) { return on_number("--beat-ms", v, 60000, &f->config.beat_ms, err); }
-static bool on_host_image(struct flags *f, const char *v, struct err *err) { (void)v, (void)err; return f->config.host_image = true; }
-static bool on_help(struct flags *f, const char *v, struct err *err) { (void)v, (void)err; return f->help = true; }
+static bool on_sim_gpus(struct flags *f, const char *value, struct err *err)
+{
+    return on_number("--sim-gpus", value, 64, &f->config.sim_gpus, err);
+}
 
+static bool on_beat(struct flags *f, const char *value, struct err *err)
+{
+    return on_number("--beat-ms", value, 60000, &f->config.beat_ms, err);
+}
+
+static bool on_host_image(struct flags *f, const char *value, struct err *err)
+{
+    (void)value, (void)err;
+    return f->config.host_image = true;
+}
+
+static bool on_help(struct flags *f, const char *value, struct err *err)
+{
+    (void)value, (void)err;
+    return f->help = true;
+}
+
+/* clang-format off */
 static const struct flag {
     const char *name, *value;           /* value NULL: takes none */
-    bool (*take)(struct flags *f, const char *value, struct err *err);
+    bool (*take)(struct flags *f, const char *value, struct err *err);  /* NULL: the text itself, at the offset */
+    size_t offset;
     const char *help;
 } table[] = {
-    { "--server", "URL", on_server, "the cloud's address, https://host:6640; may be given again for more head nodes" },
-    { "--token", "TOKEN", on_token, "one-time token, only for the first start (an operator gets one with `arcus nodes token`)" },
-    { "--token-file", "FILE", on_token_file, "the same from a file, so that it shows in no process list" },
-    { "--data", "DIR", on_data, "what must outlive a reboot (/var/lib/arcus)" },
-    { "--run", "DIR", on_run, "what must not (/run/arcus)" },
-    { "--name", "NAME", on_name, "the node's name (the host's)" },
-    { "--label", "KEY=VALUE", on_label, "a label to place jobs by; may be given again" },
-    { "--sim-gpus", "N", on_sim_gpus, "offer N made-up GPUs, marked as simulated" },
-    { "--sim-model", "MODEL", on_sim_model, "what they are called (NVIDIA H200)" },
-    { "--allow-host-image", NULL, on_host_image, "let jobs use this machine's own files as their image (`image: host`)" },
-    { "--hide", "PATH", on_hide, "a path that such jobs must not see; may be given again" },
-    { "--ca", "FILE", on_ca, "PEM file of the authority that signed the server's certificate" },
-    { "--pin", "SHA256", on_pin, "hash of the server's certificate, instead of an authority" },
-    { "--beat-ms", "MS", on_beat, "how often to be heard at least (5000)" },
-    { "--log-level", "LEVEL", on_log_level, "debug, info, warn or error (info)" },
-    { "--help", NULL, on_help, "this text" },
+    { "--server", "URL", on_server, 0, "the cloud's address, https://host:6640; may be given again for more head nodes" },
+    { "--token", "TOKEN", NULL, offsetof(struct flags, config.token), "one-time token, only for the first start (an operator gets one with `arcus nodes token`)" },
+    { "--token-file", "FILE", NULL, offsetof(struct flags, token_file), "the same from a file, so that it shows in no process list" },
+    { "--data", "DIR", NULL, offsetof(struct flags, config.data), "what must outlive a reboot (/var/lib/arcus)" },
+    { "--run", "DIR", NULL, offsetof(struct flags, config.run), "what must not (/run/arcus)" },
+    { "--name", "NAME", NULL, offsetof(struct flags, config.name), "the node's name (the host's)" },
+    { "--label", "KEY=VALUE", on_label, 0, "a label to place jobs by; may be given again" },
+    { "--sim-gpus", "N", on_sim_gpus, 0, "offer N made-up GPUs, marked as simulated" },
+    { "--sim-model", "MODEL", NULL, offsetof(struct flags, config.sim_model), "what they are called (NVIDIA H200)" },
+    { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },
+    { "--hide", "PATH", on_hide, 0, "a path that such jobs must not see; may be given again" },
+    { "--ca", "FILE", NULL, offsetof(struct flags, ca), "PEM file of the authority that signed the server's certificate" },
+    { "--pin", "SHA256", NULL, offsetof(struct flags, config.pin), "hash of the server's certificate, instead of an authority" },
+    { "--beat-ms", "MS", on_beat, 0, "how often to be heard at least (5000)" },
+    { "--log-level", "LEVEL", on_log_level, 0, "debug, info, warn or error (info)" },
+    { "--help", NULL, on_help, 0, "this text" },
 };
+/* clang-format on */
 
 static void print_help(void)
 {
     printf("Usage: arcus agent --server URL [--token TOKEN] [flags]\n\n"
-           "Makes this machine a node of a cloud. SIGTERM ends the agent and leaves its containers running.\n\n");
+           "Makes this machine a node of a cloud. SIGTERM ends the agent and leaves its containers "
+           "running.\n\n");
     for (size_t i = 0; i < COUNT(table); i++) {
         char head[40];
         snprintf(head, sizeof head, "%s %s", table[i].name, table[i].value ? table[i].value : "");
         printf("  %-24s %s\n", head, table[i].help);
     }
-    printf("\nExample:\n  arcus agent --server https://head.example.org:6640 --token-file /root/token --label zone=a\n");
+    printf("\nExample:\n  arcus agent --server https://head.example.org:6640 --token-file "
+           "/root/token --label zone=a\n");
 }
 
 static bool parse_flags(int argc, char **argv, struct flags *f, struct err *err)
@@ -131,20 +147,24 @@ static bool parse_flags(int argc, char **argv, struct flags *f, struct err *err)
             if (strlen(table[k].name) == n && strncmp(table[k].name, argv[i], n) == 0)
                 found = &table[k];
         if (!found)
-            return err_set(err, RC_BAD_INPUT, "unknown flag '%.60s'; see arcus agent --help", argv[i]);
+            return err_set(err, RC_BAD_INPUT, "unknown flag '%.60s'; see arcus agent --help",
+                           argv[i]);
         if (!found->value && equals)
             return err_field(err, found->name, "%s takes no value", found->name);
         const char *value = equals ? equals + 1 : found->value && i + 1 < argc ? argv[++i] : NULL;
         if (found->value && !value)
             return err_field(err, found->name, "%s needs a value: %s", found->name, found->value);
-        if (!found->take(f, value, err))
+        if (!found->take)
+            *(const char **)((char *)f + found->offset) = value;
+        else if (!found->take(f, value, err))
             return err_wrap(err, "%s", found->name);
     }
     f->config.servers.at = f->servers;
     f->config.labels.at = f->labels;
     f->config.hide.at = f->hide;
     if (!f->help && f->config.servers.count == 0)
-        return err_field(err, "--server", "--server is missing: the address of the cloud, https://host:6640");
+        return err_field(err, "--server",
+                         "--server is missing: the address of the cloud, https://host:6640");
     return true;
 }
 
@@ -159,9 +179,18 @@ static bool read_files(struct os *os, struct flags *f, struct err *err)
     if (f->token_file) {
         if (!file_read(os, f->token_file, 4096, f->mem, &text, err))
             return err_wrap(err, "--token-file");
-        f->config.token = arena_bytes(f->mem, text.at, strcspn(arena_bytes(f->mem, text.at, text.len), " \r\n\t"));
+        f->config.token = arena_bytes(f->mem, text.at,
+                                      strcspn(arena_bytes(f->mem, text.at, text.len), " \r\n\t"));
     }
     return true;
+}
+
+static const char *absolute(const char *path, struct arena *mem)
+{
+    char here[4096];
+    if (!path || *path == '/' || !getcwd(here, sizeof here))
+        return path;
+    return arena_printf(mem, "%s/%s", here, path);
 }
 
 static const char *own_path(struct arena *mem)
@@ -181,14 +210,21 @@ static bool lock_data(struct os *os, const char *data, struct arena *mem, struct
     if (fd < 0)
         return err_errno(err, "open %s", path);
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return true;                    /* open until the process ends */
+        return true; /* open until the process ends */
     close(fd);
     return err_set(err, RC_CONFLICT, "another agent uses %s already", data);
 }
 
-struct life { struct os *os; struct agent *agent; bool failed; };
+struct life {
+    struct os *os;
+    struct agent *agent;
+    bool failed;
+};
 
-static void stop(void *arg) { os_stop(arg); }
+static void stop(void *arg)
+{
+    os_stop(arg);
+}
 
 /* A moment for the goodbye, so that the server knows at once. */
 static void on_signal(void *arg)
@@ -225,6 +261,10 @@ static bool run(struct flags *f, struct err *err)
     f->config.on_failed = on_failed;
     f->config.arg = &life;
     f->config.self = own_path(f->mem);
+    f->config.data = absolute(f->config.data, f->mem);
+    f->config.run = absolute(f->config.run, f->mem);
+    f->ca = absolute(f->ca, f->mem);
+    f->token_file = absolute(f->token_file, f->mem);
     if (!read_files(os, f, err) || !lock_data(os, f->config.data, f->mem, err))
         return false;
     life.agent = agent_new(os, &f->config, err);
@@ -241,7 +281,9 @@ int agent_main(int argc, char **argv)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct err err = { 0 };
-    struct flags f = { .mem = mem, .config = { .data = "/var/lib/arcus", .run = "/run/arcus", .version = ARCUS_VERSION } };
+    struct flags f
+        = { .mem = mem,
+            .config = { .data = "/var/lib/arcus", .run = "/run/arcus", .version = ARCUS_VERSION } };
     if (parse_flags(argc, argv, &f, &err) && f.help) {
         print_help();
         return 0;

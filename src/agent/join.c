@@ -1,10 +1,18 @@
+/* join.c - asks until there is an answer. The token is good once, so from the answer on nothing may lose the key: it is
+ * stored before anybody hears of it, and storing is tried until it succeeds. */
 #include "agent/join.h"
 #include "base/log.h"
 #include "wire/bind.h"
 #include <ctype.h>
 #include <stdlib.h>
 
-enum { FILE_LIMIT = 64 << 10, PAUSE_MIN_MS = 200, PAUSE_MAX_MS = 5000, NAME_LIMIT = 63, MAX_NAMES = 20 };
+enum {
+    FILE_LIMIT = 64 << 10,
+    PAUSE_MIN_MS = 200,
+    PAUSE_MAX_MS = 5000,
+    NAME_LIMIT = 63,
+    MAX_NAMES = 20
+};
 
 struct join {
     struct os *os;
@@ -14,28 +22,34 @@ struct join {
     struct node_join_ask ask;
     const char *base_name;
     bool fixed;
-    int names;                      /* tried */
+    int names; /* tried */
     const struct join_events *events;
     void *arg;
     struct http_call *call;
     struct timer *again;
     int64_t pause_ms;
     struct arena *mem;
-    struct join_view who;         /* given by the server, not stored yet */
+    struct join_view who; /* given by the server, not stored yet */
     bool given;
 };
 
-static const char *identity_path(const char *data, struct arena *mem) { return arena_printf(mem, "%s/node.json", data); }
+static const char *identity_path(const char *data, struct arena *mem)
+{
+    return arena_printf(mem, "%s/node.json", data);
+}
 
-static bool identity_read(const struct json *doc, struct arena *mem, struct join_view *out, struct err *err)
+static bool identity_read(const struct json *doc, struct arena *mem, struct join_view *out,
+                          struct err *err)
 {
     *out = (struct join_view){ 0 };
     if (!bind_read(doc, &join_view_fields, mem, out, NULL, err))
         return false;
-    return (out->id && text_given(out->key)) || err_set(err, RC_BAD_INPUT, "an id and a key are missing");
+    return (out->id && text_given(out->key))
+           || err_set(err, RC_BAD_INPUT, "an id and a key are missing");
 }
 
-bool identity_load(struct os *os, const char *data, struct arena *mem, struct join_view *out, bool *found, struct err *err)
+bool identity_load(struct os *os, const char *data, struct arena *mem, struct join_view *out,
+                   bool *found, struct err *err)
 {
     const char *path = identity_path(data, mem);
     struct slice text;
@@ -45,7 +59,7 @@ bool identity_load(struct os *os, const char *data, struct arena *mem, struct jo
         return true;
     return (file_read(os, path, FILE_LIMIT, mem, &text, err) && json_parse(text, mem, &doc, err)
             && identity_read(doc, mem, out, err))
-        || err_wrap(err, "the node's key in %s", path);
+           || err_wrap(err, "the node's key in %s", path);
 }
 
 static bool identity_store(struct join *j, struct err *err)
@@ -53,7 +67,8 @@ static bool identity_store(struct join *j, struct err *err)
     AUTO(str_done) struct str text = { 0 };
     bind_write(&(struct json_out){ .to = &text }, &join_view_fields, &j->who);
     str_char(&text, '\n');
-    return file_replace(j->os, identity_path(j->data, j->mem), (struct slice){ text.at, text.len }, 0600, err);
+    return file_replace(j->os, identity_path(j->data, j->mem), (struct slice){ text.at, text.len },
+                        0600, err);
 }
 
 const char *join_name(const char *hostname, struct arena *mem)
@@ -135,8 +150,9 @@ static void on_end(void *arg, int status, struct slice body, const struct err *w
     }
     if (another_name(j, &err))
         return;
-    bool refused = err.rc == RC_UNAUTHENTICATED || err.rc == RC_DENIED || err.rc == RC_CONFLICT || err.rc == RC_GONE
-                || (err.rc == RC_BAD_INPUT && status / 100 == 4) || err.rc == RC_NOT_FOUND;
+    bool refused = err.rc == RC_UNAUTHENTICATED || err.rc == RC_DENIED || err.rc == RC_CONFLICT
+                   || err.rc == RC_GONE || (err.rc == RC_BAD_INPUT && status / 100 == 4)
+                   || err.rc == RC_NOT_FOUND;
     if (refused) {
         err_wrap(&err, "the node cannot join");
         j->events->on_refused(j->arg, &err);
@@ -152,7 +168,8 @@ static void ask(struct join *j)
     static const struct http_header headers[] = { { "Content-Type", "application/json" } };
     static const struct http_call_events events = { .on_end = on_end };
     AUTO(str_done) struct str body = { 0 };
-    struct json_out o = { .to = &body };    /* by hand: a table does not print secrets, and the token is one */
+    struct json_out o
+        = { .to = &body }; /* by hand: a table does not print secrets, and the token is one */
     json_open(&o, '{');
     json_key(&o, "token"), json_put_text(&o, j->ask.token);
     json_key(&o, "name"), json_put_text(&o, j->ask.name);
@@ -161,14 +178,24 @@ static void ask(struct join *j)
                         (struct slice){ body.at, body.len }, (int64_t)body.len, &events, j);
 }
 
-struct join *join_start(struct os *os, struct http_client *const *clients, size_t count, const char *data,
-                        const struct node_join_ask *asked, bool fixed, const struct join_events *events, void *arg)
+struct join *join_start(struct os *os, struct http_client *const *clients, size_t count,
+                        const char *data, const struct node_join_ask *asked, bool fixed,
+                        const struct join_events *events, void *arg)
 {
     struct join *j = calloc(1, sizeof *j);
     if (!j)
         abort();
-    *j = (struct join){ .os = os, .clients = clients, .client_count = count, .data = data, .ask = *asked, .base_name = asked->name,
-                        .fixed = fixed, .events = events, .arg = arg, .pause_ms = PAUSE_MIN_MS, .mem = arena_new() };
+    *j = (struct join){ .os = os,
+                        .clients = clients,
+                        .client_count = count,
+                        .data = data,
+                        .ask = *asked,
+                        .base_name = asked->name,
+                        .fixed = fixed,
+                        .events = events,
+                        .arg = arg,
+                        .pause_ms = PAUSE_MIN_MS,
+                        .mem = arena_new() };
     ask(j);
     return j;
 }

@@ -1,3 +1,5 @@
+/* link.c - the states of the connection are few: dialling, open (hello sent), greeted (the full set came), and the pause
+ * between two. A WebSocket's callbacks get a small struct of their own, because it outlives the link when that is freed. */
 #include "agent/link.h"
 #include "base/log.h"
 #include "base/rand.h"
@@ -6,16 +8,21 @@
 #include <stdlib.h>
 
 enum {
-    PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 5000,
+    PAUSE_MIN_MS = 100,
+    PAUSE_MAX_MS = 5000,
     ITEMS_AT_ONCE = 256,
-    SEND_WAITING = 256 << 10,       /* more is not pushed into a slow connection */
-    MESSAGE_LIMIT = 16 << 20,       /* a full desired set of a large node */
-    SILENT_BEATS = 4, SILENT_MIN_MS = 15000,
+    SEND_WAITING = 256 << 10, /* more is not pushed into a slow connection */
+    MESSAGE_LIMIT = 16 << 20, /* a full desired set of a large node */
+    SILENT_BEATS = 4,
+    SILENT_MIN_MS = 15000,
     BEATS_KEPT = 64,
 };
 
 /* What a WebSocket's callbacks get: it outlives the link when that is freed first. */
-struct wire { struct link *link; struct ws *ws; };
+struct wire {
+    struct link *link;
+    struct ws *ws;
+};
 
 struct link {
     struct os *os;
@@ -24,13 +31,13 @@ struct link {
     int64_t beat_ms;
     const struct link_events *events;
     void *arg;
-    struct wire *wire;              /* NULL: between two connections */
+    struct wire *wire; /* NULL: between two connections */
     bool open, greeted;
-    bool echoes;                    /* the server tells which beat it answers */
+    bool echoes; /* the server tells which beat it answers */
     struct timer *again, *tick;
     int64_t pause_ms;
     struct rng rng;
-    int64_t sent_n, kept;           /* items sent and confirmed on this connection */
+    int64_t sent_n, kept; /* items sent and confirmed on this connection */
     int64_t generation;
     int64_t beat, sent_at[BEATS_KEPT];
     int64_t last_sent, last_heard, last_kept;
@@ -55,7 +62,8 @@ static void on_again(void *arg)
 static void pause_and_dial(struct link *l)
 {
     int64_t half = l->pause_ms / 2;
-    l->again = timer_start(l->os, half + (int64_t)rng_below(&l->rng, (uint64_t)half + 1), on_again, l);
+    l->again
+        = timer_start(l->os, half + (int64_t)rng_below(&l->rng, (uint64_t)half + 1), on_again, l);
     l->pause_ms = MIN(l->pause_ms * 2, PAUSE_MAX_MS);
     l->client = (l->client + 1) % l->client_count;
 }
@@ -85,7 +93,8 @@ static void send_hello(struct link *l)
 static void send_report(struct link *l, struct objects items)
 {
     AUTO(str_done) struct str text = { 0 };
-    struct report report = { .kind = "report", .generation = l->generation, .beat = ++l->beat, .items = items };
+    struct report report
+        = { .kind = "report", .generation = l->generation, .beat = ++l->beat, .items = items };
     bind_write(&(struct json_out){ .to = &text }, &report_fields, &report);
     send_text(l, &text);
 }
@@ -97,7 +106,7 @@ static void send_items(struct link *l)
         if (!items.count)
             return;
         if (l->sent_n <= l->kept)
-            l->last_kept = os_boot_ms(l->os);   /* the wait for a confirmation begins */
+            l->last_kept = os_boot_ms(l->os); /* the wait for a confirmation begins */
         l->sent_n = ((const struct report_item *)items.at)[items.count - 1].n;
         send_report(l, items);
     }
@@ -120,9 +129,11 @@ static void on_tick(void *arg)
     struct link *l = arg;
     int64_t now = os_boot_ms(l->os), silent = MAX(SILENT_BEATS * l->beat_ms, SILENT_MIN_MS);
     l->tick = NULL;
-    bool deaf = now - l->last_heard >= silent || (l->sent_n > l->kept && now - l->last_kept >= silent);
+    bool deaf
+        = now - l->last_heard >= silent || (l->sent_n > l->kept && now - l->last_kept >= silent);
     if (deaf) {
-        log_line(LOG_WARN, "link", "the server has not answered for %d s: dialling again", (int)(silent / 1000));
+        log_line(LOG_WARN, "link", "the server has not answered for %d s: dialling again",
+                 (int)(silent / 1000));
         ws_drop(l->wire->ws);
         return;
     }
@@ -137,7 +148,7 @@ static void on_tick(void *arg)
 static bool is_fresh(const struct link *l, const struct desired *d)
 {
     if (d->beat == 0)
-        return !l->echoes;          /* a push: it may have waited in the network for long */
+        return !l->echoes; /* a push: it may have waited in the network for long */
     if (d->beat > l->beat || l->beat - d->beat >= BEATS_KEPT)
         return false;
     return os_boot_ms(l->os) - l->sent_at[d->beat % BEATS_KEPT] <= l->beat_ms;
@@ -161,7 +172,7 @@ static bool take_desired(struct link *l, const struct json *doc, struct arena *m
     l->generation = d.generation;
     struct wire *w = l->wire;
     l->events->on_desired(l->arg, &d, is_fresh(l, &d));
-    if (w->link)                    /* the call may have freed us */
+    if (w->link) /* the call may have freed us */
         send_items(l);
     return true;
 }
@@ -248,7 +259,10 @@ static void on_close(void *arg, struct ws *ws, const struct err *why)
 }
 
 static const struct ws_events ws_events = {
-    .on_open = on_open, .on_message = on_message, .on_drain = on_drain, .on_close = on_close,
+    .on_open = on_open,
+    .on_message = on_message,
+    .on_drain = on_drain,
+    .on_close = on_close,
 };
 
 static void dial(struct link *l)
@@ -263,14 +277,19 @@ static void dial(struct link *l)
                     &(struct ws_limits){ .message_bytes = MESSAGE_LIMIT }, &ws_events, w);
 }
 
-struct link *link_new(struct os *os, struct http_client *const *clients, size_t count, int64_t beat_ms,
-                      const struct link_events *events, void *arg)
+struct link *link_new(struct os *os, struct http_client *const *clients, size_t count,
+                      int64_t beat_ms, const struct link_events *events, void *arg)
 {
     struct link *l = calloc(1, sizeof *l);
     if (!l)
         abort();
-    *l = (struct link){ .os = os, .clients = clients, .client_count = count, .beat_ms = beat_ms, .events = events,
-                        .arg = arg, .pause_ms = PAUSE_MIN_MS };
+    *l = (struct link){ .os = os,
+                        .clients = clients,
+                        .client_count = count,
+                        .beat_ms = beat_ms,
+                        .events = events,
+                        .arg = arg,
+                        .pause_ms = PAUSE_MIN_MS };
     os_random(os, &l->rng.s, sizeof l->rng.s);
     dial(l);
     return l;
@@ -289,7 +308,10 @@ void link_free(struct link *l)
     free(l);
 }
 
-bool link_up(const struct link *l) { return l->greeted; }
+bool link_up(const struct link *l)
+{
+    return l->greeted;
+}
 
 struct http_client *link_client(const struct link *l)
 {

@@ -13,7 +13,8 @@ static const struct probe *const probes[] = { &probe_sim };
 
 /* --- texts */
 
-static struct slice line_of(struct slice text, const char *key)     /* what stands behind the key, to the end of its line */
+static struct slice
+line_of(struct slice text, const char *key) /* what stands behind the key, to the end of its line */
 {
     size_t n = strlen(key);
     const char *at = text.at, *end = text.at + text.len;
@@ -91,7 +92,8 @@ int64_t probe_cpu_max_milli(const char *text)
 {
     int64_t quota, period;
     const char *at = text;
-    if (!read_int(&at, &quota) || *at++ != ' ' || !read_int(&at, &period) || period == 0 || quota > INT64_MAX / 1000)
+    if (!read_int(&at, &quota) || *at++ != ' ' || !read_int(&at, &period) || period == 0
+        || quota > INT64_MAX / 1000)
         return 0;
     return quota * 1000 / period;
 }
@@ -120,7 +122,7 @@ static const char *read_word(struct os *os, struct arena *mem, const char *path)
     return arena_bytes(mem, s.at, MIN(s.len, 120));
 }
 
-static int64_t smallest(int64_t a, int64_t b)       /* 0: not known */
+static int64_t smallest(int64_t a, int64_t b) /* 0: not known */
 {
     return !a ? b : !b ? a : MIN(a, b);
 }
@@ -144,10 +146,14 @@ static void size_of_machine(struct os *os, struct arena *mem, struct node_info *
     int64_t cpus = probe_allowed_cpus(read_text(os, mem, "/proc/self/status"));
     int64_t online = probe_cpu_list(read_word(os, mem, "/sys/devices/system/cpu/online"));
     info->cpu_milli = smallest(cpus, online) * 1000;
-    info->cpu_milli = smallest(info->cpu_milli, probe_cpu_max_milli(read_word(os, mem, "/sys/fs/cgroup/cpu.max")));
+    info->cpu_milli = smallest(info->cpu_milli,
+                               probe_cpu_max_milli(read_word(os, mem, "/sys/fs/cgroup/cpu.max")));
     info->mem_mib = probe_meminfo_mib(read_text(os, mem, "/proc/meminfo"));
-    info->mem_mib = smallest(info->mem_mib, probe_limit_mib(read_word(os, mem, "/sys/fs/cgroup/memory.max")));
-    info->mem_mib = smallest(info->mem_mib, probe_limit_mib(read_word(os, mem, "/sys/fs/cgroup/memory/memory.limit_in_bytes")));
+    info->mem_mib
+        = smallest(info->mem_mib, probe_limit_mib(read_word(os, mem, "/sys/fs/cgroup/memory.max")));
+    info->mem_mib = smallest(
+        info->mem_mib,
+        probe_limit_mib(read_word(os, mem, "/sys/fs/cgroup/memory/memory.limit_in_bytes")));
 }
 
 /* A simulated machine tells what a test wrote into its /proc, else this. */
@@ -161,7 +167,7 @@ static int64_t disk_of(struct os *os, const char *path)
 {
     struct statvfs v;
     if (os_is_simulated(os))
-        return 1 << 20;         /* a simulated disk has no size; 1 TiB */
+        return 1 << 20; /* a simulated disk has no size; 1 TiB */
     return statvfs(path, &v) == 0 ? (int64_t)((uint64_t)v.f_blocks * v.f_frsize >> 20) : 0;
 }
 
@@ -183,7 +189,8 @@ static void add_cannot(struct node_info *info, struct arena *mem, const char *te
     info->cannot = (struct texts){ list, info->cannot.count + 1 };
 }
 
-void probe_machine(struct os *os, const struct probe_config *config, const char *data, struct arena *mem, struct node_info *info)
+void probe_machine(struct os *os, const struct probe_config *config, const char *data,
+                   struct arena *mem, struct node_info *info)
 {
     info->hostname = read_word(os, mem, "/proc/sys/kernel/hostname");
     if (!text_given(info->hostname))

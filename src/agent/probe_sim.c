@@ -4,7 +4,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const struct { const char *model; int64_t mem_mib; } known[] = {
+static const struct {
+    const char *model;
+    int64_t mem_mib;
+} known[] = {
     { "B200", 183359 }, { "H200", 143771 }, { "H100", 81559 }, { "A100", 81920 }, { "L40S", 46068 },
     { "L4", 23034 },    { "A10", 23028 },   { "T4", 15360 },   { "V100", 32768 },
 };
@@ -26,22 +29,30 @@ static uint64_t hash(const char *text, uint64_t h)
     return h * 0x9e3779b97f4a7c15ULL;
 }
 
-static bool sim_find(struct os *os, const struct probe_config *config, struct arena *mem, struct objects *gpus, struct err *err)
+static bool sim_find(struct os *os, const struct probe_config *config, struct arena *mem,
+                     struct objects *gpus, struct err *err)
 {
     struct slice host = { "", 0 };
     struct err none = { 0 };
     if (config->sim_gpus < 0 || config->sim_gpus > PROBE_MAX_GPUS)
-        return err_set(err, RC_BAD_INPUT, "%" PRId64 " simulated GPUs are not between 0 and %d", config->sim_gpus, PROBE_MAX_GPUS);
+        return err_set(err, RC_BAD_INPUT, "%" PRId64 " simulated GPUs are not between 0 and %d",
+                       config->sim_gpus, PROBE_MAX_GPUS);
     if (!file_read(os, "/proc/sys/kernel/hostname", 4096, mem, &host, &none))
         host = SLICE("localhost");
     const char *model = text_given(config->sim_model) ? config->sim_model : "NVIDIA H200";
     uint64_t h = hash(arena_bytes(mem, host.at, host.len), 0xcbf29ce484222325ULL);
     for (int64_t i = 0; i < config->sim_gpus; i++) {
         uint64_t a = hash(model, h + (uint64_t)i), b = hash(model, a);
-        probe_add_gpu(gpus, mem, &(struct gpu_info){
-            .uuid = arena_printf(mem, "GPU-%08x-%04x-%04x-%04x-%012" PRIx64, (unsigned)(a >> 32), (unsigned)(a >> 16 & 0xffff),
-                                 (unsigned)(a & 0xffff), (unsigned)(b >> 48), b & 0xffffffffffff),
-            .model = arena_text(mem, model), .mem_mib = memory_of(model), .simulated = true, .healthy = true });
+        probe_add_gpu(gpus, mem,
+                      &(struct gpu_info){
+                          .uuid = arena_printf(mem, "GPU-%08x-%04x-%04x-%04x-%012" PRIx64,
+                                               (unsigned)(a >> 32), (unsigned)(a >> 16 & 0xffff),
+                                               (unsigned)(a & 0xffff), (unsigned)(b >> 48),
+                                               b & 0xffffffffffff),
+                          .model = arena_text(mem, model),
+                          .mem_mib = memory_of(model),
+                          .simulated = true,
+                          .healthy = true });
     }
     return true;
 }

@@ -1,3 +1,5 @@
+/* reconcile.c - one attempt at a time: what is wanted, what is here and what was told decide the one thing to do, if any. No
+ * attempt depends on another, so the order of the list does not matter. */
 #include "agent/reconcile.h"
 
 static bool wanted_action(const struct task_now *v, struct action *a)
@@ -10,12 +12,12 @@ static bool wanted_action(const struct task_now *v, struct action *a)
         return true;
     }
     if (here || v->told_ended)
-        return false;           /* it runs, or its end is on its way up */
-    if (v->told_started) {      /* it ran here and nothing is left of it: never start it a second time */
+        return false;      /* it runs, or its end is on its way up */
+    if (v->told_started) { /* it ran here and nothing is left of it: never start it a second time */
         *a = (struct action){ .kind = ACTION_REFUSE, .as = OUTCOME_NODE_FAULT };
         return true;
     }
-    if (v->stop) {              /* cancelled before it came here */
+    if (v->stop) { /* cancelled before it came here */
         *a = (struct action){ .kind = ACTION_REFUSE, .as = v->stop_as };
         return true;
     }
@@ -34,14 +36,15 @@ static bool unwanted_action(const struct task_now *v, struct action *a)
     return v->gone || v->settled;
 }
 
-size_t reconcile(const struct task_now *views, size_t count, bool complete, struct arena *mem, struct action **out)
+size_t reconcile(const struct task_now *views, size_t count, bool complete, struct arena *mem,
+                 struct action **out)
 {
     struct action *list = ARENA_ARRAY(mem, struct action, count);
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
         const struct task_now *v = &views[i];
         if (!v->wanted && !v->gone && !complete)
-            continue;           /* the server has not said all yet: what runs goes on */
+            continue; /* the server has not said all yet: what runs goes on */
         if (v->wanted && !v->gone ? wanted_action(v, &list[n]) : unwanted_action(v, &list[n]))
             list[n++].attempt = v->attempt;
     }

@@ -16,13 +16,13 @@ enum { FILE_LIMIT = 64 << 20, GARBAGE_LINES = 512, DETAIL_LIMIT = 1000 };
 struct spool {
     struct os *os;
     char *path;
-    struct report_item *items;      /* all above kept, in order; details are malloc'd */
+    struct report_item *items; /* all above kept, in order; details are malloc'd */
     size_t count, room;
     int64_t next, kept, sent;
-    struct map *told;               /* attempt -> struct spool_told */
-    size_t lines;                   /* in the file */
+    struct map *told; /* attempt -> struct spool_told */
+    size_t lines;     /* in the file */
     size_t damaged;
-    bool doubt;                     /* an append failed: the file may end in half a line */
+    bool doubt; /* an append failed: the file may end in half a line */
 };
 
 static void *must(void *p)
@@ -32,7 +32,7 @@ static void *must(void *p)
     return p;
 }
 
-static uint32_t checksum(const char *at, size_t n)      /* CRC-32 */
+static uint32_t checksum(const char *at, size_t n) /* CRC-32 */
 {
     uint32_t c = ~0u;
     for (size_t i = 0; i < n; i++) {
@@ -147,7 +147,8 @@ static bool read_item(struct spool *s, struct slice rest)
     struct err err = { 0 };
     struct json *doc;
     struct report_item item = { 0 };
-    if (!json_parse(rest, mem, &doc, &err) || !bind_read(doc, &report_item_fields, mem, &item, NULL, &err))
+    if (!json_parse(rest, mem, &doc, &err)
+        || !bind_read(doc, &report_item_fields, mem, &item, NULL, &err))
         return false;
     if (s->count && item.n <= s->items[s->count - 1].n)
         return false;
@@ -194,7 +195,7 @@ static bool read_all(struct spool *s, struct slice file)
         if (!read_line(s, at, (size_t)(nl - at)))
             bad++;
         else if (bad)
-            s->damaged += bad, bad = 0;     /* something good behind it: this was no torn end */
+            s->damaged += bad, bad = 0; /* something good behind it: this was no torn end */
     drop_items(s, s->kept);
     return at == end && !bad && !s->damaged;
 }
@@ -209,7 +210,7 @@ bool spool_open(struct os *os, const char *path, struct spool **out, struct err 
     if (there && !file_read(os, path, FILE_LIMIT, mem, &file, err))
         return err_wrap(err, "the spool of reports");
     bool whole = there && read_all(s, file);
-    s->sent = s->next - 1;          /* whoever wrote them may have sent them */
+    s->sent = s->next - 1; /* whoever wrote them may have sent them */
     if ((!whole || s->lines > GARBAGE_LINES) && !rewrite(s, err))
         return err_wrap(err, "the spool of reports");
     *out = TAKE(s);
@@ -291,7 +292,8 @@ bool spool_kept(struct spool *s, int64_t n, struct err *err)
 {
     if (n <= s->kept)
         return true;
-    s->kept = MIN(n, s->sent);      /* more than was sent cannot be meant for us; the next hello settles it */
+    s->kept = MIN(
+        n, s->sent); /* more than was sent cannot be meant for us; the next hello settles it */
     drop_items(s, s->kept);
     size_t useful = 1 + map_count(s->told) + s->count;
     return s->lines < useful + GARBAGE_LINES || rewrite(s, err);
@@ -321,12 +323,30 @@ void spool_forget(struct spool *s, int64_t attempt)
     free(map_take(s->told, attempt));
     line_numbers(&line, 'f', attempt, 0, 0);
     if (!s->doubt && !append(s, &line, false, &err))
-        return;                     /* the line before the next item is a rewrite, which leaves it out too */
+        return; /* the line before the next item is a rewrite, which leaves it out too */
 }
 
-size_t spool_damaged(const struct spool *s) { return s->damaged; }
-int64_t spool_last_kept(const struct spool *s) { return s->kept; }
-int64_t spool_next(const struct spool *s) { return s->next; }
-size_t spool_waiting(const struct spool *s) { return s->count; }
-const struct spool_told *spool_told(const struct spool *s, int64_t attempt) { return map_get(s->told, attempt); }
-const struct spool_told *spool_each(const struct spool *s, size_t *at) { return map_next(s->told, at); }
+size_t spool_damaged(const struct spool *s)
+{
+    return s->damaged;
+}
+int64_t spool_last_kept(const struct spool *s)
+{
+    return s->kept;
+}
+int64_t spool_next(const struct spool *s)
+{
+    return s->next;
+}
+size_t spool_waiting(const struct spool *s)
+{
+    return s->count;
+}
+const struct spool_told *spool_told(const struct spool *s, int64_t attempt)
+{
+    return map_get(s->told, attempt);
+}
+const struct spool_told *spool_each(const struct spool *s, size_t *at)
+{
+    return map_next(s->told, at);
+}

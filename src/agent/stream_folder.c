@@ -16,9 +16,9 @@
 
 enum { PIPE_WAITING = 256 << 10, PIECE = 64 << 10 };
 
-struct folder {                     /* lives until the thread is done and the loop's end has closed */
-    struct serve *serve;            /* NULL: the stream has ended */
-    struct stream *end;             /* NULL: closed */
+struct folder {          /* lives until the thread is done and the loop's end has closed */
+    struct serve *serve; /* NULL: the stream has ended */
+    struct stream *end;  /* NULL: closed */
     struct os *os;
     struct actor *actor;
     struct post work, done;
@@ -78,7 +78,8 @@ static void on_work(void *arg, struct post *first)
 {
     struct folder *f = arg;
     (void)first;
-    if (f->put && mkdir(f->base, 0777) == 0 && chmod(f->base, 0777) != 0)     /* a volume that no task has used yet */
+    if (f->put && mkdir(f->base, 0777) == 0
+        && chmod(f->base, 0777) != 0) /* a volume that no task has used yet */
         rmdir(f->base);
     AUTO(fd_close) int dir = open(f->base, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
@@ -98,7 +99,7 @@ static void settle(struct folder *f)
 {
     if (!f->answered || f->end)
         return;
-    actor_stop(f->actor);           /* it has nothing left to do */
+    actor_stop(f->actor); /* it has nothing left to do */
     struct serve *s = f->serve;
     if (s) {
         s->state = NULL;
@@ -153,7 +154,8 @@ static bool find_folder(struct serve *s, struct folder *f, struct err *err)
     char id[ID_TEXT];
     const char *path = text_given(s->ask.path) ? s->ask.path : "/";
     if (s->ask.volume) {
-        snprintf(f->base, sizeof f->base, "%s/volumes/%s", serve_data(s), id_text(id, PREFIX_VOLUME, s->ask.volume));
+        snprintf(f->base, sizeof f->base, "%s/volumes/%s", serve_data(s),
+                 id_text(id, PREFIX_VOLUME, s->ask.volume));
         f->path = strdup(path);
         return f->path != NULL;
     }
@@ -161,20 +163,26 @@ static bool find_folder(struct serve *s, struct folder *f, struct err *err)
         return err_field(err, "path", "the task has ended: only what is under /outputs was kept");
     if (f->put)
         return err_set(err, RC_CONFLICT, "the task has ended: nothing can be copied into it");
-    snprintf(f->base, sizeof f->base, "%s/outputs/%s", serve_data(s), id_text(id, PREFIX_ATTEMPT, s->ask.attempt));
+    snprintf(f->base, sizeof f->base, "%s/outputs/%s", serve_data(s),
+             id_text(id, PREFIX_ATTEMPT, s->ask.attempt));
     f->path = strdup(path + 8);
     return f->path != NULL;
 }
 
 static bool start(struct serve *s, struct err *err)
 {
-    static const struct stream_events events = { .on_data = on_data, .on_drain = on_drain, .on_close = on_close };
+    static const struct stream_events events
+        = { .on_data = on_data, .on_drain = on_drain, .on_close = on_close };
     int pair[2];
     struct folder *f = calloc(1, sizeof *f);
     if (!f)
         abort();
-    *f = (struct folder){ .serve = s, .os = serve_os(s), .put = text_is(s->ask.what, "put"), .fd = -1 };
-    if (!find_folder(s, f, err) || (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 && !err_errno(err, "a pipe"))) {
+    *f = (struct folder){
+        .serve = s, .os = serve_os(s), .put = text_is(s->ask.what, "put"), .fd = -1
+    };
+    if (!find_folder(s, f, err)
+        || (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0
+            && !err_errno(err, "a pipe"))) {
         free(f->path);
         free(f);
         return false;
@@ -222,4 +230,5 @@ static void stop(struct serve *s)
         stream_close(f->end);
 }
 
-const struct serve_ops serve_folder = { .start = start, .on_input = on_input, .on_eof = on_eof, .on_room = on_room, .stop = stop };
+const struct serve_ops serve_folder
+    = { .start = start, .on_input = on_input, .on_eof = on_eof, .on_room = on_room, .stop = stop };

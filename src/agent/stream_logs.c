@@ -11,19 +11,22 @@
 enum { PIECE = 64 << 10, TURN_BYTES = 256 << 10, POLL_MS = 1000 };
 
 struct logs;
-struct news { struct logs *logs; struct stream *socket; };  /* word from the supervisor; lives until its socket has closed */
+struct news {
+    struct logs *logs;
+    struct stream *socket;
+}; /* word from the supervisor; lives until its socket has closed */
 
 struct logs {
     struct serve *serve;
     char folder[256];
-    int64_t segment;                /* 0: none open */
+    int64_t segment; /* 0: none open */
     struct disk_file *file;
     int64_t offset;
     struct str in;
-    size_t used;                    /* of in */
-    bool last_look;                 /* a later segment is there: what this one still has is all it will ever have */
-    bool counting;                  /* from the last segment backwards */
-    bool counted_last, partial;     /* partial: the last line has no end yet */
+    size_t used;    /* of in */
+    bool last_look; /* a later segment is there: what this one still has is all it will ever have */
+    bool counting;  /* from the last segment backwards */
+    bool counted_last, partial; /* partial: the last line has no end yet */
     int64_t lines, skip;
     struct timer *turn;
     struct news *news;
@@ -47,9 +50,10 @@ static int64_t neighbour(const struct logs *l, int64_t from, bool above)
     struct texts names = { 0 };
     int64_t best = 0, n;
     if (!dir_list(serve_os(l->serve), l->folder, mem, &names, &err))
-        return 0;                   /* nothing was printed yet */
+        return 0; /* nothing was printed yet */
     for (size_t i = 0; i < names.count; i++)
-        if (log_is_segment(names.at[i], &n) && (above ? n > from && (!best || n < best) : n < from && n > best))
+        if (log_is_segment(names.at[i], &n)
+            && (above ? n > from && (!best || n < best) : n < from && n > best))
             best = n;
     return best;
 }
@@ -72,7 +76,8 @@ static void segment_open(struct logs *l, int64_t number)
     l->segment = number;
     log_segment_name(name, number);
     snprintf(path, sizeof path, "%s/%s", l->folder, name);
-    l->file = disk_open(serve_os(l->serve), path, false, &err);     /* NULL: dropped just now; it counts as empty */
+    l->file = disk_open(serve_os(l->serve), path, false,
+                        &err); /* NULL: dropped just now; it counts as empty */
 }
 
 static enum log_found segment_next(struct logs *l, struct log_record *r)
@@ -163,12 +168,13 @@ static void at_end(struct logs *l, bool alive)
 static void turn(void *arg)
 {
     struct logs *l = arg;
-    bool alive = serve_alive(l->serve);         /* before reading: what it wrote until its end is on disk by then */
+    bool alive = serve_alive(
+        l->serve); /* before reading: what it wrote until its end is on disk by then */
     struct log_record r;
     l->turn = NULL;
     for (size_t bytes = 0; bytes < TURN_BYTES;) {
         if (!l->counting && !serve_room(l->serve))
-            return;                             /* on_room goes on */
+            return; /* on_room goes on */
         enum log_found found = segment_next(l, &r);
         if (found == LOG_RECORD) {
             bytes += r.bytes.len + 1;
@@ -177,7 +183,7 @@ static void turn(void *arg)
         } else if (l->counting) {
             counted(l);
             break;
-        } else if (found == LOG_BROKEN) {       /* the rest of this segment is lost */
+        } else if (found == LOG_BROKEN) { /* the rest of this segment is lost */
             segment_close(l);
         } else if (!go_on(l)) {
             at_end(l, alive);
@@ -203,7 +209,7 @@ static void news_close(void *arg, const struct err *why)
     struct news *w = arg;
     (void)why;
     if (w->logs)
-        w->logs->news = NULL;       /* the slow look goes on */
+        w->logs->news = NULL; /* the slow look goes on */
     free(w);
 }
 
@@ -276,4 +282,5 @@ static void stop(struct serve *s)
     free(l);
 }
 
-const struct serve_ops serve_logs = { .start = start, .on_room = on_room, .on_change = on_change, .stop = stop };
+const struct serve_ops serve_logs
+    = { .start = start, .on_room = on_room, .on_change = on_change, .stop = stop };

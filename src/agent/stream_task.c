@@ -8,8 +8,8 @@
 
 enum { SOCKET_WAITING = 256 << 10 };
 
-struct bridge {                     /* lives until its socket has closed */
-    struct serve *serve;            /* NULL: the stream has ended */
+struct bridge {          /* lives until its socket has closed */
+    struct serve *serve; /* NULL: the stream has ended */
     struct stream *socket;
 };
 
@@ -21,7 +21,8 @@ static void send_frame(struct bridge *b, enum task_frame kind, const char *at, s
     stream_write(b->socket, at, n);
 }
 
-static void send_table(struct bridge *b, enum task_frame kind, const struct fields *fields, const void *from)
+static void send_table(struct bridge *b, enum task_frame kind, const struct fields *fields,
+                       const void *from)
 {
     AUTO(str_done) struct str text = { 0 };
     bind_write(&(struct json_out){ .to = &text }, fields, from);
@@ -30,11 +31,13 @@ static void send_table(struct bridge *b, enum task_frame kind, const struct fiel
 
 /* --- from the supervisor */
 
-static bool read_table(const char *at, size_t n, const struct fields *fields, struct arena *mem, void *out)
+static bool read_table(const char *at, size_t n, const struct fields *fields, struct arena *mem,
+                       void *out)
 {
     struct err err = { 0 };
     struct json *doc;
-    return json_parse((struct slice){ at, n }, mem, &doc, &err) && bind_read(doc, fields, mem, out, NULL, &err);
+    return json_parse((struct slice){ at, n }, mem, &doc, &err)
+           && bind_read(doc, fields, mem, out, NULL, &err);
 }
 
 static void take_end(struct serve *s, unsigned char kind, const char *at, size_t n)
@@ -97,7 +100,8 @@ static void on_close(void *arg, const struct err *why)
     if (b->serve) {
         struct serve *s = b->serve;
         s->state = NULL;
-        serve_fail(s, serve_alive(s) ? "the task's supervisor closed the connection" : "the task has ended");
+        serve_fail(s, serve_alive(s) ? "the task's supervisor closed the connection"
+                                     : "the task has ended");
     }
     free(b);
 }
@@ -106,7 +110,8 @@ static void on_close(void *arg, const struct err *why)
 
 static bool start(struct serve *s, struct err *err)
 {
-    static const struct stream_events events = { .on_data = on_data, .on_drain = on_drain, .on_close = on_close };
+    static const struct stream_events events
+        = { .on_data = on_data, .on_drain = on_drain, .on_close = on_close };
     const struct open_stream *o = &s->ask;
     char address[128];
     size_t bytes = 0;
@@ -122,8 +127,14 @@ static bool start(struct serve *s, struct err *err)
     b->serve = s;
     s->state = b;
     b->socket = stream_dial(serve_os(s), address, NULL, NULL, &events, b);
-    send_table(b, FRAME_REQUEST, &task_request_fields, &(struct task_request){
-        .op = o->what, .argv = o->argv, .tty = o->tty, .rows = o->rows, .cols = o->cols, .term = "xterm-256color", .path = o->path });
+    send_table(b, FRAME_REQUEST, &task_request_fields,
+               &(struct task_request){ .op = o->what,
+                                       .argv = o->argv,
+                                       .tty = o->tty,
+                                       .rows = o->rows,
+                                       .cols = o->cols,
+                                       .term = "xterm-256color",
+                                       .path = o->path });
     return true;
 }
 
@@ -139,13 +150,17 @@ static void on_input(struct serve *s, const char *at, size_t n)
         serve_wait(s, true);
 }
 
-static void on_eof(struct serve *s) { send_frame(s->state, FRAME_INPUT_END, "", 0); }
+static void on_eof(struct serve *s)
+{
+    send_frame(s->state, FRAME_INPUT_END, "", 0);
+}
 
 static void on_control(struct serve *s, const struct json *m)
 {
     const struct json *size = json_get(m, "resize");
     int64_t signal = json_int(m, "signal", 0);
-    if (size && size->type == JSON_LIST && size->first && size->first->is_int && size->first->next && size->first->next->is_int) {
+    if (size && size->type == JSON_LIST && size->first && size->first->is_int && size->first->next
+        && size->first->next->is_int) {
         struct task_resize resize = { size->first->number, size->first->next->number };
         if (resize.rows > 0 && resize.rows <= 10000 && resize.cols > 0 && resize.cols <= 10000)
             send_table(s->state, FRAME_RESIZE, &task_resize_fields, &resize);
@@ -170,5 +185,10 @@ static void stop(struct serve *s)
 }
 
 const struct serve_ops serve_task = {
-    .start = start, .on_input = on_input, .on_eof = on_eof, .on_control = on_control, .on_room = on_room, .stop = stop,
+    .start = start,
+    .on_input = on_input,
+    .on_eof = on_eof,
+    .on_control = on_control,
+    .on_room = on_room,
+    .stop = stop,
 };

@@ -1,3 +1,5 @@
+/* streams.c - the server's side of each stream: dialling, channels, room for more, and the one end that each has. What is
+ * carried is in stream_logs.c, stream_task.c and stream_folder.c. */
 #include "agent/streams_internal.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -17,18 +19,36 @@ struct streams {
     size_t count;
 };
 
-struct os *serve_os(const struct serve *s) { return s->owner->os; }
-void serve_log_folder(const struct serve *s, char out[static 256]) { s->owner->host->log_folder(s->owner->arg, s->ask.attempt, out); }
-const char *serve_data(const struct serve *s) { return s->owner->data; }
-bool serve_alive(const struct serve *s) { return s->ask.attempt && s->owner->host->is_alive(s->owner->arg, s->ask.attempt); }
+struct os *serve_os(const struct serve *s)
+{
+    return s->owner->os;
+}
+void serve_log_folder(const struct serve *s, char out[static 256])
+{
+    s->owner->host->log_folder(s->owner->arg, s->ask.attempt, out);
+}
+const char *serve_data(const struct serve *s)
+{
+    return s->owner->data;
+}
+bool serve_alive(const struct serve *s)
+{
+    return s->ask.attempt && s->owner->host->is_alive(s->owner->arg, s->ask.attempt);
+}
 bool serve_socket(const struct serve *s, char address[static 128])
 {
     char path[108] = "";
     s->owner->host->socket(s->owner->arg, s->ask.attempt, path);
     return text_copy(address, 128, "unix:") && text_copy(address + 5, 123, path);
 }
-bool serve_room(const struct serve *s) { return ws_waiting(s->ws) < ROOM; }
-void serve_wait(struct serve *s, bool wait) { ws_pause(s->ws, wait); }
+bool serve_room(const struct serve *s)
+{
+    return ws_waiting(s->ws) < ROOM;
+}
+void serve_wait(struct serve *s, bool wait)
+{
+    ws_pause(s->ws, wait);
+}
 
 void serve_send(struct serve *s, enum channel channel, const char *at, size_t n)
 {
@@ -55,7 +75,7 @@ static void end_with(struct serve *s, const struct str *control)
 {
     serve_send(s, CHANNEL_CONTROL, control->at, control->len);
     let_go(s);
-    ws_pause(s->ws, false);         /* so that the peer's goodbye is read */
+    ws_pause(s->ws, false); /* so that the peer's goodbye is read */
     ws_close(s->ws, 1000, "done");
 }
 
@@ -95,7 +115,8 @@ static const struct serve_ops *choose(const struct serve *s, struct err *err)
     if (text_is(o->what, "logs"))
         return &serve_logs;
     if (!files && !text_is(o->what, "exec"))
-        return err_set(err, RC_BAD_INPUT, "this node does not know the stream '%.16s'", o->what), NULL;
+        return err_set(err, RC_BAD_INPUT, "this node does not know the stream '%.16s'", o->what),
+               NULL;
     if (serve_alive(s))
         return &serve_task;
     if (files)
@@ -169,14 +190,19 @@ static void on_close(void *arg, struct ws *ws, const struct err *why)
 }
 
 static const struct ws_events ws_events = {
-    .on_open = on_open, .on_message = on_message, .on_drain = on_drain, .on_close = on_close,
+    .on_open = on_open,
+    .on_message = on_message,
+    .on_drain = on_drain,
+    .on_close = on_close,
 };
 
 static void copy_ask(struct serve *s, const struct open_stream *o)
 {
     struct open_stream *to = &s->ask;
     *to = *o;
-    for (const char **const *p = (const char **const[]){ &to->kind, &to->stream, &to->what, &to->source, &to->path, NULL }; *p; p++)
+    for (const char **const *p = (const char **const[]){ &to->kind, &to->stream, &to->what,
+                                                         &to->source, &to->path, NULL };
+         *p; p++)
         **p = arena_text(s->mem, **p);
     to->argv.at = ARENA_ARRAY(s->mem, const char *, o->argv.count);
     for (size_t i = 0; i < o->argv.count; i++)
@@ -199,7 +225,8 @@ void streams_open(struct streams *all, struct http_client *client, const struct 
     all->count++;
     str_text(&path, "/v1/streams/");
     url_encode(&path, o->stream);
-    s->ws = ws_dial(client, path.at, NULL, 0, &(struct ws_limits){ .message_bytes = CHANNEL_MESSAGE }, &ws_events, s);
+    s->ws = ws_dial(client, path.at, NULL, 0,
+                    &(struct ws_limits){ .message_bytes = CHANNEL_MESSAGE }, &ws_events, s);
 }
 
 void streams_changed(struct streams *all, int64_t attempt)
@@ -212,7 +239,8 @@ void streams_changed(struct streams *all, int64_t attempt)
     }
 }
 
-struct streams *streams_new(struct os *os, const char *data, const struct streams_host *host, void *arg)
+struct streams *streams_new(struct os *os, const char *data, const struct streams_host *host,
+                            void *arg)
 {
     struct streams *all = calloc(1, sizeof *all);
     if (!all)
@@ -233,4 +261,7 @@ void streams_free(struct streams *all)
     free(all);
 }
 
-size_t streams_count(const struct streams *s) { return s->count; }
+size_t streams_count(const struct streams *s)
+{
+    return s->count;
+}
