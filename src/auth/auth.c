@@ -1,6 +1,17 @@
+/* auth.c - the decision who a credential is, and its facts from the store. The facts from memory are in control/state.c. */
 #include "auth/auth.h"
 #include "base/id.h"
 #include <stdio.h>
+
+unsigned role_reach(unsigned roles)
+{
+    static const struct { enum role role; unsigned reach; } rows[] = {
+        { ROLE_ADMIN, ROLE_DEVELOPER | ROLE_VIEWER }, { ROLE_DEVELOPER, ROLE_VIEWER }, { ROLE_OPERATOR, ROLE_AUDITOR },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++)
+        roles |= roles & rows[i].role ? rows[i].reach : 0;
+    return roles;
+}
 
 bool auth_decide(const struct auth_facts *f, const char *project_asked, int64_t now_ms, struct caller *out, struct err *err)
 {
@@ -16,7 +27,7 @@ bool auth_decide(const struct auth_facts *f, const char *project_asked, int64_t 
     unsigned roles = f->owner_roles | (f->owner_kind == PRINCIPAL_USER ? f->member_roles : 0);
     roles &= PROJECT_ROLES | PLATFORM_ROLES;
     if (f->key_roles)
-        roles &= f->key_roles;
+        roles = role_reach(roles) & f->key_roles;
     bool in_project = f->project_found && (roles & (PROJECT_ROLES | PLATFORM_ROLES));
     if (f->project_found && f->key_project && f->project != f->key_project)
         in_project = false;

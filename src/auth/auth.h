@@ -22,6 +22,8 @@ struct auth_facts {
     int64_t project, org;
     unsigned member_roles;              /* of the user in that project */
 };
+/* What these roles may do is what all of the answer may do: an admin can make a key for a viewer. Verbs ask for sets; this is only for scopes. */
+unsigned role_reach(unsigned roles);
 MUST_CHECK bool auth_decide(const struct auth_facts *f, const char *project_asked, int64_t now_ms, struct caller *out, struct err *err);
 /* The facts by the store: for readers, and for servers that do not write. */
 MUST_CHECK bool auth_facts_read(struct conn *conn, const char *hash, const char *project, struct arena *mem, struct auth_facts *out, struct err *err);

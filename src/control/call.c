@@ -32,8 +32,8 @@ void emit_event(struct call *c, int64_t project, const char *kind, const char *s
 {
     struct batch *b = c->batch;
     char *idem = NULL;
-    if (text_given(c->r->idem) && c->r->verb != VERB_JOB_SUBMIT && !c->idem_write) { /* the first event of a request carries it */
-        idem = arena_printf(b->mem, "%s\n%.16s %s", c->r->idem, c->r->body_hash, verbs[c->r->verb].name);
+    if (idem_key(c) && c->r->verb != VERB_JOB_SUBMIT && !c->idem_write) { /* the first event of a request carries it */
+        idem = arena_printf(b->mem, "%s\n%.16s %lld %s", c->r->idem, c->r->body_hash, (long long)c->who->project, verbs[c->r->verb].name);
         c->idem_write = b->write_count + 1;
     }
     struct event e = { .seq = ++c->s->last_event, .at_ms = c->now_ms, .project = project, .kind = arena_text(b->mem, kind),
@@ -118,6 +118,19 @@ void list_close(struct list *l, const char *next)
 bool rows_of(struct call *c, enum statement st, const struct value *args, int count, struct rows *out, struct err *err)
 {
     return store_query(c->conn, st, args, count, c->mem, out, err);
+}
+
+bool name_check(const char *name, const char *prefix, struct err *err)
+{
+    int64_t id;
+    return !id_parse(name, prefix, &id) || err_field(err, "name", "'%s' reads as an id; choose another name", name);
+}
+
+/* Who carries no key (node.join) has no name to remember a wish by. */
+const char *idem_key(struct call *c)
+{
+    return text_given(c->r->idem) && c->who->kind != PRINCIPAL_NONE
+               ? arena_printf(c->mem, "%lld/%lld/%s", (long long)c->who->project, (long long)c->who->id, c->r->idem) : NULL;
 }
 
 bool was_given(const struct call *c, const char *name)

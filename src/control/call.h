@@ -40,6 +40,7 @@ void node_changed(struct call *c, struct node *n, struct attempt *a);           
 void node_gone(struct call *c, struct node *n, int64_t attempt);                /* the node may forget it */
 const char *id_of(struct call *c, const char *prefix, int64_t id);              /* text in the request's arena */
 int64_t new_id(struct call *c);
+MUST_CHECK bool name_check(const char *name, const char *prefix, struct err *err);     /* a name must not read as an id of its kind */
 bool was_given(const struct call *c, const char *field);                         /* the caller named this field of the verb */
 
 void reply_view(struct call *c, const struct fields *fields, const void *view);
@@ -77,10 +78,13 @@ void job_write(struct call *c, struct job *j);                                  
 void task_write(struct call *c, struct task *t, const char *detail);
 void job_settle(struct call *c, struct job *j);                                 /* are all its tasks over? then so is it */
 void task_over(struct call *c, struct task *t, enum job_news news, enum outcome outcome, const char *detail);
-struct ending { enum outcome outcome; int64_t started_ms, ended_ms, exit_code, signal; const char *detail; };
+struct ending { enum outcome outcome; int64_t started_ms, ended_ms, exit_code, signal, not_before_ms; const char *detail; };
 void attempt_over(struct call *c, struct attempt *a, const struct ending *how); /* closes it, its usage, and moves its task on */
-void jobs_unblock(struct call *c, struct job *ended);                           /* looks again at the jobs that come after it */
-bool job_deps_check(struct call *c, struct job *j, bool *blocked, bool *never, struct err *err);
+/* A job that may have left the memory, by id or as the newest of its name. RC_NOT_FOUND: there is none in the project. */
+MUST_CHECK bool job_find_ended(struct call *c, int64_t project, const char *ref, int64_t *id, enum job_state *state, struct err *err);
+MUST_CHECK bool job_deps_settle(struct call *c, int64_t project, struct job_spec *spec, struct err *err);   /* names in `after` become ids */
+void job_deps_link(struct call *c, struct job *j);                              /* it waits for those of them that live */
+const char *idem_key(struct call *c);                                           /* of this request in s->idems; NULL: it has none */
 const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat);      /* and nothing is pending for n any more */
 bool key_make(struct call *c, enum principal kind, int64_t owner, int64_t project, unsigned roles, const char *name, const char *prefix,
               int64_t expires_ms, struct key_view *view);

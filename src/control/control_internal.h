@@ -4,7 +4,12 @@
 
 enum { READERS = 2 };
 struct reader { struct control *control; struct actor *actor; struct conn *conn; bool slow; };
-struct writer { struct actor *actor; struct conn *conn; struct state *state; };
+struct writer {
+    struct actor *actor;
+    struct conn *conn;
+    struct state *state;
+    bool stale;                 /* the memory holds what the store refused: nothing is decided on it before it is built again */
+};
 struct planner;
 struct control {
     struct os *os;

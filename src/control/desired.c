@@ -16,6 +16,16 @@ static void put(struct env *e, const char *key, const char *value)
     }
     e->at[e->count++] = (struct pair){ key, value };
 }
+/* The user's own word for a name wins; a name that came twice would make the whole message unreadable for the node. */
+static void put_own(struct env *e, const struct pair *own)
+{
+    for (size_t i = 0; i < e->count; i++)
+        if (text_is(e->at[i].key, own->key)) {
+            e->at[i].value = own->value;
+            return;
+        }
+    put(e, own->key, own->value);
+}
 static void put_int(struct env *e, const char *key, int64_t n) { put(e, key, arena_printf(e->mem, "%lld", (long long)n)); }
 
 static const char *device_list(struct arena *mem, const struct attempt *a, bool uuids)
@@ -76,7 +86,7 @@ static struct pairs env_of(struct call *c, const struct attempt *a)
         put_int(&e, "SLURM_ARRAY_TASK_ID", t->index);
     }
     for (size_t i = 0; i < j->spec.env.count; i++)
-        put(&e, j->spec.env.at[i].key, j->spec.env.at[i].value);
+        put_own(&e, &j->spec.env.at[i]);
     return (struct pairs){ e.at, e.count };
 }
 

@@ -13,25 +13,17 @@ static void stop_attempt(struct call *c, struct task *t, int64_t grace_s)
     a->stop_as = OUTCOME_CANCELLED;
     if (grace_s >= 0) /* else the job's own */
         a->grace_s = grace_s;
-    EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(JOB_STOPPING), V_INT(OUTCOME_NONE), V_INT(a->started_ms), V_INT(0), V_INT(0), V_INT(0), V_TEXT(""));
+    EMIT(c, ATTEMPT_STOP, V_INT(a->id), V_INT(JOB_STOPPING), V_INT(a->started_ms), V_INT(a->grace_s));
     task_write(c, t, NULL);
     node_changed(c, a->node, a);
 }
 
-static bool gone(struct call *c, int64_t project, const char *ref, struct err *err)
+static bool gone(struct call *c, const char *ref, struct err *err)
 {
     int64_t id;
-    struct rows r;
-    if (!id_parse(ref, PREFIX_JOB, &id)) {
-        if (!ROWS(c, JOB_BY_NAME, &r, err, V_INT(project), V_TEXT(ref)))
-            return false;
-        id = r.count ? row_int(&r, 0, 0) : 0;
-    }
-    if (!ROWS(c, JOB_GET, &r, err, V_INT(project), V_INT(id)))
-        return false;
-    if (r.count == 0)
-        return err_set(err, RC_NOT_FOUND, "there is no job '%s' in this project", ref);
-    return err_set(err, RC_CONFLICT, "job %s has already ended (%s)", ref, job_state_name((enum job_state)row_int(&r, 0, 5)));
+    enum job_state state = JOB_DONE;
+    return job_find_ended(c, c->who->project, ref, &id, &state, err)
+           && err_set(err, RC_CONFLICT, "job %s has already ended (%s)", ref, job_state_name(state));
 }
 
 static int64_t cancel_task(struct call *c, struct job *j, struct task *t, int64_t grace_s)
@@ -46,6 +38,7 @@ static int64_t cancel_task(struct call *c, struct job *j, struct task *t, int64_
     t->outcome = OUTCOME_CANCELLED;
     t->ended_ms = c->now_ms;
     j->cancelled++;
+    j->waiting--;
     task_write(c, t, "cancelled while it waited");
     map_take(j->tasks, t->index);
     return 1;
@@ -56,7 +49,7 @@ bool job_cancel(struct call *c, const void *body, struct err *err)
     const struct job_cancel_ask *ask = body;
     struct job *j = state_job(c->s, c->who->project, ask->job);
     if (!j)
-        return gone(c, c->who->project, ask->job, err);
+        return gone(c, ask->job, err);
     if (ask->task >= j->count)
         return err_field(err, "task", "%s has tasks 0 to %lld", ask->job, (long long)j->count - 1);
     struct task *one = ask->task >= 0 ? job_task(j, ask->task) : NULL;
@@ -82,7 +75,7 @@ bool job_cancel(struct call *c, const void *body, struct err *err)
         struct sched_event *e = emit_news(c, SCHED_JOB_GONE); /* nothing of it waits any more; what it holds is freed task by task */
         e->job = j->id, e->project = j->project->id;
         j->state = JOB_STOPPING;
-        j->blocked = false;
+        j->blocked = 0;
         j->reason = REASON_NONE;
     }
     emit_event(c, j->project->id, "job.cancel", id_of(c, PREFIX_JOB, j->id), arena_printf(c->mem, "{\"tasks\":%lld}", (long long)view.tasks));

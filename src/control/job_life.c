@@ -44,13 +44,10 @@ void task_over(struct call *c, struct task *t, enum job_news news, enum outcome 
     job_settle(c, j);
 }
 
-void job_settle(struct call *c, struct job *j)
+/* The job itself is over: its row, its event, its place in the books. What came after it is the caller's to look at. */
+static void job_end(struct call *c, struct job *j)
 {
     static const char *const kinds[] = { [JOB_DONE] = "job.done", [JOB_FAILED] = "job.failed", [JOB_CANCELLED] = "job.cancelled" };
-    if (j->done + j->failed + j->cancelled < j->count) {
-        job_write(c, j);
-        return;
-    }
     j->state = j->failed ? JOB_FAILED : j->cancelled ? JOB_CANCELLED : JOB_DONE;
     if (j->state != JOB_FAILED)
         j->outcome = j->state == JOB_DONE ? OUTCOME_SUCCEEDED : OUTCOME_CANCELLED;
@@ -69,14 +66,51 @@ void job_settle(struct call *c, struct job *j)
         if (v)
             v->users--;
     }
-    jobs_unblock(c, j);
-    state_drop_job(c->s, j);
+    state_end_job(c->s, j);
+}
+
+/* One job less to wait for. True: it can never start, and has ended. */
+static bool follower_step(struct call *c, struct job *j, enum after_when when, enum job_state how)
+{
+    if ((when == AFTER_OK && how != JOB_DONE) || (when == AFTER_FAIL && how == JOB_DONE)) {
+        j->failed += j->count - j->done - j->failed - j->cancelled;
+        j->next_task = j->count;
+        j->outcome = OUTCOME_DEPENDENCY;
+        j->exit_code = 1;
+        job_end(c, j);
+        return true;
+    }
+    if (--j->blocked == 0) {
+        j->reason = REASON_PRIORITY;
+        job_write(c, j);
+        sched_of_job(c->s, j, emit_news(c, SCHED_JOB));
+    }
+    return false;
+}
+
+/* A long chain of jobs may fall at once, so it is walked as a list and not by calls in calls. */
+void job_settle(struct call *c, struct job *j)
+{
+    if (j->done + j->failed + j->cancelled < j->count) {
+        job_write(c, j);
+        return;
+    }
+    struct job *last = j;
+    job_end(c, j);
+    for (; j; j = j->next_ended)
+        for (size_t i = 0; i < j->follower_count; i++) {
+            struct job *after = map_get(c->s->jobs, j->followers[i].job);
+            if (after && after->blocked && follower_step(c, after, j->followers[i].when, j->state))
+                last = last->next_ended = after;
+        }
 }
 
 static bool wants_retry(const struct job *j, const struct task *t, enum outcome outcome)
 {
     if (t->state == JOB_STOPPING || outcome == OUTCOME_CANCELLED)
         return false;
+    if (outcome == OUTCOME_NODE_LOST && j->spec.on_lost == ON_LOST_WAIT)
+        return false; /* it may still run there, and was to run nowhere else */
     if (outcome_is_our_fault(outcome))
         return t->faults < FAULTS_MOST;
     if (t->tries - t->faults > j->spec.retry.limit)
@@ -155,84 +189,80 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *how)
     (void)!job_step(&t->state, NEWS_RETRY, &ignored);
     t->faults += ours;
     t->outcome = how->outcome;
-    t->not_before_ms = ours ? 0 : c->now_ms + j->spec.retry.delay_s * 1000;
+    t->not_before_ms = MAX(ours ? 0 : c->now_ms + j->spec.retry.delay_s * 1000, how->not_before_ms);
+    j->waiting++;
+    if (j->next_task == j->count && (int64_t)map_count(j->tasks) == j->waiting) { /* nothing of it runs: it is back in the queue */
+        j->state = JOB_QUEUED;
+        j->reason = t->not_before_ms > c->now_ms ? REASON_RETRY : REASON_PRIORITY;
+    }
     task_write(c, t, how->detail);
     job_write(c, j);
     e = emit_news(c, SCHED_TASK_QUEUED);
     e->job = j->id, e->task = t->index, e->not_before_ms = t->not_before_ms, e->project = j->project->id;
 }
 
-/* How a job that may have left the memory ended; JOB_STATE_COUNT while it has not. */
-static bool state_of(struct call *c, int64_t project, const char *ref, enum job_state *out, struct err *err)
+/* The newest job of that name, or the one of that id: alive, ended in this commit, or in the store. 0: there is none. */
+static bool find_job(struct call *c, int64_t project, const char *ref, int64_t *id, struct err *err)
 {
-    int64_t id;
     struct rows r;
-    struct job *live = state_job(c->s, project, ref);
-    if (live && !job_ended(live->state))
-        return *out = JOB_STATE_COUNT, true;
-    if (live)
-        return *out = live->state, true;
-    if (!id_parse(ref, PREFIX_JOB, &id)) {
-        if (!ROWS(c, JOB_BY_NAME, &r, err, V_INT(project), V_TEXT(ref)))
-            return false;
-        id = r.count ? row_int(&r, 0, 0) : 0;
-    }
-    if (!ROWS(c, JOB_GET, &r, err, V_INT(project), V_INT(id)))
+    struct job *j;
+    if (id_parse(ref, PREFIX_JOB, id))
+        return true;
+    if (!ROWS(c, JOB_BY_NAME, &r, err, V_INT(project), V_TEXT(ref)))
         return false;
-    if (r.count == 0)
-        return err_field(err, "after", "there is no job '%s' in this project", ref);
-    return *out = (enum job_state)row_int(&r, 0, 5), true;
-}
-
-bool job_deps_check(struct call *c, struct job *j, bool *blocked, bool *never, struct err *err)
-{
-    const struct job_after *list = j->spec.after.at;
-    *blocked = *never = false;
-    for (size_t i = 0; i < j->spec.after.count; i++) {
-        enum job_state s = JOB_STATE_COUNT;
-        if (!state_of(c, j->project->id, list[i].job, &s, err))
-            return false;
-        if (s == JOB_STATE_COUNT)
-            *blocked = true;
-        else if ((list[i].when == AFTER_OK && s != JOB_DONE) || (list[i].when == AFTER_FAIL && s == JOB_DONE))
-            *never = true;
-    }
+    *id = r.count ? row_int(&r, 0, 0) : 0;
+    const struct map *maps[] = { c->s->jobs, c->s->ended };
+    for (size_t m = 0; m < COUNT(maps); m++)
+        for (size_t i = 0; (j = map_next(maps[m], &i));)
+            if (j->project->id == project && text_is(j->name, ref))
+                *id = MAX(*id, j->id);
     return true;
 }
 
-static bool comes_after(const struct job *j, const struct job *ended)
+bool job_find_ended(struct call *c, int64_t project, const char *ref, int64_t *id, enum job_state *state, struct err *err)
 {
-    char id[ID_TEXT];
-    const struct job_after *list = j->spec.after.at;
-    id_text(id, PREFIX_JOB, ended->id);
-    for (size_t i = 0; i < j->spec.after.count; i++)
-        if (text_is(list[i].job, id) || text_is(list[i].job, ended->name))
-            return true;
-    return false;
+    struct rows r;
+    if (!find_job(c, project, ref, id, err))
+        return false;
+    struct job *j = map_get(c->s->jobs, *id);
+    j = j ? j : map_get(c->s->ended, *id);
+    if (j && j->project->id == project)
+        return *state = j->state, true;
+    if (!ROWS(c, JOB_GET, &r, err, V_INT(project), V_INT(*id)))
+        return false;
+    if (r.count == 0)
+        return err_set(err, RC_NOT_FOUND, "there is no job '%s' in this project", ref);
+    return *state = (enum job_state)row_int(&r, 0, 5), true;
 }
 
-void jobs_unblock(struct call *c, struct job *ended)
+/* Names become ids here, once: a later job of the same name changes nothing, and since what one comes after is older, nothing can wait
+ * for itself. */
+bool job_deps_settle(struct call *c, int64_t project, struct job_spec *spec, struct err *err)
 {
-    struct job *j;
-    for (size_t i = 0; (j = map_next(c->s->jobs, &i));) {
-        bool blocked, never;
-        struct err err;
-        if (!j->blocked || j->project != ended->project || !comes_after(j, ended) || !job_deps_check(c, j, &blocked, &never, &err))
+    const struct job_after *list = spec->after.at;
+    struct job_after *settled = ARENA_ARRAY(c->mem, struct job_after, spec->after.count);
+    for (size_t i = 0; i < spec->after.count; i++) {
+        enum job_state s = JOB_QUEUED;
+        int64_t id;
+        if (!job_find_ended(c, project, list[i].job, &id, &s, err))
+            return err->rc == RC_NOT_FOUND ? err_field(err, "after", "there is no job '%s' in this project", list[i].job) : false;
+        if (job_ended(s) && ((list[i].when == AFTER_OK && s != JOB_DONE) || (list[i].when == AFTER_FAIL && s == JOB_DONE)))
+            return err_field(err, "after", "job '%s' has already ended another way (%s), so this one could never start", list[i].job, job_state_name(s));
+        settled[i] = (struct job_after){ id_of(c, PREFIX_JOB, id), list[i].when };
+    }
+    spec->after.at = settled;
+    return true;
+}
+
+void job_deps_link(struct call *c, struct job *j)
+{
+    const struct job_after *list = j->spec.after.at;
+    for (size_t i = 0; i < j->spec.after.count; i++) {
+        int64_t id;
+        struct job *first = id_parse(list[i].job, PREFIX_JOB, &id) ? map_get(c->s->jobs, id) : NULL;
+        if (!first)
             continue;
-        if (never) {
-            int64_t waiting = j->count - j->done - j->failed - j->cancelled;
-            j->failed += waiting;
-            j->next_task = j->count;
-            j->outcome = OUTCOME_DEPENDENCY;
-            j->exit_code = 1;
-            job_settle(c, j);
-            continue;
-        }
-        if (blocked)
-            continue;
-        j->blocked = false;
-        j->reason = REASON_PRIORITY;
-        job_write(c, j);
-        sched_of_job(c->s, j, emit_news(c, SCHED_JOB));
+        job_follow(first, j->id, (enum after_when)list[i].when);
+        j->blocked++;
     }
 }

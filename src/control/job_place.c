@@ -56,6 +56,33 @@ static bool project_has_room(const struct project *p, const struct job *j, const
            && (q->mem_mib < 0 || p->mem_held + mem <= q->mem_mib);
 }
 
+/* Its GPUs are what the job asks for, and a share has neighbours of its own project only. */
+static bool gpus_suit(const struct node *n, const struct job *j, const struct placement *p)
+{
+    const struct order_gpu *gpus = p->gpus.at;
+    int64_t milli = 0;
+    for (size_t g = 0; g < p->gpus.count; g++) {
+        const struct gpu_info *info = gpu_of(n, gpus[g].index);
+        struct attempt *a;
+        milli += gpus[g].milli;
+        if (!info || !gpu_ask_fits(&j->shape.gpu, info->model, info->mem_mib))
+            return false;
+        for (size_t i = 0; (a = map_next(n->attempts, &i));)
+            for (int k = 0; k < a->gpu_count; k++)
+                if (a->gpus[k].index == gpus[g].index && a->task->job->project != j->project)
+                    return false;
+    }
+    return milli == j->shape.gpu.milli;
+}
+
+/* A volume may have got its node since this was planned, by another placement of the same wish. */
+static bool may_be_there(struct call *c, const struct node *n, const struct job *j)
+{
+    bool by_volume;
+    int64_t home = job_home(c->s, j, &by_volume);
+    return (!home || home == n->id) && (!text_is(j->spec.image, "host") || n->info.host_image);
+}
+
 static bool acceptable(struct call *c, const struct placement *p, struct job **job, struct node **node)
 {
     struct job *j = *job = map_get(c->s->jobs, p->job);
@@ -65,7 +92,7 @@ static bool acceptable(struct call *c, const struct placement *p, struct job **j
     struct task *t = job_task(j, p->task);
     if (t ? t->state != JOB_QUEUED || t->not_before_ms > c->now_ms : p->task != j->next_task)
         return false;
-    return node_has_room(n, j, p) && project_has_room(j->project, j, n);
+    return may_be_there(c, n, j) && gpus_suit(n, j, p) && node_has_room(n, j, p) && project_has_room(j->project, j, n);
 }
 
 static const char *lease_json(struct call *c, const struct job *j, const struct node *n, const struct placement *p)
@@ -106,8 +133,8 @@ static void settle_volumes(struct call *c, const struct job *j, const struct nod
         EMIT(c, VOLUME_NODE, V_INT(v->id), V_INT(n->id));
         emit_event(c, v->project, "volume.placed", id_of(c, PREFIX_VOLUME, v->id), arena_printf(c->mem, "{\"node\":\"%s\"}", n->name));
         struct job *other;
-        for (size_t k = 0; (other = map_next(c->s->jobs, &k));) /* those that wait with it must follow it there */
-            if (other != j && other->project == j->project && other->spec.volumes.count && other->state == JOB_QUEUED)
+        for (size_t k = 0; (other = map_next(c->s->jobs, &k));) /* what waits with it, other tasks of this job too, must follow it there */
+            if (other->project == j->project && other->spec.volumes.count && job_waits(other))
                 sched_of_job(c->s, other, emit_news(c, SCHED_JOB));
     }
 }
@@ -119,6 +146,8 @@ static void place(struct call *c, struct job *j, struct node *n, const struct pl
     if (first_time) {
         t = job_add_task(j, p->task);
         j->next_task = p->task + 1;
+    } else {
+        j->waiting--;
     }
     const char *lease = lease_json(c, j, n, p);
     struct attempt *a = state_add_attempt(c->s, new_id(c), t, n, lease);
@@ -130,7 +159,7 @@ static void place(struct call *c, struct job *j, struct node *n, const struct pl
     t->not_before_ms = 0;
     if (j->state == JOB_QUEUED)
         j->state = JOB_PLACED;
-    j->reason = j->next_task < j->count ? j->reason : REASON_NONE;
+    j->reason = job_waits(j) ? j->reason : REASON_NONE;
     settle_volumes(c, j, n);
     if (first_time)
         EMIT(c, TASK_ADD, V_INT(j->id), V_INT(t->index), V_INT(j->project->id), V_INT(t->state), V_INT(t->tries), V_INT(t->faults), V_INT(a->id));
@@ -163,7 +192,7 @@ bool job_place(struct call *c, const void *body, struct err *err)
     }
     for (size_t i = 0; i < ask->waits.count; i++) {
         struct job *j = map_get(c->s->jobs, waits[i].job);
-        if (!j || j->reason == (enum reason)waits[i].reason || j->state == JOB_STOPPING || (j->state != JOB_QUEUED && j->next_task == j->count))
+        if (!j || j->reason == (enum reason)waits[i].reason || !job_waits(j))
             continue;
         j->reason = (enum reason)waits[i].reason;
         job_write(c, j);

@@ -36,8 +36,11 @@ static bool names_exist(struct call *c, int64_t project, const struct job_spec *
             return err_field(err, "volumes", "volume '%s' is on another node than the others of this job", m.volume);
         home = v->node ? v->node : home;
     }
-    if (text_given(spec->node) && !state_node(c->s, spec->node))
+    struct node *n = text_given(spec->node) ? state_node(c->s, spec->node) : NULL;
+    if (text_given(spec->node) && !n)
         return err_field(err, "node", "there is no node '%s'", spec->node);
+    if (n && home && home != n->id)
+        return err_field(err, "node", "a volume of this job is on another node than '%s'", spec->node);
     if (text_given(spec->workdir)) {
         struct rows r;
         if (!ROWS(c, BLOB_GET, &r, err, V_INT(project), V_TEXT(spec->workdir)))
@@ -71,6 +74,7 @@ static void queue(struct call *c, struct job *j, const char *idem, const char *f
     j->owner = c->who->id;
     j->created_ms = c->now_ms;
     j->state = JOB_QUEUED;
+    job_deps_link(c, j);
     j->reason = j->blocked ? REASON_DEPENDENCY : REASON_PRIORITY;
     j->project->jobs_live++;
     for (size_t i = 0; i < j->spec.volumes.count; i++) {
@@ -91,7 +95,7 @@ bool job_submit(struct call *c, const void *body, struct err *err)
     struct project *p = map_get(c->s->projects, c->who->project);
     struct shape shape;
     if (!settle_image(c, p->id, &spec, err) || !job_spec_settle(&spec, c->mem, &shape, err) || !fits_quota(p, &shape, err)
-        || !names_exist(c, p->id, &spec, err))
+        || !names_exist(c, p->id, &spec, err) || !job_deps_settle(c, p->id, &spec, err))
         return false;
     AUTO(str_done) struct str text = { 0 };
     struct json_out out = { .to = &text };
@@ -101,17 +105,9 @@ bool job_submit(struct call *c, const void *body, struct err *err)
     struct job *j = state_add_job(c->s, new_id(c), p, text.at, err);
     if (!j)
         return err_wrap(err, "this job cannot be kept");
-    bool blocked = false, never = false;
-    if (!job_deps_check(c, j, &blocked, &never, err)
-        || (never && !err_field(err, "after", "what it comes after has already ended another way, so it could never start"))) {
-        state_drop_job(c->s, j);
-        return false;
-    }
-    j->blocked = blocked;
     queue(c, j, idem, flavor_of(&shape, NULL, flavor));
     if (idem)
-        state_idem_add(c->s, arena_printf(c->mem, "%lld/%lld/%s", (long long)p->id, (long long)c->who->id, c->r->idem), VERB_JOB_SUBMIT,
-                       c->r->body_hash, j->id, NULL);
+        state_idem_add(c->s, idem_key(c), VERB_JOB_SUBMIT, c->r->body_hash, j->id, NULL, c->now_ms);
     job_reply(c, j);
     return true;
 }

@@ -2,6 +2,8 @@
 #include "control/call.h"
 #include <stdio.h>
 
+#define SESSION_PREFIX "as_"
+
 bool key_make(struct call *c, enum principal kind, int64_t owner, int64_t project, unsigned roles, const char *name, const char *prefix,
               int64_t expires_ms, struct key_view *view)
 {
@@ -47,11 +49,18 @@ bool login(struct call *c, const void *body, struct err *err)
         return err_set(err, RC_UNAUTHENTICATED, "this user name and password do not fit");
     int64_t lasts_s = ask->expires_in_s > 0 ? ask->expires_in_s : 12 * 3600;
     struct key_view view;
-    key_make(c, PRINCIPAL_USER, u->id, 0, 0, "login", "as_", c->now_ms + lasts_s * 1000, &view);
+    key_make(c, PRINCIPAL_USER, u->id, 0, 0, "login", SESSION_PREFIX, c->now_ms + lasts_s * 1000, &view);
     view.owner = u->name;
     emit_event(c, 0, "user.login", id_of(c, PREFIX_USER, u->id), NULL);
     reply_view(c, &key_view_fields, &view);
     return true;
+}
+
+/* When what is made with this caller's key must end; 0: never. A session is for a person who has shown a password. */
+static int64_t last_ms(struct call *c)
+{
+    const struct apikey *with = map_get(c->s->keys, c->who->key);
+    return with && !text_starts(with->hint, SESSION_PREFIX) ? with->expires_ms : 0;
 }
 
 bool key_create(struct call *c, const void *body, struct err *err)
@@ -70,10 +79,14 @@ bool key_create(struct call *c, const void *body, struct err *err)
         kind = PRINCIPAL_ACCOUNT, owner = a->id, owner_name = a->name, mine = a->roles;
         roles = text_given(ask->roles) ? roles : a->roles;
     }
-    if (roles & ~mine)
+    if (roles & ~role_reach(mine))
         return err_field(err, "roles", "a key cannot be wider than its owner is here");
     struct key_view view;
-    int64_t expires = ask->expires_in_s > 0 ? c->now_ms + ask->expires_in_s * 1000 : 0;
+    int64_t expires = ask->expires_in_s > 0 ? c->now_ms + ask->expires_in_s * 1000 : 0, last = last_ms(c);
+    if (last && expires > last)
+        return err_field(err, "expires_in", "a key cannot outlive the one that it is made with; log in to make a longer one");
+    if (last && !expires)
+        expires = last;
     key_make(c, kind, owner, roles & PROJECT_ROLES ? c->who->project : 0, roles, text_given(ask->name) ? ask->name : "key", "ak_", expires, &view);
     view.owner = owner_name;
     struct project *p = map_get(c->s->projects, c->who->project);
@@ -83,17 +96,40 @@ bool key_create(struct call *c, const void *body, struct err *err)
     return true;
 }
 
+/* One's own; as an admin those of the project's service accounts; as an operator those of all people. */
+static bool may_disable(struct call *c, const struct apikey *k)
+{
+    struct account *a = k->owner_kind == PRINCIPAL_ACCOUNT ? map_get(c->s->accounts, k->owner) : NULL;
+    return (k->owner_kind == c->who->kind && k->owner == c->who->id) || (a && (c->who->roles & ROLE_ADMIN) && a->project == c->who->project)
+           || (k->owner_kind == PRINCIPAL_USER && (c->who->roles & ROLE_OPERATOR));
+}
+
+static bool key_find(struct call *c, const char *ref, struct apikey **out, struct err *err)
+{
+    int64_t id;
+    struct apikey *k, *found = NULL;
+    if (id_parse(ref, PREFIX_KEY, &id)) {
+        k = map_get(c->s->keys, id);
+        found = k && may_disable(c, k) ? k : NULL;
+    } else {
+        for (size_t i = 0; (k = map_next(c->s->keys, &i));) {
+            if (!text_is(k->name, ref) || k->owner_kind != c->who->kind || k->owner != c->who->id)
+                continue; /* names are one's own; of others' keys only the id tells which is meant */
+            if (found)
+                return err_set(err, RC_CONFLICT, "several keys of yours are called '%s'; give the id of one", ref);
+            found = k;
+        }
+    }
+    *out = found;
+    return found || err_set(err, RC_NOT_FOUND, "there is no active key '%s' of yours", ref);
+}
+
 bool key_disable(struct call *c, const void *body, struct err *err)
 {
     const struct key_ask *ask = body;
-    int64_t id;
-    struct apikey *k = id_parse(ask->key, PREFIX_KEY, &id) ? map_get(c->s->keys, id) : NULL;
-    bool own = k && k->owner_kind == c->who->kind && k->owner == c->who->id;
-    struct account *a = k && k->owner_kind == PRINCIPAL_ACCOUNT ? map_get(c->s->accounts, k->owner) : NULL;
-    bool admin = a && (c->who->roles & ROLE_ADMIN) && a->project == c->who->project;
-    bool operator = k && k->owner_kind == PRINCIPAL_USER && (c->who->roles & ROLE_OPERATOR);
-    if (!own && !admin && !operator)
-        return err_set(err, RC_NOT_FOUND, "there is no active key '%s' of yours", ask->key);
+    struct apikey *k;
+    if (!key_find(c, ask->key, &k, err))
+        return false;
     struct key_view view = { .id = k->id, .name = arena_text(c->mem, k->name), .state = "disabled", .hint = arena_text(c->mem, k->hint), .created_ms = k->created_ms };
     EMIT(c, KEY_STATE, V_INT(k->id), V_INT(1));
     emit_event(c, c->who->project, "key.disabled", id_of(c, PREFIX_KEY, k->id), NULL);

@@ -19,17 +19,22 @@ void sched_of_node(const struct node *n, struct sched_event *e)
     }
 }
 
-static int64_t home_of(struct state *s, const struct job *j, bool *by_volume)
+int64_t job_home(struct state *s, const struct job *j, bool *by_volume)
 {
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct node *n = text_given(j->spec.node) ? state_node(s, j->spec.node) : NULL;
+    int64_t home = n ? n->id : text_given(j->spec.node) ? -1 : 0; /* a node that is gone: nowhere */
+    *by_volume = false;
     for (size_t i = 0; i < j->spec.volumes.count; i++) {
         struct job_mount m;
         struct err ignored;
-        struct volume *v = job_mount_parse(j->spec.volumes.at[i], j->mem, &m, &ignored) ? state_volume(s, j->project->id, m.volume) : NULL;
-        if (v && v->node)
-            return *by_volume = true, v->node;
+        struct volume *v = job_mount_parse(j->spec.volumes.at[i], mem, &m, &ignored) ? state_volume(s, j->project->id, m.volume) : NULL;
+        if (!v || !v->node)
+            continue;
+        *by_volume = true;
+        home = home && home != v->node ? -1 : v->node; /* they came to be on different nodes */
     }
-    struct node *n = text_given(j->spec.node) ? state_node(s, j->spec.node) : NULL;
-    return n ? n->id : text_given(j->spec.node) ? -1 : 0; /* a node that is gone: nowhere */
+    return home;
 }
 
 void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
@@ -43,8 +48,8 @@ void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
     e->last_task = j->count - 1;
     e->shape = j->shape;
     e->wants_host_image = text_is(j->spec.image, "host");
-    e->only_node = home_of(s, j, &e->by_volume);
-    e->blocked = j->blocked;
+    e->only_node = job_home(s, j, &e->by_volume);
+    e->blocked = j->blocked > 0;
 }
 
 void sched_of_held(const struct attempt *a, struct sched_event *e)

@@ -96,6 +96,37 @@ bool node_report(struct call *c, const void *body, struct err *err)
     return true;
 }
 
+static bool gpus_check(const struct objects *list, struct err *err)
+{
+    const struct gpu_info *gpus = list->at;
+    if (list->count > SCHED_GPUS)
+        return err_field(err, "info.gpus", "a node may have at most %d GPUs", SCHED_GPUS);
+    for (size_t i = 0; i < list->count; i++) {
+        if (gpus[i].index >= SCHED_GPUS)
+            return err_field(err, "info.gpus", "GPUs are numbered from 0 to %d", SCHED_GPUS - 1);
+        for (size_t k = 0; k < i; k++)
+            if (gpus[k].index == gpus[i].index)
+                return err_field(err, "info.gpus", "GPU %lld is told twice", (long long)gpus[i].index);
+    }
+    return true;
+}
+
+/* A node that forgot everything would begin the orders in our answer once more, under the same attempt: what it does not say it runs is over. */
+static void wipe(struct call *c, struct node *n, const struct texts *running)
+{
+    struct attempt *a;
+    for (size_t i = 0; (a = map_next(n->attempts, &i));) {
+        bool there = false;
+        for (size_t k = 0; k < running->count && !there; k++)
+            there = text_is(running->at[k], id_of(c, PREFIX_ATTEMPT, a->id));
+        if (there)
+            continue;
+        struct ending how = { .outcome = OUTCOME_NODE_FAULT, .started_ms = a->started_ms, .ended_ms = MAX(c->now_ms, a->started_ms),
+                              .detail = "the node lost its disk" };
+        attempt_over(c, a, &how);
+    }
+}
+
 /* A full hello tells what runs. What the server thinks is there and is not has been lost by the node, unless its order is still on
  * its way: the full set in the answer starts it. Only an attempt that was seen running and is neither alive nor in the node's
  * spool is over; the agent itself reports those, so nothing is concluded here. */
@@ -105,15 +136,16 @@ bool node_hello(struct call *c, const void *body, struct err *err)
     struct node *n = self(c);
     if (!n)
         return err_set(err, RC_DENIED, "this node was removed");
-    if (ask->info.gpus.count > SCHED_GPUS)
-        return err_field(err, "info.gpus", "a node may have at most %d GPUs", SCHED_GPUS);
+    if (!gpus_check(&ask->info.gpus, err))
+        return false;
     AUTO(str_done) struct str text = { 0 };
     struct json_out o = { .to = &text };
     bind_write(&o, &node_info_fields, &ask->info);
     bool changed = !text_is(n->info_text, text.at);
     if (changed && !state_node_info(n, text.at, err))
         return false;
-    if (ask->next == 1 && n->kept > 0) { /* its disk was lost: its numbers begin again */
+    bool wiped = ask->next == 1 && n->kept > 0; /* its disk was lost: its numbers begin again */
+    if (wiped) {
         n->kept = 0;
         changed = true;
     }
@@ -122,19 +154,30 @@ bool node_hello(struct call *c, const void *body, struct err *err)
     n->heard_boot_ms = c->boot_ms;
     if (changed || n->state == NODE_DOWN)
         node_state(c, n, n->cordoned ? NODE_CORDONED : NODE_READY, n->state == NODE_DOWN ? "node.up" : "node.changed");
+    if (wiped)
+        wipe(c, n, &ask->running);
     str_text(&c->r->reply, desired_json(c, n, true, ask->beat));
     return true;
 }
 
-static void lose(struct call *c, struct node *n, const char *detail, bool all)
+/* A task may run unseen until its time is over; only a margin later it is somebody else's. */
+static int64_t unseen_ms(struct call *c, const struct attempt *a)
+{
+    return (a->run_for_s + control_settings(c->control)->margin_s) * 1000;
+}
+
+static void lose(struct call *c, struct node *n, const char *detail, bool removed)
 {
     struct attempt *a;
+    int64_t silent = c->boot_ms - n->heard_boot_ms;
     for (size_t i = 0; (a = map_next(n->attempts, &i));) {
-        if (!all && !a->run_for_s)
-            continue; /* on_lost: wait */
+        if (!removed && (!a->run_for_s || silent <= unseen_ms(c, a)))
+            continue; /* on_lost: wait, or it may still run */
         struct ending how = { .outcome = OUTCOME_NODE_LOST, .started_ms = a->started_ms, .detail = detail,
-                              .ended_ms = c->now_ms - (c->boot_ms - n->heard_boot_ms) }; /* billed, if at all, until it was last heard */
+                              .ended_ms = c->now_ms - silent }; /* billed, if at all, until it was last heard */
         how.ended_ms = MAX(how.ended_ms, how.started_ms);
+        if (silent <= unseen_ms(c, a)) /* of a node that was removed: it may still run there for that long */
+            how.not_before_ms = c->now_ms + unseen_ms(c, a) - silent;
         attempt_over(c, a, &how);
     }
 }
@@ -142,7 +185,6 @@ static void lose(struct call *c, struct node *n, const char *detail, bool all)
 bool job_tick(struct call *c, const void *body, struct err *err)
 {
     (void)body, (void)err;
-    const struct control_config *cfg = control_settings(c->control);
     struct node *n;
     for (size_t i = 0; (n = map_next(c->s->nodes, &i));) {
         int64_t silent = c->boot_ms - n->heard_boot_ms;
@@ -150,9 +192,10 @@ bool job_tick(struct call *c, const void *body, struct err *err)
             n->linked = false;
             node_state(c, n, NODE_DOWN, "node.down");
         }
-        if (silent > (cfg->run_for_s + cfg->margin_s) * 1000 && map_count(n->attempts))
+        if (silent > SILENT_MS && map_count(n->attempts))
             lose(c, n, "the node was silent for longer than the task may run unseen", false);
     }
+    state_prune(c->s, c->now_ms);
     return true;
 }
 
@@ -228,6 +271,8 @@ bool node_join(struct call *c, const void *body, struct err *err)
     struct token *t = map_get_text(c->s->tokens, hash);
     if (!t || t->expires_ms <= c->now_ms)
         return err_set(err, RC_UNAUTHENTICATED, "this join token is not valid: it was used, has expired or never was; make one: arcus nodes token");
+    if (!name_check(ask->name, PREFIX_NODE, err))
+        return false;
     if (map_get_text(c->s->node_names, ask->name))
         return err_set(err, RC_CONFLICT, "there is a node '%s' already; choose another name, or remove that one first", ask->name);
     struct node *n = state_add_node(c->s, new_id(c), ask->name, c->now_ms);

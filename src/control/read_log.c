@@ -36,24 +36,37 @@ static const char *day_text(struct call *c, int64_t ms)
     return text;
 }
 
+/* Page by page, since there is no end to what may have been used. */
+static bool usage_read(struct call *c, const struct usage_ask *ask, int64_t to_ms, struct usage_sum *sum, struct err *err)
+{
+    struct rows r;
+    int64_t after = 0;
+    do {
+        if (!ROWS(c, USAGE_SUM, &r, err, V_INT(scope(c)), V_INT(ask->from_ms), V_INT(to_ms), V_INT(after)))
+            return false;
+        for (size_t i = 0; i < r.count; i++) {
+            struct interval it = { .attempt = row_int(&r, i, 0), .project = row_int(&r, i, 1), .owner_kind = (int)row_int(&r, i, 2),
+                                   .owner = row_int(&r, i, 3), .flavor = row_text(&r, i, 4), .gpu_milli = row_int(&r, i, 5),
+                                   .gpu_mib = row_int(&r, i, 6), .cpu_milli = row_int(&r, i, 7), .mem_mib = row_int(&r, i, 8),
+                                   .started_ms = row_int(&r, i, 9), .ended_ms = row_int(&r, i, 10), .billable = row_int(&r, i, 11) != 0,
+                                   .simulated = row_int(&r, i, 12) != 0, .project_name = row_text(&r, i, 13), .owner_name = row_text(&r, i, 14) };
+            usage_sum_add(sum, &it);
+            after = it.attempt;
+        }
+    } while (r.count);
+    return true;
+}
+
 bool usage_sum(struct call *c, const void *body, struct err *err)
 {
     const struct usage_ask *ask = body;
     unsigned by;
-    struct rows r;
     int64_t to = ask->to_ms ? ask->to_ms : INT64_MAX;
-    if (!meter_by(text_given(ask->by) ? ask->by : "project", &by, err)
-        || !ROWS(c, USAGE_SUM, &r, err, V_INT(scope(c)), V_INT(ask->from_ms), V_INT(to)))
+    if (!meter_by(text_given(ask->by) ? ask->by : "project", &by, err))
         return false;
     struct usage_sum *sum = usage_sum_new(c->mem, by, ask->from_ms, to);
-    for (size_t i = 0; i < r.count; i++) {
-        struct interval it = { .attempt = row_int(&r, i, 0), .project = row_int(&r, i, 1), .owner_kind = (int)row_int(&r, i, 2), .owner = row_int(&r, i, 3),
-                               .flavor = row_text(&r, i, 4), .gpu_milli = row_int(&r, i, 5), .gpu_mib = row_int(&r, i, 6), .cpu_milli = row_int(&r, i, 7),
-                               .mem_mib = row_int(&r, i, 8), .started_ms = row_int(&r, i, 9), .ended_ms = row_int(&r, i, 10),
-                               .billable = row_int(&r, i, 11) != 0, .simulated = row_int(&r, i, 12) != 0, .project_name = row_text(&r, i, 13),
-                               .owner_name = row_text(&r, i, 14) };
-        usage_sum_add(sum, &it);
-    }
+    if (!usage_read(c, ask, to, sum, err))
+        return false;
     struct usage_line *lines;
     size_t n = usage_sum_lines(sum, &lines);
     struct list l = list_open(c);

@@ -46,14 +46,30 @@ static void project_row(struct call *c, struct list *l, const struct rows *r, si
 {
     struct project_view v;
     project_view(c, r, i, &v);
-    if (c->who->kind == PRINCIPAL_USER || v.id == c->who->project)
-        list_add(l, f, &v);
+    list_add(l, f, &v);
 }
 /* Users see the projects they are in; operators and auditors all; a service account its own. */
 static int64_t sees_all(const struct call *c) { return (c->who->roles & PLATFORM_ROLES) || c->who->kind == PRINCIPAL_ACCOUNT; }
 
+static bool own_project(struct call *c, struct err *err)
+{
+    struct rows r;
+    struct project_view v;
+    if (!ROWS(c, PROJECT_FIND, &r, err, V_INT(0), V_INT(1), V_TEXT(""), V_INT(c->who->project)))
+        return false;
+    struct list l = list_open(c);
+    if (r.count) {
+        project_view(c, &r, 0, &v);
+        list_add(&l, &project_view_fields, &v);
+    }
+    list_close(&l, NULL);
+    return true;
+}
+
 bool project_list(struct call *c, const void *body, struct err *err)
 {
+    if (c->who->kind == PRINCIPAL_ACCOUNT) /* not even how many others there are */
+        return own_project(c, err);
     LIST(PREFIX_PROJECT, project_view_fields, PROJECT_LIST, project_row, V_INT(c->who->id), V_INT(sees_all(c)), );
 }
 
@@ -154,11 +170,12 @@ bool image_list(struct call *c, const void *body, struct err *err)
 bool whoami(struct call *c, const void *body, struct err *err)
 {
     (void)body;
-    struct rows r;
-    if (!ROWS(c, PROJECT_NAME, &r, err, V_INT(c->who->project)))
+    struct rows r, key;
+    if (!ROWS(c, PROJECT_NAME, &r, err, V_INT(c->who->project)) || !ROWS(c, AUTH_KEY, &key, err, V_TEXT(c->r->from.hash)))
         return false;
     struct whoami_view v = { .id = c->who->id, .name = c->who->name, .state = "active", .kind = c->who->kind == PRINCIPAL_USER ? "user" : "account",
-                             .project = r.count ? row_text(&r, 0, 0) : "", .roles = roles_of(c, c->who->roles), .key_id = c->who->key };
+                             .project = r.count ? row_text(&r, 0, 0) : "", .roles = roles_of(c, c->who->roles), .key_id = c->who->key,
+                             .key_expires_ms = key.count ? row_int(&key, 0, 5) : 0 };
     reply_view(c, &whoami_view_fields, &v);
     return true;
 }

@@ -46,7 +46,11 @@ struct account *state_account(struct state *s, int64_t project, const char *ref)
 }
 struct secret *state_secret(struct state *s, int64_t project, const char *ref)
 {
-    FIND_IN(s, secrets, struct secret, project, PREFIX_SECRET, ref);
+    struct secret *x;                       /* by name alone: the name is what it is sealed with */
+    for (size_t i = 0; (x = map_next(s->secrets, &i));)
+        if (x->project == project && text_is(x->name, ref))
+            return x;
+    return NULL;
 }
 struct volume *state_volume(struct state *s, int64_t project, const char *ref)
 {
@@ -79,8 +83,8 @@ static void facts_of_project(struct state *s, const struct credential *from, str
     else if (f->key_project)
         p = map_get(s->projects, f->key_project);
     else
-        for (size_t i = 0; !p && (any = map_next(s->projects, &i));)
-            if (any->state == 0 && map_get(any->members, f->owner))
+        for (size_t i = 0; (any = map_next(s->projects, &i));) /* the first by id, as readers find it */
+            if (any->state == 0 && map_get(any->members, f->owner) && (!p || any->id < p->id))
                 p = any;
     if (!p || p->state != 0)
         return;
@@ -229,6 +233,37 @@ void state_drop_job(struct state *s, struct job *j)
     job_free(j);
 }
 
+void state_end_job(struct state *s, struct job *j)
+{
+    map_take(s->jobs, j->id);
+    map_put(s->ended, j->id, j);
+}
+
+void state_forget_ended(struct state *s)
+{
+    struct job *j;
+    if (!map_count(s->ended))
+        return;
+    for (size_t i = 0; (j = map_next(s->ended, &i));)
+        job_free(j);
+    map_free(s->ended);
+    s->ended = map_new();
+}
+
+void job_follow(struct job *j, int64_t follower, enum after_when when)
+{
+    if (j->follower_count == j->follower_room) {
+        j->follower_room = j->follower_room ? j->follower_room * 2 : 4;
+        struct follower *more = ARENA_ARRAY(j->mem, struct follower, j->follower_room);
+        if (j->follower_count)
+            memcpy(more, j->followers, j->follower_count * sizeof *more);
+        j->followers = more;
+    }
+    j->followers[j->follower_count++] = (struct follower){ follower, when };
+}
+
+bool job_waits(const struct job *j) { return j->state != JOB_STOPPING && (j->next_task < j->count || j->waiting > 0); }
+
 struct task *job_task(struct job *j, int64_t index) { return map_get(j->tasks, index); }
 
 struct task *job_add_task(struct job *j, int64_t index)
@@ -299,9 +334,20 @@ void state_drop_attempt(struct state *s, struct attempt *a)
     free(a);
 }
 
-void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16, int64_t job, const char *reply)
+static void idem_free(struct idem *i)
 {
-    struct idem *i = zeroed(sizeof *i);
+    free(i->key);
+    free(i->reply);
+    free(i);
+}
+
+void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16, int64_t job, const char *reply, int64_t at_ms)
+{
+    struct idem *i = map_take_text(s->idems, key);
+    if (i)
+        idem_free(i);
+    i = zeroed(sizeof *i);
+    i->at_ms = at_ms;
     i->key = must(strdup(key));
     i->verb = verb;
     i->job = job;
@@ -310,10 +356,23 @@ void state_idem_add(struct state *s, const char *key, enum verb_id verb, const c
     map_put_text(s->idems, i->key, i);
 }
 
+void state_prune(struct state *s, int64_t now_ms)
+{
+    const int64_t hour_ms = 3600 * 1000, keep_ms = IDEM_DAYS * 24 * hour_ms;
+    struct idem *idem;
+    if (now_ms >= s->pruned_ms && now_ms < s->pruned_ms + hour_ms)
+        return;
+    s->pruned_ms = now_ms;
+    for (size_t i = 0; (idem = map_next(s->idems, &i));)
+        if (idem->at_ms <= now_ms - keep_ms)
+            idem_free(map_take_text(s->idems, idem->key));
+}
+
 void state_free(struct state *s)
 {
     if (!s)
         return;
+    state_forget_ended(s);
     void *x;
     for (size_t i = 0; (x = map_next(s->attempts, &i));)
         free(x);
@@ -332,13 +391,10 @@ void state_free(struct state *s)
     for (size_t i = 0; (p = map_next(s->projects, &i));)
         map_free(p->members);
     struct idem *idem;
-    for (size_t i = 0; (idem = map_next(s->idems, &i));) {
-        free(idem->key);
-        free(idem->reply);
-        free(idem);
-    }
+    for (size_t i = 0; (idem = map_next(s->idems, &i));)
+        idem_free(idem);
     struct map *maps[] = { s->orgs,    s->projects, s->project_names, s->persons, s->person_names, s->accounts, s->keys, s->key_hashes, s->secrets,
-                           s->tokens,  s->volumes,  s->images,        s->nodes,   s->node_names,   s->jobs,     s->attempts, s->idems };
+                           s->tokens,  s->volumes,  s->images,        s->nodes,   s->node_names,   s->jobs,     s->attempts, s->idems, s->ended };
     for (size_t i = 0; i < COUNT(maps); i++)
         map_free(maps[i]);
     arena_free(s->mem);

@@ -30,7 +30,7 @@ struct secret { int64_t id, project, created_ms, updated_ms, version; char name[
 struct token { int64_t id, expires_ms; char hash[DIGEST_HEX]; };
 struct volume { int64_t id, project, node, created_ms; char name[64]; int64_t users; };     /* users: live jobs that mount it */
 struct image { int64_t id, project, size, created_ms; char name[256], digest[80], format[16]; };
-struct idem { char *key; enum verb_id verb; char body[17]; int64_t job; char *reply; };
+struct idem { char *key; enum verb_id verb; char body[17]; int64_t job, at_ms; char *reply; };
 
 struct node {
     int64_t id, kept, joined_ms, version;
@@ -68,6 +68,7 @@ struct task {
     enum outcome outcome;
     struct attempt *attempt;    /* the live one, or NULL */
 };
+struct follower { int64_t job; enum after_when when; };     /* a job that comes after this one */
 struct job {
     struct arena *mem;          /* of the job: its texts and its spec; freed when the job is over */
     int64_t id, owner, priority, count, next_task, done, failed, cancelled, exit_code, created_ms, started_ms, ended_ms, version;
@@ -79,9 +80,12 @@ struct job {
     enum outcome outcome;
     struct job_spec spec;
     struct shape shape;
-    bool blocked;               /* what it comes after has not ended as it should yet */
-    bool counted;               /* in its project's jobs_live */
+    int64_t blocked;            /* how many of the jobs that it comes after have not ended yet */
     struct map *tasks;          /* those that were placed and have not ended, by index */
+    int64_t waiting;            /* how many of them wait for another try */
+    struct follower *followers;
+    size_t follower_count, follower_room;
+    struct job *next_ended;     /* of those that end together */
 };
 
 struct state {
@@ -90,7 +94,10 @@ struct state {
     int64_t last_event;
     struct map *orgs, *projects, *project_names, *persons, *person_names, *accounts, *keys, *key_hashes, *secrets, *tokens, *volumes,
         *images, *nodes, *node_names, *jobs, *attempts, *idems;
+    struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
+    int64_t pruned_ms;          /* when Idempotency-Keys that are too old were last dropped */
 };
+enum { IDEM_DAYS = 1 };
 MUST_CHECK bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed, struct state **out, struct err *err);
 void state_free(struct state *s);
 
@@ -112,13 +119,19 @@ MUST_CHECK bool state_node_info(struct node *n, const char *json, struct err *er
 struct node *state_add_node(struct state *s, int64_t id, const char *name, int64_t joined_ms);
 void state_drop_node(struct state *s, struct node *n);
 struct job *state_add_job(struct state *s, int64_t id, struct project *p, const char *spec_text, struct err *err);   /* parses and settles the spec; NULL: it does not hold */
-void state_drop_job(struct state *s, struct job *j);       /* it is over */
+void state_end_job(struct state *s, struct job *j);        /* it is over: in s->ended until the commit has landed */
+void state_drop_job(struct state *s, struct job *j);       /* it never was */
+void state_forget_ended(struct state *s);
+void job_follow(struct job *j, int64_t follower, enum after_when when);
+bool job_waits(const struct job *j);                        /* some task of it has no node yet */
+int64_t job_home(struct state *s, const struct job *j, bool *by_volume);   /* the only node it can run on; 0: any, -1: none */
 struct task *job_task(struct job *j, int64_t index);
 struct task *job_add_task(struct job *j, int64_t index);
 struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n, const char *lease_json);
 void attempt_hold(struct attempt *a, int sign);             /* adds (1) or takes away (-1) what it holds from the project's books */
 void state_drop_attempt(struct state *s, struct attempt *a);
-void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16, int64_t job, const char *reply);
+void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16, int64_t job, const char *reply, int64_t at_ms);
+void state_prune(struct state *s, int64_t now_ms);          /* drops Idempotency-Keys that are older than IDEM_DAYS */
 /* The planner's picture of one thing. */
 void sched_of_node(const struct node *n, struct sched_event *e);
 void sched_of_job(struct state *s, const struct job *j, struct sched_event *e);

@@ -9,20 +9,27 @@ static bool ask(struct load *l, enum statement st, const struct value *args, int
 {
     return store_query(l->conn, st, args, n, l->mem, &l->r, l->err);
 }
+/* What expires is looked at again when it is used; the clock may have been ahead when this was loaded. */
+static const int64_t slack_ms = INT64_C(24) * 3600 * 1000;
+
 #define INT(col)  row_int(&l->r, i, col)
 #define TEXT(col) row_text(&l->r, i, col)
+#define INT_LAST(col) row_int(&l->r, l->r.count - 1, col)
 #define EACH(st, ...) if (!ask(l, st, __VA_ARGS__)) return false; for (size_t i = 0; i < l->r.count; i++)
 
 /* What there may be many of comes in pages, in the order of its key. */
-enum { PAGE = 50000 };
+enum { PAGE = 2000 };
 static bool load_pages(struct load *l, bool (*page)(struct load *l, int64_t *after, int64_t *after2))
 {
     int64_t after = 0, after2 = -1;
-    do
-        if (!page(l, &after, &after2))
-            return false;
-    while (l->r.count == PAGE);
-    return true;
+    struct arena *whole = l->mem;
+    bool ok;
+    do {
+        AUTO(arena_free) struct arena *mem = l->mem = arena_new();
+        ok = page(l, &after, &after2);
+    } while (ok && l->r.count == PAGE);
+    l->mem = whole;
+    return ok;
 }
 
 static bool load_tenants(struct load *l)
@@ -70,7 +77,7 @@ static bool load_tenants(struct load *l)
 static bool load_keys(struct load *l, int64_t *after, int64_t *after2)
 {
     (void)after2;
-    EACH(ST_LOAD_KEY, ((struct value[]){ V_INT(l->wall_ms), V_INT(*after) }), 2)
+    EACH(ST_LOAD_KEY, ((struct value[]){ V_INT(l->wall_ms - slack_ms), V_INT(*after) }), 2)
     {
         struct apikey k = { .id = INT(0), .owner_kind = (enum principal)INT(1), .owner = INT(2), .project = INT(3),
                             .roles = (unsigned)INT(4), .state = (int)INT(8), .created_ms = INT(9), .expires_ms = INT(10) };
@@ -79,7 +86,7 @@ static bool load_keys(struct load *l, int64_t *after, int64_t *after2)
         snprintf(k.hash, sizeof k.hash, "%s", TEXT(7));
         state_add_key(l->s, &k);
     }
-    *after = l->r.count ? row_int(&l->r, l->r.count - 1, 0) : 0;
+    *after = l->r.count ? INT_LAST(0) : 0;
     return true;
 }
 
@@ -89,12 +96,15 @@ static bool load_things(struct load *l)
     EACH(ST_LOAD_SECRET, NULL, 0)
     {
         struct secret *x = calloc(1, sizeof *x);
+        if (!x)
+            abort();
         x->id = INT(0), x->project = INT(1), x->created_ms = INT(4), x->updated_ms = INT(5), x->version = INT(6);
         snprintf(x->name, sizeof x->name, "%s", TEXT(2));
-        x->sealed = strdup(TEXT(3));
+        if (!(x->sealed = strdup(TEXT(3))))
+            abort();
         map_put(s->secrets, x->id, x);
     }
-    EACH(ST_LOAD_TOKEN, (struct value[]){ V_INT(l->wall_ms) }, 1)
+    EACH(ST_LOAD_TOKEN, (struct value[]){ V_INT(l->wall_ms - slack_ms) }, 1)
     {
         struct token *t = ARENA_NEW(s->mem, struct token);
         t->id = INT(0), t->expires_ms = INT(3);
@@ -152,7 +162,7 @@ static bool load_jobs(struct load *l, int64_t *after, int64_t *after2)
                 vol->users++;
         }
     }
-    *after = l->r.count ? row_int(&l->r, l->r.count - 1, 0) : 0;
+    *after = l->r.count ? INT_LAST(0) : 0;
     return true;
 }
 
@@ -166,10 +176,11 @@ static bool load_tasks(struct load *l, int64_t *after, int64_t *after2)
             return err_set(l->err, RC_INTERNAL, "task %lld of job %lld lives, but its job has ended", (long long)INT(1), (long long)INT(0));
         struct task *t = job_add_task(j, INT(1));
         t->state = (enum job_state)INT(3), t->outcome = (enum outcome)INT(4), t->tries = INT(5), t->faults = INT(6);
-        t->not_before_ms = INT(11), t->started_ms = INT(12);
+        t->exit_code = INT(8), t->signal = INT(9), t->not_before_ms = INT(11), t->started_ms = INT(12);
+        j->waiting += t->state == JOB_QUEUED;
     }
-    *after = l->r.count ? row_int(&l->r, l->r.count - 1, 0) : 0;
-    *after2 = l->r.count ? row_int(&l->r, l->r.count - 1, 1) : 0;
+    *after = l->r.count ? INT_LAST(0) : 0;
+    *after2 = l->r.count ? INT_LAST(1) : 0;
     return true;
 }
 
@@ -186,32 +197,66 @@ static bool load_attempts(struct load *l, int64_t *after, int64_t *after2)
             return err_set(l->err, RC_INTERNAL, "attempt %lld lives, but its task or node does not", (long long)INT(0));
         struct attempt *a = state_add_attempt(s, INT(0), t, n, TEXT(7));
         a->state = (enum job_state)INT(5), a->run_for_s = INT(8), a->placed_ms = INT(9), a->started_ms = INT(10);
-        a->grace_s = j->spec.grace_s;
+        a->grace_s = INT(11) >= 0 ? INT(11) : j->spec.grace_s;
         a->stop = a->state == JOB_STOPPING;
         a->stop_as = OUTCOME_CANCELLED;
     }
-    *after = l->r.count ? row_int(&l->r, l->r.count - 1, 0) : 0;
+    *after = l->r.count ? INT_LAST(0) : 0;
+    return true;
+}
+
+/* A job that comes after one that lives waits for it; what has ended, ended as it should, or this one would not live. */
+static void link_jobs(struct state *s)
+{
+    struct job *j;
+    for (size_t i = 0; (j = map_next(s->jobs, &i));) {
+        const struct job_after *list = j->spec.after.at;
+        for (size_t k = 0; k < j->spec.after.count; k++) {
+            int64_t id;
+            struct job *first = id_parse(list[k].job, PREFIX_JOB, &id) ? map_get(s->jobs, id) : NULL;
+            if (!first)
+                continue;
+            job_follow(first, j->id, (enum after_when)list[k].when);
+            j->blocked++;
+        }
+    }
+}
+
+/* An Idempotency-Key is kept as KEY, a line end and 16 digits of the body's hash; with an event the caller's project and the verb follow. */
+static bool load_job_idems(struct load *l, int64_t *after, int64_t *after2)
+{
+    (void)after2;
+    EACH(ST_LOAD_IDEM, ((struct value[]){ V_INT(l->wall_ms - IDEM_DAYS * slack_ms), V_INT(*after) }), 2)
+    {
+        const char *text = TEXT(3), *cut = strrchr(text, '\n');
+        if (cut)
+            state_idem_add(l->s, arena_printf(l->mem, "%lld/%lld/%.*s", (long long)INT(1), (long long)INT(2), (int)(cut - text), text),
+                           VERB_JOB_SUBMIT, cut + 1, INT(0), NULL, INT(4));
+    }
+    *after = l->r.count ? INT_LAST(0) : 0;
+    return true;
+}
+
+static bool load_event_idems(struct load *l, int64_t *after, int64_t *after2)
+{
+    (void)after2;
+    EACH(ST_LOAD_IDEM_EVENT, ((struct value[]){ V_INT(l->wall_ms - IDEM_DAYS * slack_ms), V_INT(*after) }), 2)
+    {
+        const char *text = TEXT(2), *cut = strrchr(text, '\n');
+        char verb[64] = "";
+        long long project;
+        if (!cut || sscanf(cut + 1, "%*16s %lld %63s", &project, verb) != 2 || !verb_find(verb))
+            continue;
+        state_idem_add(l->s, arena_printf(l->mem, "%lld/%lld/%.*s", project, (long long)INT(1), (int)(cut - text), text),
+                       (enum verb_id)(verb_find(verb) - verbs), cut + 1, 0, TEXT(3), INT(4));
+    }
+    *after = l->r.count ? INT_LAST(0) : 0;
     return true;
 }
 
 static bool load_numbers(struct load *l)
 {
     struct state *s = l->s;
-    struct value since[] = { V_INT(l->wall_ms - 24LL * 3600 * 1000) };
-    EACH(ST_LOAD_IDEM, since, 1)
-    {
-        const char *cut = strrchr(TEXT(2), '\n');
-        state_idem_add(s, arena_printf(l->mem, "%lld/%lld/%.*s", (long long)INT(0), (long long)INT(1), cut ? (int)(cut - TEXT(2)) : 128, TEXT(2)),
-                       VERB_JOB_SUBMIT, cut ? cut + 1 : "", INT(4), NULL);
-    }
-    EACH(ST_LOAD_IDEM_EVENT, since, 1)
-    {
-        const char *cut = strrchr(TEXT(2), '\n'), *at = cut ? strchr(cut + 1, ' ') : NULL;
-        const struct verb *v = at ? verb_find(at + 1) : NULL;
-        if (v)
-            state_idem_add(s, arena_printf(l->mem, "%lld/%lld/%.*s", (long long)INT(0), (long long)INT(1), (int)(cut - TEXT(2)), TEXT(2)),
-                           (enum verb_id)(v - verbs), cut + 1, 0, TEXT(5));
-    }
     if (!ask(l, ST_LAST_EVENT, NULL, 0))
         return false;
     s->last_event = row_int(&l->r, 0, 0);
@@ -230,14 +275,16 @@ bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t se
     s->mem = arena_new();
     s->ids.rng.s = seed;
     struct map **maps[] = { &s->orgs,   &s->projects, &s->project_names, &s->persons, &s->person_names, &s->accounts, &s->keys, &s->key_hashes, &s->secrets,
-                            &s->tokens, &s->volumes,  &s->images,        &s->nodes,   &s->node_names,   &s->jobs,     &s->attempts, &s->idems };
+                            &s->tokens, &s->volumes,  &s->images,        &s->nodes,   &s->node_names,   &s->jobs,     &s->attempts, &s->idems, &s->ended };
     for (size_t i = 0; i < COUNT(maps); i++)
         *maps[i] = map_new();
     struct load load = { .s = s, .conn = conn, .mem = mem, .wall_ms = wall_ms, .boot_ms = boot_ms, .err = err };
     if (!load_tenants(&load) || !load_pages(&load, load_keys) || !load_things(&load) || !load_pages(&load, load_jobs)
-        || !load_pages(&load, load_tasks) || !load_pages(&load, load_attempts) || !load_numbers(&load)) {
+        || !load_pages(&load, load_tasks) || !load_pages(&load, load_attempts) || !load_pages(&load, load_job_idems)
+        || !load_pages(&load, load_event_idems) || !load_numbers(&load)) {
         state_free(s);
         return err_wrap(err, "the store does not hold together");
     }
+    link_jobs(s);
     return *out = s, true;
 }

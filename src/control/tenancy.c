@@ -30,15 +30,17 @@ bool org_create(struct call *c, const void *body, struct err *err)
     return true;
 }
 
-static struct org *org_find(struct state *s, const char *ref)
+static bool org_find(struct state *s, const char *ref, struct org **out, struct err *err)
 {
     int64_t id;
     struct org *o;
     bool by_id = text_given(ref) && id_parse(ref, PREFIX_ORG, &id);
+    if (!text_given(ref) && map_count(s->orgs) > 1)
+        return err_field(err, "org", "there are several organisations; say which one");
     for (size_t i = 0; (o = map_next(s->orgs, &i));)
         if (!text_given(ref) || (by_id ? o->id == id : text_is(o->name, ref)))
-            return o; /* none named: the first, as there is one at the start */
-    return NULL;
+            return *out = o, true;
+    return err_field(err, "org", "there is no organisation '%s'", text_given(ref) ? ref : "");
 }
 
 static void project_reply(struct call *c, const struct project *p)
@@ -60,9 +62,9 @@ static void tell_quota(struct call *c, const struct project *p)
 bool project_create(struct call *c, const void *body, struct err *err)
 {
     const struct project_ask *ask = body;
-    struct org *o = org_find(c->s, ask->org);
-    if (!o)
-        return err_field(err, "org", "there is no organisation '%s'", ask->org);
+    struct org *o;
+    if (!org_find(c->s, ask->org, &o, err) || !name_check(ask->name, PREFIX_PROJECT, err))
+        return false;
     if (map_get_text(c->s->project_names, ask->name))
         return err_set(err, RC_CONFLICT, "the name '%s' is taken by another project", ask->name);
     struct project *p = state_add_project(c->s, new_id(c), o->id, ask->name, quota_json(c, &ask->quota), c->now_ms);
@@ -87,7 +89,13 @@ bool project_update(struct call *c, const void *body, struct err *err)
         return err_set(err, RC_NOT_FOUND, "there is no project '%s'", ask->project);
     if (c->r->if_match && c->r->if_match != p->version)
         return err_set(err, RC_STALE, "project %s has changed meanwhile (version %lld); look again", p->name, (long long)p->version);
-    p->quota = ask->quota;
+    const struct { const char *name; const int64_t *from; int64_t *to; } parts[] = { /* what is not given stays */
+        { "gpus", &ask->quota.gpu_milli, &p->quota.gpu_milli },      { "cpus", &ask->quota.cpu_milli, &p->quota.cpu_milli },
+        { "memory_mib", &ask->quota.mem_mib, &p->quota.mem_mib }, { "jobs", &ask->quota.jobs, &p->quota.jobs },
+    };
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (was_given(c, parts[i].name))
+            *parts[i].to = *parts[i].from;
     p->version++;
     EMIT(c, PROJECT_SET, V_INT(p->id), V_INT(p->state), V_TEXT(quota_json(c, &p->quota)), V_INT(p->version));
     emit_event(c, p->id, "project.updated", id_of(c, PREFIX_PROJECT, p->id), arena_printf(c->mem, "{\"quota\":%s}", quota_json(c, &p->quota)));
@@ -140,7 +148,7 @@ bool user_create(struct call *c, const void *body, struct err *err)
 {
     const struct user_ask *ask = body;
     unsigned roles;
-    if (!platform_roles(ask->roles, &roles, err))
+    if (!platform_roles(ask->roles, &roles, err) || !name_check(ask->name, PREFIX_USER, err))
         return false;
     if (map_get_text(c->s->person_names, ask->name))
         return err_set(err, RC_CONFLICT, "the name '%s' is taken by another user", ask->name);
@@ -263,7 +271,7 @@ bool account_create(struct call *c, const void *body, struct err *err)
 {
     const struct account_ask *ask = body;
     unsigned roles;
-    if (!project_roles(ask->roles, &roles, err))
+    if (!project_roles(ask->roles, &roles, err) || !name_check(ask->name, PREFIX_ACCOUNT, err))
         return false;
     if (state_account(c->s, c->who->project, ask->name))
         return err_set(err, RC_CONFLICT, "the name '%s' is taken by another service account", ask->name);

@@ -74,6 +74,8 @@ static void volume_reply(struct call *c, const struct volume *v, const char *sta
 bool volume_create(struct call *c, const void *body, struct err *err)
 {
     const struct volume_ask *ask = body;
+    if (!name_check(ask->name, PREFIX_VOLUME, err))
+        return false;
     if (state_volume(c->s, c->who->project, ask->name))
         return err_set(err, RC_CONFLICT, "the name '%s' is taken by another volume", ask->name);
     struct volume *v = ARENA_NEW(c->s->mem, struct volume);
@@ -117,7 +119,7 @@ bool image_add(struct call *c, const void *body, struct err *err)
         return err_field(err, "digest", "this archive has not been uploaded; PUT /v1/blobs/%s first (arcus image import does it)", ask->digest);
     if (state_image(c->s, c->who->project, ask->name))
         return err_set(err, RC_CONFLICT, "the name '%s' is taken by another image; remove it first, or choose another", ask->name);
-    if (!image_ref_check(ask->name, err))
+    if (!image_ref_check(ask->name, err) || !name_check(ask->name, PREFIX_IMAGE, err))
         return false;
     if (text_is(ask->name, "host"))
         return err_field(err, "name", "'host' means the node's own root; choose another name");
@@ -166,7 +168,7 @@ bool job_update(struct call *c, const void *body, struct err *err)
         return err_set(err, RC_NOT_FOUND, "there is no live job '%s' in this project", ask->job);
     if (c->r->if_match && c->r->if_match != j->version)
         return err_set(err, RC_STALE, "job %s has changed meanwhile (version %lld); look again", ask->job, (long long)j->version);
-    if (j->next_task >= j->count)
+    if (!job_waits(j))
         return err_set(err, RC_CONFLICT, "job %s does not wait any more; its priority means nothing now", ask->job);
     j->priority = ask->priority;
     job_write(c, j);

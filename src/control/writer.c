@@ -8,11 +8,6 @@
 
 enum { BATCH_MOST = 512 };
 
-static const char *idem_key(struct call *call, const char *idem)
-{
-    return arena_printf(call->mem, "%lld/%lld/%s", (long long)call->who->project, (long long)call->who->id, idem);
-}
-
 /* The same Idempotency-Key again: the same answer, and nothing is done. */
 static bool replay(struct call *call, const struct idem *i, struct err *err)
 {
@@ -26,9 +21,10 @@ static bool replay(struct call *call, const struct idem *i, struct err *err)
         str_text(&r->reply, i->reply ? i->reply : "{}");
         return true;
     }
-    struct job *live = map_get(call->s->jobs, i->job);
-    if (live)
-        return job_reply(call, live), true;
+    struct job *j = map_get(call->s->jobs, i->job);
+    j = j ? j : map_get(call->s->ended, i->job);
+    if (j)
+        return job_reply(call, j), true;
     struct job_ref ref = { .job = id_of(call, PREFIX_JOB, i->job) };
     return handlers[VERB_JOB_GET].run(call, &ref, err); /* it has ended: the writer's connection reads it like a reader */
 }
@@ -39,9 +35,11 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
                          .now_ms = os_wall_ms(c->os), .boot_ms = os_boot_ms(c->os) };
     str_clear(&r->reply);
     r->replayed = false;
+    if (verbs[r->verb].roles && r->from.hash[0])
+        r->who = (struct caller){ 0 }; /* what it was the last time may never have landed, or hold no more */
     if (!door_check(&call, &r->err))
         return false;
-    const char *key = text_given(r->idem) ? idem_key(&call, r->idem) : NULL;
+    const char *key = idem_key(&call);
     struct idem *before = key ? map_get_text(call.s->idems, key) : NULL;
     if (before)
         return replay(&call, before, &r->err);
@@ -55,7 +53,7 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
         const char *reply = handlers[r->verb].once || !r->reply.at ? NULL : r->reply.at;
         if (reply)
             args[11] = value_text(arena_text(b->mem, reply));
-        state_idem_add(call.s, key, r->verb, r->body_hash, 0, reply);
+        state_idem_add(call.s, key, r->verb, r->body_hash, 0, reply, call.now_ms);
     }
     return true;
 }
@@ -76,6 +74,7 @@ static bool rebuild(struct control *c, struct err *err)
         }
     state_free(c->writer.state);
     c->writer.state = fresh;
+    c->writer.stale = false;
     return true;
 }
 
@@ -95,7 +94,8 @@ static void snapshot(struct control *c, struct batch *b)
     }
     struct job *j;
     for (size_t i = 0; (j = map_next(s->jobs, &i));) {
-        sched_of_job(s, j, emit_news(&call, SCHED_JOB));
+        if (j->state != JOB_STOPPING) /* else nothing of it waits any more */
+            sched_of_job(s, j, emit_news(&call, SCHED_JOB));
         struct task *t;
         for (size_t k = 0; (t = map_next(j->tasks, &k));) {
             if (t->attempt) {
@@ -137,6 +137,7 @@ static void publish(struct control *c, struct batch *b)
     }
     k->pushes = pushes;
     k->mem = b->mem;
+    state_forget_ended(s);
     tell_planner(c, b, false);
     os_post(c->os, &k->post); /* followers first, then the replies: os_post keeps the order */
 }
@@ -158,37 +159,44 @@ static bool commit(struct control *c, struct batch *b, struct err *err)
     return landed;
 }
 
+static void tell_all(struct control *c)
+{
+    struct batch b = { .mem = arena_new() };
+    snapshot(c, &b);
+    tell_planner(c, &b, true);
+    arena_free(b.mem);
+}
+
+static void away(struct control *c, struct request *r, const struct err *why)
+{
+    r->err = *why;
+    err_wrap(&r->err, "the store does not answer");
+    r->err.rc = RC_UNAVAILABLE;
+    door_answer(c, r, false);
+}
+
 static void one_by_one(struct control *c, struct request **list, size_t count)
 {
     struct err err = { 0 };
-    bool fresh = rebuild(c, &err);
     for (size_t i = 0; i < count; i++) {
-        struct request *r = list[i];
-        if (!fresh && !(fresh = rebuild(c, &err))) {
-            r->err = err;
-            err_wrap(&r->err, "the store does not answer");
-            r->err.rc = RC_UNAVAILABLE;
-            door_answer(c, r, false);
+        if (c->writer.stale && !rebuild(c, &err)) {
+            away(c, list[i], &err);
             continue;
         }
         struct batch b = { .mem = arena_new() };
-        bool ok = run_verb(c, &b, r);
+        bool ok = run_verb(c, &b, list[i]);
         if (commit(c, &b, &err)) {
             publish(c, &b);
-            door_answer(c, r, ok);
+            door_answer(c, list[i], ok);
             continue;
         }
         arena_free(b.mem);
-        r->err = err;
-        fresh = rebuild(c, &err);
-        door_answer(c, r, false);
+        c->writer.stale = true;
+        list[i]->err = err;
+        door_answer(c, list[i], false);
     }
-    if (fresh) {
-        struct batch b = { .mem = arena_new() };
-        snapshot(c, &b);
-        tell_planner(c, &b, true);
-        arena_free(b.mem);
-    }
+    if (!c->writer.stale || rebuild(c, &err))
+        tell_all(c);
 }
 
 static void run_batch(struct control *c, struct request **list, size_t count)
@@ -198,15 +206,16 @@ static void run_batch(struct control *c, struct request **list, size_t count)
     struct err err = { 0 };
     for (size_t i = 0; i < count; i++)
         ok[i] = run_verb(c, &b, list[i]);
-    if (!commit(c, &b, &err)) {
-        log_line(LOG_WARN, "writer", "a commit of %zu verbs was refused, trying them one by one: %s", count, err.text);
-        arena_free(b.mem);
-        one_by_one(c, list, count);
+    if (commit(c, &b, &err)) {
+        publish(c, &b);
+        for (size_t i = 0; i < count; i++)
+            door_answer(c, list[i], ok[i]);
         return;
     }
-    publish(c, &b);
-    for (size_t i = 0; i < count; i++)
-        door_answer(c, list[i], ok[i]);
+    log_line(LOG_WARN, "writer", "a commit of %zu verbs was refused, trying them one by one: %s", count, err.text);
+    arena_free(b.mem);
+    c->writer.stale = true;
+    one_by_one(c, list, count);
 }
 
 static void writer_on_posts(void *arg, struct post *first)
@@ -219,7 +228,10 @@ static void writer_on_posts(void *arg, struct post *first)
             list[n] = CONTAINER(first, struct request, post);
             first = first->next;
         }
-        run_batch(c, list, n);
+        if (c->writer.stale)
+            one_by_one(c, list, n);
+        else
+            run_batch(c, list, n);
     }
 }
 
@@ -233,10 +245,7 @@ bool writer_open(struct control *c, struct err *err)
 
 void writer_start(struct control *c)
 {
-    struct batch b = { .mem = arena_new() };
-    snapshot(c, &b);
-    tell_planner(c, &b, true);
-    arena_free(b.mem);
+    tell_all(c);
     c->writer.actor = actor_new(c->os, "writer", writer_on_posts, c);
 }
 

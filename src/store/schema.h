@@ -57,4 +57,5 @@
       " subject TEXT NOT NULL, actor TEXT NOT NULL, actor_id BIGINT NOT NULL, apikey BIGINT NOT NULL, address TEXT NOT NULL,"  \
       " request TEXT NOT NULL, idem TEXT, data TEXT NOT NULL)")                                                                \
     X("CREATE INDEX event_project ON event (project, seq)")                                                                    \
-    X("CREATE INDEX event_idem ON event (at_ms) WHERE idem IS NOT NULL")
+    X("CREATE INDEX event_idem ON event (at_ms) WHERE idem IS NOT NULL")                                                       \
+    X("ALTER TABLE attempt ADD COLUMN grace_s BIGINT NOT NULL DEFAULT -1")

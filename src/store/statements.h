@@ -42,6 +42,7 @@
     X(TASK_SET, "iiiiiiiiitiii", "UPDATE task SET state = ?3, outcome = ?4, tries = ?5, faults = ?6, attempt = ?7, exit_code = ?8, signal = ?9, detail = ?10, not_before_ms = ?11, started_ms = ?12, ended_ms = ?13 WHERE job = ?1 AND task = ?2") \
     X(ATTEMPT_ADD, "iiiiitii", "INSERT INTO attempt (id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, ended_ms, exit_code, signal, detail) VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6, ?7, ?8, 0, 0, 0, 0, '')") \
     X(ATTEMPT_SET, "iiiiiiit", "UPDATE attempt SET state = ?2, outcome = ?3, started_ms = ?4, ended_ms = ?5, exit_code = ?6, signal = ?7, detail = ?8 WHERE id = ?1") \
+    X(ATTEMPT_STOP, "iiii", "UPDATE attempt SET state = ?2, started_ms = ?3, grace_s = ?4 WHERE id = ?1") \
     X(USAGE_ADD, "iiiiiitiiiiiiii", "INSERT INTO usage (attempt, project, owner_kind, owner, job, node, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)") \
     X(VOLUME_ADD, "iitii", "INSERT INTO volume (id, project, name, node, created_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, 1)")  \
     X(VOLUME_NODE, "ii", "UPDATE volume SET node = ?2 WHERE id = ?1")                                                          \
@@ -56,17 +57,17 @@
     X(LOAD_PERSON, "", "SELECT id, name, password, roles, state, created_ms, version FROM person ORDER BY id")                 \
     X(LOAD_MEMBER, "", "SELECT project, person, roles FROM member ORDER BY project, person")                                   \
     X(LOAD_ACCOUNT, "", "SELECT id, project, name, roles, state, created_ms FROM account ORDER BY id")                         \
-    X(LOAD_KEY, "ii", "SELECT id, owner_kind, owner, project, roles, name, hint, hash, state, created_ms, expires_ms FROM apikey WHERE state = 0 AND (expires_ms = 0 OR expires_ms > ?1) AND id > ?2 ORDER BY id LIMIT 50000") \
+    X(LOAD_KEY, "ii", "SELECT id, owner_kind, owner, project, roles, name, hint, hash, state, created_ms, expires_ms FROM apikey WHERE state = 0 AND (expires_ms = 0 OR expires_ms > ?1) AND id > ?2 ORDER BY id LIMIT 2000") \
     X(LOAD_SECRET, "", "SELECT id, project, name, sealed, created_ms, updated_ms, version FROM secret ORDER BY id")            \
     X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned FROM node ORDER BY id")                           \
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
-    X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 50000") \
-    X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 50000") \
-    X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 50000") \
+    X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
+    X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 2000") \
+    X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, grace_s FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_VOLUME, "", "SELECT id, project, name, node, created_ms, version FROM volume ORDER BY id")                          \
     X(LOAD_IMAGE, "", "SELECT id, project, name, digest, format, size, created_ms FROM image ORDER BY id")                     \
-    X(LOAD_IDEM, "i", "SELECT project, owner, idem, 'job.submit', id, spec FROM job WHERE idem IS NOT NULL AND created_ms > ?1") \
-    X(LOAD_IDEM_EVENT, "i", "SELECT project, actor_id, idem, kind, subject, data FROM event WHERE idem IS NOT NULL AND at_ms > ?1") \
+    X(LOAD_IDEM, "ii", "SELECT id, project, owner, idem, created_ms FROM job WHERE idem IS NOT NULL AND created_ms > ?1 AND id > ?2 ORDER BY id LIMIT 2000") \
+    X(LOAD_IDEM_EVENT, "ii", "SELECT seq, actor_id, idem, data, at_ms FROM event WHERE idem IS NOT NULL AND at_ms > ?1 AND seq > ?2 ORDER BY seq LIMIT 2000") \
     X(LAST_EVENT, "", "SELECT COALESCE(MAX(seq), 0) FROM event")                                                               \
     X(LAST_ID, "", "SELECT MAX(id) FROM (SELECT COALESCE(MAX(id), 0) AS id FROM job UNION ALL SELECT COALESCE(MAX(id), 0) FROM attempt UNION ALL SELECT COALESCE(MAX(id), 0) FROM apikey) AS ids") \
     /* --- who asks */                                                                                                         \
@@ -85,7 +86,7 @@
     X(EVENT_LIST, "iii", "SELECT seq, at_ms, project, kind, subject, actor, data FROM event WHERE project = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3") \
     X(EVENT_LIST_ALL, "ii", "SELECT seq, at_ms, project, kind, subject, actor, data FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2") \
     X(KEY_LIST, "iiiii", "SELECT k.id, k.name, k.state, k.roles, k.hint, k.created_ms, k.expires_ms, COALESCE(u.name, a.name, ''), COALESCE(p.name, '') FROM apikey k LEFT JOIN person u ON k.owner_kind = 1 AND u.id = k.owner LEFT JOIN account a ON k.owner_kind = 2 AND a.id = k.owner LEFT JOIN project p ON p.id = k.project WHERE ((k.owner_kind = ?1 AND k.owner = ?2) OR (?3 <> 0 AND k.owner_kind = 2 AND k.project = ?3)) AND k.id > ?4 ORDER BY k.id LIMIT ?5") \
-    X(USAGE_SUM, "iii", "SELECT u.attempt, u.project, u.owner_kind, u.owner, u.flavor, u.gpu_milli, u.gpu_mib, u.cpu_milli, u.mem_mib, u.started_ms, u.ended_ms, u.billable, u.simulated, COALESCE(p.name, ''), COALESCE(o.name, a.name, '') FROM usage u LEFT JOIN project p ON p.id = u.project LEFT JOIN person o ON o.id = u.owner LEFT JOIN account a ON a.id = u.owner WHERE (?1 = 0 OR u.project = ?1) AND u.ended_ms > ?2 AND u.started_ms < ?3 ORDER BY u.ended_ms LIMIT 100000") \
+    X(USAGE_SUM, "iiii", "SELECT u.attempt, u.project, u.owner_kind, u.owner, u.flavor, u.gpu_milli, u.gpu_mib, u.cpu_milli, u.mem_mib, u.started_ms, u.ended_ms, u.billable, u.simulated, COALESCE(p.name, ''), COALESCE(o.name, a.name, '') FROM usage u LEFT JOIN project p ON p.id = u.project LEFT JOIN person o ON o.id = u.owner LEFT JOIN account a ON a.id = u.owner WHERE (?1 = 0 OR u.project = ?1) AND u.ended_ms > ?2 AND u.started_ms < ?3 AND u.attempt > ?4 ORDER BY u.attempt LIMIT 10000") \
     X(ORG_LIST, "ii", "SELECT id, name, created_ms FROM org WHERE id > ?1 ORDER BY id LIMIT ?2")                               \
     X(PROJECT_LIST, "iiii", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0) FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND p.id > ?3 ORDER BY p.id LIMIT ?4") \
     X(PROJECT_FIND, "iiti", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0) FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND (p.name = ?3 OR p.id = ?4)") \
@@ -100,7 +101,7 @@
     X(NODE_LIST, "ii", "SELECT id, name, state, info, joined_ms, version FROM node WHERE id > ?1 ORDER BY id LIMIT ?2")         \
     X(NODE_FIND, "ti", "SELECT id, name, state, info, joined_ms, version FROM node WHERE name = ?1 OR id = ?2")                \
     X(LEASE_LIST, "i", "SELECT node, lease, project FROM attempt WHERE state < 4 AND (?1 = 0 OR node = ?1)")                   \
-    X(BLOB_ON_NODE, "itt", "SELECT j.project FROM attempt a JOIN job j ON j.id = a.job WHERE a.state < 4 AND a.node = ?1 AND (j.spec LIKE ?2 OR EXISTS (SELECT 1 FROM image i WHERE i.project = j.project AND i.digest = ?3 AND j.spec LIKE '%\"image\":\"' || i.name || '\"%')) LIMIT 1") \
+    X(BLOB_ON_NODE, "itt", "SELECT j.project FROM attempt a JOIN job j ON j.id = a.job WHERE a.state < 4 AND a.node = ?1 AND (j.spec LIKE ?2 OR EXISTS (SELECT 1 FROM image i WHERE i.project = j.project AND i.digest = ?3 AND j.spec LIKE '%\"image\":\"' || i.name || '\"%')) AND EXISTS (SELECT 1 FROM blob b WHERE b.project = j.project AND b.digest = ?3) LIMIT 1") \
     X(BLOB_GET, "it", "SELECT size FROM blob WHERE project = ?1 AND digest = ?2")
 
 enum statement {
