@@ -59,7 +59,7 @@ struct visit {
     const struct verb *verb;
     enum verb_id verb_id;
     struct arena *mem;
-    struct request ask;                 /* what the door has, or has answered */
+    struct request ask;                 /* what the door has, or has answered; its mem lives until the next */
     const void *body;                   /* as verb->takes says, for asking again */
     uint64_t given;
     const char *idem;

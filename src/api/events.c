@@ -60,14 +60,13 @@ static void cut(struct follower *f)
     reply_cut(v);
 }
 
-static bool send(struct follower *f, struct slice text)
+static void send(struct follower *f, struct slice text)
 {
     http_piece(f->visit->rq, text.at, text.len);
     if (http_waiting(f->visit->rq) <= SLOW)
-        return true;
+        return;
     log_line(LOG_INFO, "api", "%s a follower of events is too slow", f->visit->from.request);
     cut(f);
-    return false;
 }
 
 static void alive(void *arg)
@@ -120,7 +119,7 @@ static void go_live(struct follower *f)
         return;
     size_t from = marks[i].at;
     f->page.since = marks[count - 1].seq;
-    send(f, (struct slice){ f->held.at + from, f->held.len - from });
+    http_piece(f->visit->rq, f->held.at + from, f->held.len - from);
 }
 
 static void page_came(struct follower *f)
@@ -137,8 +136,7 @@ static void page_came(struct follower *f)
     }
     int64_t before = f->page.since;
     print_page(f, json_get(doc, "items"), &out);
-    if (out.len && !send(f, (struct slice){ out.at, out.len }))
-        return;
+    http_piece(v->rq, out.at, out.len);     /* a page is asked for when the client has room for it */
     struct json *next = json_get(doc, "next");
     bool more = next && next->type != JSON_NULL && f->page.since > before;
     if (more || f->overflowed)

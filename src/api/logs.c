@@ -12,7 +12,7 @@
 #include "model/order.h"
 #include <stdlib.h>
 
-enum { SOON_MS = 50, LATER_MS = 5000 };
+enum { SOON_MS = 50, LATER_MS = 5000, MISSES = 60 };
 
 struct logs {
     struct visit *visit;            /* NULL: let go; only the WebSocket is left to close */
@@ -26,6 +26,7 @@ struct logs {
     int64_t attempt;                /* the last that was asked for, */
     char state[16];                 /* its state then */
     int64_t sent;                   /* bytes of it that the client has; */
+    int misses;                     /* times in a row that its node could not be reached */
     int64_t skip;                   /* of those, what comes once more and is not sent again */
     int64_t project;
 };
@@ -129,6 +130,19 @@ void logs_commit(struct api *a, const struct commit *k)
 
 /* --- the agent's side */
 
+/* A follower outlives an agent that restarts or is away for a while: it goes on behind what it has. */
+static void unreached(struct logs *l, const struct err *why)
+{
+    const struct job_logs_ask *ask = l->visit->body;
+    bool again = ask->follow && l->visit->begun && (ask->tail < 0 || !l->sent);
+    if (!again || ++l->misses > MISSES) {
+        fail(l, why);
+        return;
+    }
+    l->state[0] = 0;
+    wait(l);
+}
+
 static void attempt_told(struct logs *l)
 {
     const struct job_logs_ask *ask = l->visit->body;
@@ -167,6 +181,7 @@ static void on_message(void *arg, struct ws *w, bool text, const char *at, size_
     size_t again = MIN((size_t)l->skip, n - 1);
     l->skip -= (int64_t)again;
     l->sent += (int64_t)(n - 1 - again);
+    l->misses = 0;
     begin(l);
     http_piece(l->visit->rq, at + 1 + again, n - 1 - again);
     if (!l->paused && http_waiting(l->visit->rq) > VISIT_WAITING) {
@@ -197,7 +212,7 @@ static void on_close(void *arg, struct ws *w, const struct err *why)
     } else if (why->rc == RC_OK) {
         attempt_told(l);
     } else {
-        fail(l, why);
+        unreached(l, why);
     }
 }
 
@@ -217,7 +232,7 @@ static void on_failed(void *arg, const struct err *why)
 {
     struct logs *l = arg;
     l->await = NULL;
-    fail(l, why);
+    unreached(l, why);
 }
 
 /* --- where the log is, now */
@@ -263,7 +278,7 @@ static void open_attempt(struct logs *l, const struct where *where)
     l->attempt = where->attempt;
     memcpy(l->state, where->state, sizeof l->state);
     if (!await_start(l->api, where->node, &o, &events, l, &l->await, &why))
-        fail(l, &why);
+        unreached(l, &why);
 }
 
 static void look(struct logs *l)

@@ -63,7 +63,7 @@ bool where_read(struct visit *v, struct where *out, struct err *err)
 {
     struct json *doc;
     *out = (struct where){ 0 };
-    if (!json_parse((struct slice){ v->ask.reply.at, v->ask.reply.len }, v->mem, &doc, err))
+    if (!json_parse((struct slice){ v->ask.reply.at, v->ask.reply.len }, v->ask.mem, &doc, err))
         return err_wrap(err, "where it is");
     if (!id_member(doc, "node", PREFIX_NODE, &out->node)
         || !id_member(doc, "attempt", PREFIX_ATTEMPT, &out->attempt)

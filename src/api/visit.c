@@ -47,6 +47,8 @@ void visit_end(struct visit *v)
     if (v->waiting)
         return;
     str_done(&v->ask.reply);
+    if (v->ask.mem != v->mem)
+        arena_free(v->ask.mem);
     arena_free(v->mem);
     api_release(a);
 }
@@ -75,10 +77,11 @@ static void ask(struct visit *v, enum verb_id verb, const void *body,
                 void (*answered)(struct visit *v), bool inside)
 {
     assert(!v->waiting && !v->dead);
+    struct arena *mem = v->ask.mem ? arena_new() : v->mem;  /* a follower asks for as long as it lives */
     str_done(&v->ask.reply);
-    v->ask = (struct request){
-        .verb = verb, .body = body, .mem = v->mem, .on_reply = on_reply, .arg = v
-    };
+    if (v->ask.mem != v->mem)
+        arena_free(v->ask.mem);
+    v->ask = (struct request){ .verb = verb, .body = body, .mem = mem, .on_reply = on_reply, .arg = v };
     v->ask.from = v->from;
     if (inside) {
         v->ask.who = v->who;

@@ -141,12 +141,42 @@ TEST(a_task_of_an_array_is_over_when_it_is_and_not_when_its_job_is)
 TEST(half_a_log_is_never_taken_for_all_of_it)
 {
     struct scene x;
-    scene_open(&x, "/v1/jobs/j/logs?follow=true");
+    scene_open(&x, "/v1/jobs/j/logs");
     dial(&x, 1, "logs");
     frame(&x.agent, CHANNEL_OUT, "half");
     CHECK(got_has(&x.g, &x.w, "half"));
     ws_drop(x.agent.ws);
     CHECK(got_wait(&x.g, &x.w) && x.g.err.rc != RC_OK);
+    talk_done(&x.agent);
+    scene_close(&x);
+}
+
+TEST(a_follow_goes_on_behind_what_it_has_when_the_agent_comes_back)
+{
+    struct scene x;
+    scene_open(&x, "/v1/jobs/j/logs?follow=true");
+    dial(&x, 1, "logs");
+    frame(&x.agent, CHANNEL_OUT, "one\ntw");
+    CHECK(got_has(&x.g, &x.w, "tw"));
+    ws_drop(x.agent.ws);
+    talk_done(&x.agent);
+    talk_done(&x.link);                                      /* the whole agent is gone for a while */
+    happens(&x.w);
+    world_wait(&x.w, 80);
+    CHECK(!x.g.ended);
+    node_link(&x.link, &x.w, &x.s, "node1");
+    happens(&x.w);
+    dial(&x, 1, "logs");
+    frame(&x.agent, CHANNEL_OUT, "one\n");
+    frame(&x.agent, CHANNEL_OUT, "two\n");
+    x.s.where = where(x.texts[1], 77, "done", "done");
+    ws_close(x.agent.ws, 1000, NULL);
+    CHECK(talk_closed(&x.agent));
+    talk_done(&x.agent);
+    dial(&x, 2, "logs");
+    frame(&x.agent, CHANNEL_OUT, "one\ntwo\n");
+    ws_close(x.agent.ws, 1000, NULL);
+    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK && text_is(x.g.body.at, "one\ntwo\n"));
     talk_done(&x.agent);
     scene_close(&x);
 }
