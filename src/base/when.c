@@ -39,7 +39,8 @@ static bool zone(const char **p, int *offset_s)
     int part[2] = { 0 }, sign = **p == '-' ? -1 : 1;
     if (**p == 'Z' || **p == 'z')
         return (*p)++, true;
-    if ((**p != '+' && **p != '-') || ((*p)++, !fixed(p, "dd:dd", part)) || part[0] > 23 || part[1] > 59)
+    if ((**p != '+' && **p != '-') || ((*p)++, !fixed(p, "dd:dd", part)) || part[0] > 23
+        || part[1] > 59)
         return false;
     *offset_s = sign * (part[0] * 3600 + part[1] * 60);
     return true;
@@ -50,7 +51,8 @@ static bool is_day(const int day[3])
     static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
     int y = day[0], m = day[1];
     bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
-    return y >= 1970 && m >= 1 && m <= 12 && day[2] >= 1 && day[2] <= days[m - 1] + (m == 2 && leap);
+    return y >= 1970 && m >= 1 && m <= 12 && day[2] >= 1
+           && day[2] <= days[m - 1] + (m == 2 && leap);
 }
 
 bool when_parse(const char *text, int64_t *ms)
@@ -75,12 +77,20 @@ bool when_parse(const char *text, int64_t *ms)
         if (!zone(&p, &offset_s) || *p)
             return false;
     }
-    struct tm t = { .tm_year = day[0] - 1900, .tm_mon = day[1] - 1, .tm_mday = day[2], .tm_hour = clock[0], .tm_min = clock[1], .tm_sec = clock[2] };
+    struct tm t = { .tm_year = day[0] - 1900,
+                    .tm_mon = day[1] - 1,
+                    .tm_mday = day[2],
+                    .tm_hour = clock[0],
+                    .tm_min = clock[1],
+                    .tm_sec = clock[2] };
     *ms = ((int64_t)timegm(&t) - offset_s) * 1000 + part;
     return true;
 }
 
-static const struct { char unit; int64_t seconds; } spans[] = { { 'd', 86400 }, { 'h', 3600 }, { 'm', 60 }, { 's', 1 } };
+static const struct {
+    char unit;
+    int64_t seconds;
+} spans[] = { { 'd', 86400 }, { 'h', 3600 }, { 'm', 60 }, { 's', 1 } };
 static const int64_t longest = 10LL * 366 * 86400;
 
 const char *span_text(char out[static WHEN_TEXT], int64_t seconds)
@@ -89,7 +99,8 @@ const char *span_text(char out[static WHEN_TEXT], int64_t seconds)
     out[0] = 0;
     for (size_t i = 0; i < COUNT(spans) && parts < 2; i++)
         if (seconds >= spans[i].seconds || (i == COUNT(spans) - 1 && !parts)) {
-            n += snprintf(out + n, (size_t)(WHEN_TEXT - n), "%lld%c", (long long)(seconds / spans[i].seconds), spans[i].unit);
+            n += snprintf(out + n, (size_t)(WHEN_TEXT - n), "%lld%c",
+                          (long long)(seconds / spans[i].seconds), spans[i].unit);
             seconds %= spans[i].seconds;
             parts++;
             if (!seconds)
@@ -119,7 +130,8 @@ static bool clock_parse(const char *p, int64_t *seconds)
     if (dashed && (!digits(&p, longest / 86400, &days) || *p++ != '-'))
         return false;
     do {
-        if (count == COUNT(part) || !digits(&p, longest, &part[count]) || (count && part[count] > 59))
+        if (count == COUNT(part) || !digits(&p, longest, &part[count])
+            || (count && part[count] > 59))
             return false;
         count++;
     } while (*p == ':' && p++);

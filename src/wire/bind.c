@@ -7,7 +7,11 @@
 #include "wire/bind_value.h"
 #include <stdio.h>
 
-struct at { const struct at *up; const char *name; size_t index; };    /* name NULL: an entry of a list */
+struct at {                     /* where in the document */
+    const struct at *up;
+    const char *name;           /* NULL: an entry of a list */
+    size_t index;
+};
 
 struct seen { uint32_t offset; bool object; const char *name; };
 
@@ -88,7 +92,8 @@ static void nearer(struct nearest *best, const char *group, const char *known)
     size_t d = text_distance(best->name, known);
     if (d < best->distance) {
         best->distance = d;
-        snprintf(best->found, sizeof best->found, "%s%s%s", group ? group : "", group ? "." : "", known);
+        snprintf(best->found, sizeof best->found, "%s%s%s", group ? group : "", group ? "." : "",
+                 known);
     }
 }
 
@@ -107,23 +112,28 @@ static void nearest_row(struct nearest *best, const char *group, const struct fi
     }
 }
 
-static bool unknown(const struct at *at, const struct fields *fields, const char *name, struct err *err)
+static bool unknown(const struct at *at, const struct fields *fields, const char *name,
+                    struct err *err)
 {
     struct nearest best = { .name = name, .distance = SIZE_MAX };
     nearest_row(&best, NULL, fields);
-    err_set(err, RC_BAD_INPUT, best.found[0] ? "unknown field; did you mean '%s'?" : "unknown field", best.found);
+    err_set(err, RC_BAD_INPUT,
+            best.found[0] ? "unknown field; did you mean '%s'?" : "unknown field", best.found);
     return name_it(at, err);
 }
 
 static bool wrong_type(const struct field *f, const struct json *v, struct err *err)
 {
-    static const char *const came[] = { "nothing", "a boolean", "a number", "a text", "a list", "an object" };
-    return err_set(err, RC_BAD_INPUT, "expected %s, not %s", bind_kinds[f->type].expects, came[v->type]);
+    static const char *const came[]
+        = { "nothing", "a boolean", "a number", "a text", "a list", "an object" };
+    return err_set(err, RC_BAD_INPUT, "expected %s, not %s", bind_kinds[f->type].expects,
+                   came[v->type]);
 }
 
 static struct slice text_of(const struct json *v)
 {
-    return v->type == JSON_BOOL ? SLICE(v->flag ? "true" : "false") : (struct slice){ v->text, v->len };
+    return v->type == JSON_BOOL ? SLICE(v->flag ? "true" : "false")
+                                : (struct slice){ v->text, v->len };
 }
 
 static bool read_number(struct level *l, const struct field *f, const struct json *v, void *to)
@@ -135,7 +145,8 @@ static bool read_number(struct level *l, const struct field *f, const struct jso
     return value_in_limits(f, v->number, l->err) && (*(int64_t *)to = v->number, true);
 }
 
-static bool read_scalar(struct level *l, const struct at *at, const struct field *f, const struct json *v, void *to)
+static bool read_scalar(struct level *l, const struct at *at, const struct field *f,
+                        const struct json *v, void *to)
 {
     const struct kind *k = &bind_kinds[f->type];
     (void)at;
@@ -148,7 +159,8 @@ static bool read_scalar(struct level *l, const struct at *at, const struct field
     return wrong_type(f, v, l->err);
 }
 
-static bool read_texts(struct level *l, const struct at *at, const struct field *f, const struct json *v, void *to)
+static bool read_texts(struct level *l, const struct at *at, const struct field *f,
+                       const struct json *v, void *to)
 {
     struct texts list = { 0 };
     if (v->type != JSON_LIST)
@@ -157,7 +169,8 @@ static bool read_texts(struct level *l, const struct at *at, const struct field 
     for (const struct json *m = v->first; m; m = m->next, i++) {
         struct at here = { at, NULL, i };
         if (m->type != JSON_TEXT && m->type != JSON_NUMBER && !(m->type == JSON_BOOL && m->plain))
-            return wrong_type(&(struct field){ .type = F_TEXT }, m, l->err) || name_it(&here, l->err);
+            return wrong_type(&(struct field){ .type = F_TEXT }, m, l->err)
+                   || name_it(&here, l->err);
         if (!value_add_text(f, text_of(m), l->mem, &list, l->err))
             return name_it(&here, l->err);
     }
@@ -165,7 +178,8 @@ static bool read_texts(struct level *l, const struct at *at, const struct field 
     return true;
 }
 
-static bool read_pairs(struct level *l, const struct at *at, const struct field *f, const struct json *v, void *to)
+static bool read_pairs(struct level *l, const struct at *at, const struct field *f,
+                       const struct json *v, void *to)
 {
     struct pairs list = { 0 };
     size_t i = 0;
@@ -174,10 +188,13 @@ static bool read_pairs(struct level *l, const struct at *at, const struct field 
     for (const struct json *m = v->first; m; m = m->next, i++) {
         struct at here = { at, m->name, i };
         if (m->type == JSON_NULL && m->name)
-            return err_set(l->err, RC_BAD_INPUT, "has no value; write one (\"\" for an empty one), nothing is taken from your own environment")
-                || name_it(&here, l->err);
+            return err_set(l->err, RC_BAD_INPUT,
+                           "has no value; write one (\"\" for an empty one), nothing is taken from "
+                           "your own environment")
+                   || name_it(&here, l->err);
         if (m->type > JSON_TEXT || m->type == JSON_NULL || (!m->name && m->type != JSON_TEXT))
-            return wrong_type(&(struct field){ .type = F_TEXT }, m, l->err) || name_it(&here, l->err);
+            return wrong_type(&(struct field){ .type = F_TEXT }, m, l->err)
+                   || name_it(&here, l->err);
         bool ok = m->name ? value_add_pair(f, SLICE(m->name), text_of(m), l->mem, &list, l->err)
                           : value_add_assignment(f, text_of(m), l->mem, &list, l->err);
         if (!ok)
@@ -187,15 +204,17 @@ static bool read_pairs(struct level *l, const struct at *at, const struct field 
     return true;
 }
 
-static bool read_struct(const struct level *up, const struct at *at, const struct fields *fields, const struct json *doc,
-                        void *out, uint64_t *given);
+static bool read_struct(const struct level *up, const struct at *at, const struct fields *fields,
+                        const struct json *doc, void *out, uint64_t *given);
 
-static bool read_object(struct level *l, const struct at *at, const struct field *f, const struct json *v, void *to)
+static bool read_object(struct level *l, const struct at *at, const struct field *f,
+                        const struct json *v, void *to)
 {
     return read_struct(l, at, f->sub, v, to, NULL);
 }
 
-static bool read_objects(struct level *l, const struct at *at, const struct field *f, const struct json *v, void *to)
+static bool read_objects(struct level *l, const struct at *at, const struct field *f,
+                         const struct json *v, void *to)
 {
     size_t count = 0, i = 0;
     if (v->type != JSON_LIST)
@@ -212,7 +231,8 @@ static bool read_objects(struct level *l, const struct at *at, const struct fiel
     return true;
 }
 
-static bool read_json(struct level *l, const struct at *at, const struct field *f, const struct json *v, void *to)
+static bool read_json(struct level *l, const struct at *at, const struct field *f,
+                      const struct json *v, void *to)
 {
     AUTO(str_done) struct str text = { 0 };
     size_t most = f->max > 0 ? (size_t)f->max : ENTRY_MAX;
@@ -224,9 +244,11 @@ static bool read_json(struct level *l, const struct at *at, const struct field *
     return true;
 }
 
-static bool (*const readers[FIELD_TYPE_COUNT])(struct level *, const struct at *, const struct field *, const struct json *, void *) = {
-    [F_BOOL ... F_ENUM] = read_scalar, [F_TEXTS] = read_texts, [F_PAIRS] = read_pairs, [F_OBJECT] = read_object,
-    [F_OBJECTS] = read_objects, [F_JSON] = read_json,
+typedef bool reader(struct level *l, const struct at *at, const struct field *f,
+                    const struct json *v, void *to);
+static reader *const readers[FIELD_TYPE_COUNT] = {
+    [F_BOOL ... F_ENUM] = read_scalar, [F_TEXTS] = read_texts,     [F_PAIRS] = read_pairs,
+    [F_OBJECT] = read_object,          [F_OBJECTS] = read_objects, [F_JSON] = read_json,
 };
 
 static bool was_seen(struct level *l, const struct field *f, const char **as)
@@ -259,25 +281,31 @@ static bool same_as_path(const struct field *f, const void *path, const void *ca
     return same || err_set(err, RC_BAD_INPUT, "is not what the address of the request says");
 }
 
-static bool read_member(struct level *l, const struct at *at, const struct field *f, const struct json *v)
+static bool read_member(struct level *l, const struct at *at, const struct field *f,
+                        const struct json *v)
 {
     char *to = l->base + f->offset;
     const char *as;
     if (was_seen(l, f, &as))
-        return err_set(l->err, RC_BAD_INPUT, "is the same as '%.48s', which is given too; give one of them", as) || name_it(at, l->err);
+        return err_set(l->err, RC_BAD_INPUT,
+                       "is the same as '%.48s', which is given too; give one of them", as)
+               || name_it(at, l->err);
     mark_given(l, f);
     if (v->type == JSON_NULL) {    /* as if absent, but a part that is updated is reset */
         memset(to, 0, value_size(f));
         return true;
     }
     mark_seen(l, f, v->name);
-    void *before = f->in_path && !value_is_zero(f, to) ? arena_take(l->mem, 1, value_size(f)) : NULL;
+    void *before
+        = f->in_path && !value_is_zero(f, to) ? arena_take(l->mem, 1, value_size(f)) : NULL;
     if (before)
         memcpy(before, to, value_size(f));
-    return (readers[f->type](l, at, f, v, to) && (!before || same_as_path(f, before, to, l->err))) || name_it(at, l->err);
+    return (readers[f->type](l, at, f, v, to) && (!before || same_as_path(f, before, to, l->err)))
+           || name_it(at, l->err);
 }
 
-static bool read_rows(struct level *l, const struct at *at, const struct fields *fields, const struct json *doc)
+static bool read_rows(struct level *l, const struct at *at, const struct fields *fields,
+                      const struct json *doc)
 {
     size_t hint = 0;
     if (doc->type != JSON_OBJECT)
@@ -326,7 +354,8 @@ static bool settle_rows(struct level *l, const struct at *at, const struct field
         if (f->in_path || was_seen(l, f, &as))
             continue;
         if (f->required)
-            return err_set(l->err, RC_BAD_INPUT, "is required but not given") || name_it(&here, l->err);
+            return err_set(l->err, RC_BAD_INPUT, "is required but not given")
+                   || name_it(&here, l->err);
         if (f->def) {
             mark_seen(l, f, f->name);
             memset(l->base + f->offset, 0, value_size(f));
@@ -347,11 +376,15 @@ static size_t row_count(const struct fields *fields)
     return n;
 }
 
-static bool read_struct(const struct level *up, const struct at *at, const struct fields *fields, const struct json *doc,
-                        void *out, uint64_t *given)
+static bool read_struct(const struct level *up, const struct at *at, const struct fields *fields,
+                        const struct json *doc, void *out, uint64_t *given)
 {
-    struct level l = { .fields = fields, .base = arena_take(up->mem, 1, fields->size), .given = given, .mem = up->mem,
-                       .err = up->err, .seen = ARENA_ARRAY(up->mem, struct seen, row_count(fields)) };
+    struct level l = { .fields = fields,
+                       .base = arena_take(up->mem, 1, fields->size),
+                       .given = given,
+                       .mem = up->mem,
+                       .err = up->err,
+                       .seen = ARENA_ARRAY(up->mem, struct seen, row_count(fields)) };
     memcpy(l.base, out, fields->size);
     if (!read_rows(&l, at, fields, doc) || !settle_rows(&l, at, fields))
         return false;
@@ -359,8 +392,8 @@ static bool read_struct(const struct level *up, const struct at *at, const struc
     return true;
 }
 
-bool bind_read(const struct json *doc, const struct fields *fields, struct arena *mem, void *out, uint64_t *given,
-               struct err *err)
+bool bind_read(const struct json *doc, const struct fields *fields, struct arena *mem, void *out,
+               uint64_t *given, struct err *err)
 {
     uint64_t bits = 0;
     err->field[0] = 0;
@@ -371,7 +404,8 @@ bool bind_read(const struct json *doc, const struct fields *fields, struct arena
     return true;
 }
 
-bool bind_text(const struct field *f, const char *text, struct arena *mem, void *out, struct err *err)
+bool bind_text(const struct field *f, const char *text, struct arena *mem, void *out,
+               struct err *err)
 {
     struct at at = { NULL, f->name, 0 };
     char *to = (char *)out + f->offset;
@@ -382,5 +416,6 @@ bool bind_text(const struct field *f, const char *text, struct arena *mem, void 
     struct level l = { .base = out, .mem = mem, .err = err };
     if (f->type == F_INLINE)
         return err_set(err, RC_BAD_INPUT, "is a group; give its fields") || name_it(&at, err);
-    return (json_parse(SLICE(text), mem, &v, err) && readers[f->type](&l, &at, f, v, to)) || name_it(&at, err);
+    return (json_parse(SLICE(text), mem, &v, err) && readers[f->type](&l, &at, f, v, to))
+           || name_it(&at, err);
 }

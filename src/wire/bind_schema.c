@@ -95,9 +95,13 @@ static void kind_schema(struct json_out *o, const struct field *f)
         put_limit(o, "maxLength", f->max > 0 ? f->max : TEXT_MAX);
         break;
     case F_ID: id_schema(o, f); break;
-    case F_TIME: put_types(o, "string", may_be_null(f) ? "null" : NULL), put_pair(o, "format", "date-time"); break;
+    case F_TIME:
+        put_types(o, "string", may_be_null(f) ? "null" : NULL), put_pair(o, "format", "date-time");
+        break;
     case F_DURATION: put_types(o, "integer", "string"), limits(o, f); break;
-    case F_MIB: put_types(o, "string", "number"); break;    /* a limit in MiB would mislead: a bare number is GB */
+    case F_MIB:
+        put_types(o, "string", "number");
+        break; /* a limit in MiB would mislead: a bare number is GB */
     case F_MILLI: put_types(o, "number", "string"), limits(o, f); break;
     case F_ENUM: enum_schema(o, f); break;
     case F_TEXTS:
@@ -127,7 +131,8 @@ static void kind_schema(struct json_out *o, const struct field *f)
 }
 
 /* The user's spelling as the value that would be printed for it; as it stands, where no table reads it. */
-static void put_value(struct json_out *o, const struct fields *fields, const struct field *f, const char *text)
+static void put_value(struct json_out *o, const struct fields *fields, const struct field *f,
+                      const char *text)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct err err;

@@ -9,7 +9,8 @@
 
 static bool in_class(char c, const char *also, bool upper)
 {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (upper && c >= 'A' && c <= 'Z') || (c && strchr(also, c));
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (upper && c >= 'A' && c <= 'Z')
+           || (c && strchr(also, c));
 }
 
 static bool all_in_class(struct slice t, const char *also, bool upper)
@@ -26,7 +27,10 @@ static bool is_name(struct slice t)
         && in_class(t.at[t.len - 1], "", false);
 }
 
-static bool is_label(struct slice t) { return all_in_class(t, "._/-", true) && in_class(t.at[0], "", true); }
+static bool is_label(struct slice t)
+{
+    return all_in_class(t, "._/-", true) && in_class(t.at[0], "", true);
+}
 
 static bool is_path(struct slice t)
 {
@@ -48,9 +52,14 @@ static bool is_digest(struct slice t)
     return true;
 }
 
-static const struct class { const char *name, *regex, *looks; bool (*is)(struct slice); } classes[] = {
-    { "name", "^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$", "1 to 63 of a-z, 0-9, '.', '_' and '-', with a letter or digit at both ends", is_name },
-    { "label", "^[A-Za-z0-9][A-Za-z0-9._/-]*$", "letters, digits, '.', '_', '/' and '-', with a letter or digit first", is_label },
+static const struct class {
+    const char *name, *regex, *looks;
+    bool (*is)(struct slice);
+} classes[] = {
+    { "name", "^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$",
+      "1 to 63 of a-z, 0-9, '.', '_' and '-', with a letter or digit at both ends", is_name },
+    { "label", "^[A-Za-z0-9][A-Za-z0-9._/-]*$",
+      "letters, digits, '.', '_', '/' and '-', with a letter or digit first", is_label },
     { "path", "^/", "an absolute path without '..'", is_path },
     { "digest", "^sha256:[0-9a-f]{64}$", "sha256: and 64 hex digits", is_digest },
 };
@@ -88,9 +97,11 @@ bool value_text_ok(struct slice text, size_t most, const char *pattern, struct e
     if (text.len > most)
         return err_set(err, RC_BAD_INPUT, "%zu bytes are too many, at most %zu", text.len, most);
     if (!printable(text))
-        return err_set(err, RC_BAD_INPUT, "must be printable UTF-8 text; a control character is in it");
+        return err_set(err, RC_BAD_INPUT,
+                       "must be printable UTF-8 text; a control character is in it");
     if (c && !c->is(text))
-        return err_set(err, RC_BAD_INPUT, "'%.*s' is not %s", (int)MIN(text.len, 80u), text.at, c->looks);
+        return err_set(err, RC_BAD_INPUT, "'%.*s' is not %s", (int)MIN(text.len, 80u), text.at,
+                       c->looks);
     return true;
 }
 
@@ -101,9 +112,11 @@ static const char *limit_text(const struct field *f, int64_t n, char out[static 
     if (f->type == F_TIME)
         return when_text(out, n);
     if (f->type == F_MILLI && n % 1000)
-        snprintf(out, WHEN_TEXT, "%lld.%03lld", (long long)n / 1000, (long long)(n < 0 ? -n : n) % 1000);
+        snprintf(out, WHEN_TEXT, "%lld.%03lld", (long long)n / 1000,
+                 (long long)(n < 0 ? -n : n) % 1000);
     else
-        snprintf(out, WHEN_TEXT, "%lld%s", (long long)(f->type == F_MILLI ? n / 1000 : n), f->type == F_MIB ? " MiB" : "");
+        snprintf(out, WHEN_TEXT, "%lld%s", (long long)(f->type == F_MILLI ? n / 1000 : n),
+                 f->type == F_MIB ? " MiB" : "");
     return out;
 }
 
@@ -114,12 +127,14 @@ bool value_in_limits(const struct field *f, int64_t n, struct err *err)
         return true;
     if (f->max < f->min)        /* only a least value was given */
         return err_set(err, RC_BAD_INPUT, "must be at least %s", limit_text(f, f->min, least));
-    return err_set(err, RC_BAD_INPUT, "must be between %s and %s", limit_text(f, f->min, least), limit_text(f, f->max, most));
+    return err_set(err, RC_BAD_INPUT, "must be between %s and %s", limit_text(f, f->min, least),
+                   limit_text(f, f->max, most));
 }
 
 static bool refuse(const struct field *f, struct slice t, struct err *err)
 {
-    return err_set(err, RC_BAD_INPUT, "'%.*s' is not %s", (int)MIN(t.len, 60u), t.at, bind_kinds[f->type].expects);
+    return err_set(err, RC_BAD_INPUT, "'%.*s' is not %s", (int)MIN(t.len, 60u), t.at,
+                   bind_kinds[f->type].expects);
 }
 
 /* The parsers of base/ want a text that ends where it ends. */
@@ -133,7 +148,8 @@ static bool set_number(const struct field *f, int64_t n, void *to, struct err *e
     return true;
 }
 
-static bool read_bool(const struct field *f, struct slice t, struct arena *mem, void *to, struct err *err)
+static bool read_bool(const struct field *f, struct slice t, struct arena *mem, void *to,
+                      struct err *err)
 {
     static const struct { const char *word; bool yes; } words[] = {
         { "true", true }, { "false", false }, { "yes", true }, { "no", false }, { "on", true }, { "off", false },
@@ -146,7 +162,8 @@ static bool read_bool(const struct field *f, struct slice t, struct arena *mem, 
     return refuse(f, t, err);
 }
 
-static bool read_int(const struct field *f, struct slice t, struct arena *mem, void *to, struct err *err)
+static bool read_int(const struct field *f, struct slice t, struct arena *mem, void *to,
+                     struct err *err)
 {
     (void)mem;
     bool minus = t.len && t.at[0] == '-';
@@ -160,17 +177,21 @@ static bool read_int(const struct field *f, struct slice t, struct arena *mem, v
     return t.len > minus ? set_number(f, (int64_t)(minus ? 0 - n : n), to, err) : refuse(f, t, err);
 }
 
-static bool read_text(const struct field *f, struct slice t, struct arena *mem, void *to, struct err *err)
+static bool read_text(const struct field *f, struct slice t, struct arena *mem, void *to,
+                      struct err *err)
 {
     if (!value_text_ok(t, f->max > 0 ? (size_t)f->max : TEXT_MAX, f->pattern, err))
         return false;
     if (f->min > 0 && t.len < (size_t)f->min)
-        return err_set(err, RC_BAD_INPUT, t.len ? "%zu bytes are too few, at least %lld" : "must not be empty", t.len, (long long)f->min);
+        return err_set(err, RC_BAD_INPUT,
+                       t.len ? "%zu bytes are too few, at least %lld" : "must not be empty", t.len,
+                       (long long)f->min);
     *(const char **)to = arena_bytes(mem, t.at, t.len);
     return true;
 }
 
-static bool read_id(const struct field *f, struct slice t, struct arena *mem, void *to, struct err *err)
+static bool read_id(const struct field *f, struct slice t, struct arena *mem, void *to,
+                    struct err *err)
 {
     (void)mem;
     char example[ID_TEXT], prefix[9] = "";
@@ -182,42 +203,48 @@ static bool read_id(const struct field *f, struct slice t, struct arena *mem, vo
             memcpy(prefix, t.at, (size_t)(dash - t.at));
         want = prefix;
     }
-    if (!clean(t) || !id_parse(t.at, want, &id) || id == 0)    /* 0 is nothing's id: it would be written as null */
-        return err_set(err, RC_BAD_INPUT, "'%.*s' is not an id; one looks like %s", (int)MIN(t.len, 60u), t.at,
+    if (!clean(t) || !id_parse(t.at, want, &id) || id == 0)  /* 0 is written as null */
+        return err_set(err, RC_BAD_INPUT, "'%.*s' is not an id; one looks like %s",
+                       (int)MIN(t.len, 60u), t.at,
                        id_text(example, f->prefix ? f->prefix : "job", 0x0d3d7f2a51c9b64e));
     *(int64_t *)to = id;
     return true;
 }
 
-static bool read_time(const struct field *f, struct slice t, struct arena *mem, void *to, struct err *err)
+static bool read_time(const struct field *f, struct slice t, struct arena *mem, void *to,
+                      struct err *err)
 {
     (void)mem;
     int64_t n;
     return clean(t) && when_parse(t.at, &n) ? set_number(f, n, to, err) : refuse(f, t, err);
 }
 
-static bool read_duration(const struct field *f, struct slice t, struct arena *mem, void *to, struct err *err)
+static bool read_duration(const struct field *f, struct slice t, struct arena *mem, void *to,
+                          struct err *err)
 {
     (void)mem;
     int64_t n;
     return clean(t) && span_parse(t.at, &n) ? set_number(f, n, to, err) : refuse(f, t, err);
 }
 
-static bool read_mib(const struct field *f, struct slice t, struct arena *mem, void *to, struct err *err)
+static bool read_mib(const struct field *f, struct slice t, struct arena *mem, void *to,
+                     struct err *err)
 {
     (void)mem;
     int64_t n;
     return clean(t) && mib_parse(t.at, &n) ? set_number(f, n, to, err) : refuse(f, t, err);
 }
 
-static bool read_milli(const struct field *f, struct slice t, struct arena *mem, void *to, struct err *err)
+static bool read_milli(const struct field *f, struct slice t, struct arena *mem, void *to,
+                       struct err *err)
 {
     (void)mem;
     int64_t n;
     return clean(t) && milli_parse(t.at, &n) ? set_number(f, n, to, err) : refuse(f, t, err);
 }
 
-static bool read_enum(const struct field *f, struct slice t, struct arena *mem, void *to, struct err *err)
+static bool read_enum(const struct field *f, struct slice t, struct arena *mem, void *to,
+                      struct err *err)
 {
     (void)mem;
     char all[160] = "";
@@ -238,7 +265,8 @@ size_t value_list_max(const struct field *f) { return f->max > 0 ? (size_t)f->ma
 
 static bool room_for_more(const struct field *f, size_t count, struct err *err)
 {
-    return count < value_list_max(f) || err_set(err, RC_BAD_INPUT, "at most %zu entries", value_list_max(f));
+    return count < value_list_max(f)
+           || err_set(err, RC_BAD_INPUT, "at most %zu entries", value_list_max(f));
 }
 
 /* A list with room behind its last entry; those that this file grows have room up to the next power of two. */
@@ -253,7 +281,8 @@ static void *grown(const void *at, size_t count, size_t size, struct arena *mem)
     return more;
 }
 
-bool value_add_text(const struct field *f, struct slice t, struct arena *mem, struct texts *to, struct err *err)
+bool value_add_text(const struct field *f, struct slice t, struct arena *mem, struct texts *to,
+                    struct err *err)
 {
     if (!room_for_more(f, to->count, err) || !value_text_ok(t, ENTRY_MAX, f->pattern, err))
         return false;
@@ -263,44 +292,54 @@ bool value_add_text(const struct field *f, struct slice t, struct arena *mem, st
     return true;
 }
 
-bool value_add_pair(const struct field *f, struct slice key, struct slice value, struct arena *mem, struct pairs *to,
-                    struct err *err)
+bool value_add_pair(const struct field *f, struct slice key, struct slice value, struct arena *mem,
+                    struct pairs *to, struct err *err)
 {
     if (!room_for_more(f, to->count, err))
         return false;
     if (!key.len || memchr(key.at, '=', key.len))
-        return err_set(err, RC_BAD_INPUT, "the key '%.*s' is empty or holds '='", (int)MIN(key.len, 60u), key.at);
-    if (!value_text_ok(key, TEXT_MAX, f->pattern, err) || !value_text_ok(value, ENTRY_MAX, NULL, err))
+        return err_set(err, RC_BAD_INPUT, "the key '%.*s' is empty or holds '='",
+                       (int)MIN(key.len, 60u), key.at);
+    if (!value_text_ok(key, TEXT_MAX, f->pattern, err)
+        || !value_text_ok(value, ENTRY_MAX, NULL, err))
         return false;
     for (size_t i = 0; i < to->count; i++)
         if (strlen(to->at[i].key) == key.len && memcmp(to->at[i].key, key.at, key.len) == 0)
             return err_set(err, RC_BAD_INPUT, "'%s' is given twice", to->at[i].key);
     if (!(to->count & (to->count - 1)))
         to->at = grown(to->at, to->count, sizeof *to->at, mem);
-    to->at[to->count++] = (struct pair){ arena_bytes(mem, key.at, key.len), arena_bytes(mem, value.at, value.len) };
+    to->at[to->count++]
+        = (struct pair){ arena_bytes(mem, key.at, key.len), arena_bytes(mem, value.at, value.len) };
     return true;
 }
 
-bool value_add_assignment(const struct field *f, struct slice t, struct arena *mem, struct pairs *to, struct err *err)
+bool value_add_assignment(const struct field *f, struct slice t, struct arena *mem,
+                          struct pairs *to, struct err *err)
 {
     const char *equals = memchr(t.at, '=', t.len);
     if (!equals)
-        return err_set(err, RC_BAD_INPUT, "'%.*s' has no value; write KEY=VALUE, nothing is taken from your own environment",
-                       (int)MIN(t.len, 60u), t.at);
+        return err_set(
+            err, RC_BAD_INPUT,
+            "'%.*s' has no value; write KEY=VALUE, nothing is taken from your own environment",
+            (int)MIN(t.len, 60u), t.at);
     struct slice key = { t.at, (size_t)(equals - t.at) };
     return value_add_pair(f, key, (struct slice){ equals + 1, t.len - key.len - 1 }, mem, to, err);
 }
 
 /* Whoever made the list before may have left no room in it. */
-static bool read_texts(const struct field *f, struct slice t, struct arena *mem, void *to, struct err *err)
+static bool read_texts(const struct field *f, struct slice t, struct arena *mem, void *to,
+                       struct err *err)
 {
-    struct texts *list = to, more = { grown(list->at, list->count, sizeof *list->at, mem), list->count };
+    struct texts *list = to,
+                 more = { grown(list->at, list->count, sizeof *list->at, mem), list->count };
     return value_add_text(f, t, mem, &more, err) && (*list = more, true);
 }
 
-static bool read_pairs(const struct field *f, struct slice t, struct arena *mem, void *to, struct err *err)
+static bool read_pairs(const struct field *f, struct slice t, struct arena *mem, void *to,
+                       struct err *err)
 {
-    struct pairs *list = to, more = { grown(list->at, list->count, sizeof *list->at, mem), list->count };
+    struct pairs *list = to,
+                 more = { grown(list->at, list->count, sizeof *list->at, mem), list->count };
     return value_add_assignment(f, t, mem, &more, err) && (*list = more, true);
 }
 
@@ -322,7 +361,10 @@ const struct kind bind_kinds[FIELD_TYPE_COUNT] = {
     [F_JSON] = { "a JSON value", sizeof(char *) },
 };
 
-size_t value_size(const struct field *f) { return bind_kinds[f->type].size ? bind_kinds[f->type].size : f->sub->size; }
+size_t value_size(const struct field *f)
+{
+    return bind_kinds[f->type].size ? bind_kinds[f->type].size : f->sub->size;
+}
 
 bool value_is_zero(const struct field *f, const void *at)
 {

@@ -10,7 +10,8 @@ static void write_milli(struct json_out *o, int64_t n)
 {
     char text[32];
     uint64_t m = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
-    int len = snprintf(text, sizeof text, "%s%llu.%03llu", n < 0 ? "-" : "", (unsigned long long)m / 1000, (unsigned long long)m % 1000);
+    int len = snprintf(text, sizeof text, "%s%llu.%03llu", n < 0 ? "-" : "",
+                       (unsigned long long)m / 1000, (unsigned long long)m % 1000);
     while (text[len - 1] == '0')
         text[--len] = 0;
     if (text[len - 1] == '.')
@@ -18,7 +19,8 @@ static void write_milli(struct json_out *o, int64_t n)
     json_put_raw(o, text);
 }
 
-static void put_mib(struct json_out *o, int64_t mib)    /* with its unit: a bare number would be read back as GB */
+static void put_mib(struct json_out *o,
+                    int64_t mib) /* with its unit: a bare number would be read back as GB */
 {
     char text[32];
     snprintf(text, sizeof text, "%lldMB", (long long)mib);
@@ -81,7 +83,8 @@ void bind_write(struct json_out *o, const struct fields *fields, const void *fro
     for (size_t i = 0; i < fields->count; i++) {
         const struct field *f = &fields->rows[i];
         const void *at = (const char *)from + f->offset;
-        if (f->secret || f->type == F_INLINE || (f->hidden && printed_before(fields, i)) || (f->when_set && value_is_zero(f, at)))
+        if (f->secret || f->type == F_INLINE || (f->hidden && printed_before(fields, i))
+            || (f->when_set && value_is_zero(f, at)))
             continue;
         json_key(o, f->name);
         value_write(o, f, at);

@@ -5,8 +5,12 @@
 #include <sodium.h>
 #include <stdlib.h>
 
-enum { NONCE = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES, TAG = crypto_aead_xchacha20poly1305_ietf_ABYTES };
-_Static_assert(DIGEST_BYTES == crypto_hash_sha256_BYTES && NONCE == 24, "the sizes in the header are libsodium's");
+enum {
+    NONCE = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
+    TAG = crypto_aead_xchacha20poly1305_ietf_ABYTES
+};
+_Static_assert(DIGEST_BYTES == crypto_hash_sha256_BYTES && NONCE == 24,
+               "the sizes in the header are libsodium's");
 _Static_assert(crypto_pwhash_STRBYTES <= 128, "password_hash's buffer");
 
 struct sha256 { crypto_hash_sha256_state state; };
@@ -18,7 +22,8 @@ void hex_text(const void *at, size_t n, char *out) { sodium_bin2hex(out, 2 * n +
 bool hex_parse(const char *hex, void *out, size_t n)
 {
     size_t got;
-    return strlen(hex) == 2 * n && sodium_hex2bin(out, n, hex, 2 * n, NULL, &got, NULL) == 0 && got == n;
+    return strlen(hex) == 2 * n && sodium_hex2bin(out, n, hex, 2 * n, NULL, &got, NULL) == 0
+           && got == n;
 }
 
 void digest_sha256(const void *at, size_t n, char hex[static DIGEST_HEX])
@@ -37,7 +42,10 @@ struct sha256 *sha256_new(void)
     return h;
 }
 
-void sha256_add(struct sha256 *h, const void *at, size_t n) { crypto_hash_sha256_update(&h->state, at, n); }
+void sha256_add(struct sha256 *h, const void *at, size_t n)
+{
+    crypto_hash_sha256_update(&h->state, at, n);
+}
 
 void sha256_end(struct sha256 *h, char hex[static DIGEST_HEX])
 {
@@ -68,13 +76,16 @@ bool base64_parse(struct slice in, struct arena *mem, struct slice *out)
         if (in.at[i] & 0x80)            /* libsodium 1.0.18 takes some of these for letters */
             return false;
     unsigned char *bytes = arena_take(mem, room + 1, 1);
-    if (sodium_base642bin(bytes, room, in.at, in.len, NULL, &n, NULL, sodium_base64_VARIANT_ORIGINAL) != 0)
+    if (sodium_base642bin(bytes, room, in.at, in.len, NULL, &n, NULL,
+                          sodium_base64_VARIANT_ORIGINAL)
+        != 0)
         return false;
     *out = (struct slice){ (const char *)bytes, n };
     return true;
 }
 
-void secret_make(const unsigned char random[static 32], const char *prefix, char out[static SECRET_TEXT])
+void secret_make(const unsigned char random[static 32], const char *prefix,
+                 char out[static SECRET_TEXT])
 {
     static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     enum { LETTERS = 43 };              /* 62^43 is just above 2^256 */
@@ -102,19 +113,20 @@ bool secret_same(const char *a, const char *b)
     return n == strlen(b) && sodium_memcmp(a, b, n) == 0;
 }
 
-void seal(const unsigned char key[static 32], const unsigned char nonce[static 24], const char *context, struct slice plain,
-          struct str *out)
+void seal(const unsigned char key[static 32], const unsigned char nonce[static 24],
+          const char *context, struct slice plain, struct str *out)
 {
     unsigned long long n;
     str_put(out, nonce, NONCE);
-    crypto_aead_xchacha20poly1305_ietf_encrypt((unsigned char *)str_grow(out, plain.len + TAG), &n,
-                                               (const unsigned char *)plain.at, plain.len,
-                                               (const unsigned char *)context, strlen(context), NULL, nonce, key);
+    crypto_aead_xchacha20poly1305_ietf_encrypt(
+        (unsigned char *)str_grow(out, plain.len + TAG), &n, (const unsigned char *)plain.at,
+        plain.len, (const unsigned char *)context, strlen(context), NULL, nonce, key);
     out->len += n;
     out->at[out->len] = 0;
 }
 
-bool unseal(const unsigned char key[static 32], const char *context, struct slice sealed, struct arena *mem, struct slice *out)
+bool unseal(const unsigned char key[static 32], const char *context, struct slice sealed,
+            struct arena *mem, struct slice *out)
 {
     const unsigned char *at = (const unsigned char *)sealed.at;
     unsigned long long n;
@@ -122,7 +134,9 @@ bool unseal(const unsigned char key[static 32], const char *context, struct slic
         return false;
     unsigned char *plain = arena_take(mem, sealed.len - NONCE - TAG + 1, 1);
     if (crypto_aead_xchacha20poly1305_ietf_decrypt(plain, &n, NULL, at + NONCE, sealed.len - NONCE,
-                                                   (const unsigned char *)context, strlen(context), at, key) != 0)
+                                                   (const unsigned char *)context, strlen(context),
+                                                   at, key)
+        != 0)
         return false;
     plain[n] = 0;
     *out = (struct slice){ (const char *)plain, n };

@@ -11,13 +11,15 @@
 
 enum { BLANK_LINES = 4, HEADERS = 128 };
 
-bool http_line(struct http_parse *p, const char **at, const char *end, size_t limit, struct slice *line, struct err *err)
+bool http_line(struct http_parse *p, const char **at, const char *end, size_t limit,
+               struct slice *line, struct err *err)
 {
     const char *lf = memchr(*at, '\n', (size_t)(end - *at));
     size_t n = (size_t)((lf ? lf + 1 : end) - *at);
     *line = (struct slice){ 0 };
     if (p->buf.len + n > limit)
-        return err_set(err, RC_TOO_LARGE, "the head of the message is larger than %zu bytes", limit);
+        return err_set(err, RC_TOO_LARGE, "the head of the message is larger than %zu bytes",
+                       limit);
     str_put(&p->buf, *at, n);
     *at += n;
     if (!lf)
@@ -53,7 +55,8 @@ bool http_header_line(struct slice line, struct slice *name, struct slice *value
         return err_set(err, RC_BAD_INPUT, "a header must not be folded over two lines");
     const char *colon = memchr(line.at, ':', line.len);
     if (!colon || !is_token(line.at, (size_t)(colon - line.at)))
-        return err_set(err, RC_BAD_INPUT, "a header line must be NAME: VALUE, without a blank before the colon");
+        return err_set(err, RC_BAD_INPUT,
+                       "a header line must be NAME: VALUE, without a blank before the colon");
     const char *from = colon + 1, *end = line.at + line.len;
     while (from < end && (*from == ' ' || *from == '\t'))
         from++;
@@ -75,24 +78,29 @@ static bool add_header(struct http_parse *p, struct slice line, struct err *err)
     for (char *c = lower; *c; c++)
         if (*c >= 'A' && *c <= 'Z')
             *c = (char)(*c | 32);
-    p->head->headers[p->head->header_count++] = (struct http_pair){ lower, arena_bytes(p->mem, value.at, value.len) };
+    p->head->headers[p->head->header_count++]
+        = (struct http_pair){ lower, arena_bytes(p->mem, value.at, value.len) };
     return true;
 }
 
 /* METHOD SP TARGET SP HTTP/1.x, with single blanks. */
 static bool request_line(struct http_parse *p, struct slice line, struct err *err)
 {
-    const char *end = line.at + line.len, *a = memchr(line.at, ' ', line.len), *b = memrchr(line.at, ' ', line.len);
+    const char *end = line.at + line.len, *a = memchr(line.at, ' ', line.len),
+               *b = memrchr(line.at, ' ', line.len);
     if (!a || a == b || !is_token(line.at, (size_t)(a - line.at)))
         return err_set(err, RC_BAD_INPUT, "the request line must be METHOD TARGET HTTP/1.1");
     if (end - b != 9 || (memcmp(b, " HTTP/1.1", 9) && memcmp(b, " HTTP/1.0", 9)))
         return err_set(err, RC_BAD_INPUT, "only HTTP/1.1 and HTTP/1.0 are spoken here");
     const char *target = a + 1;
-    if (memchr(target, ' ', (size_t)(b - target)) || memchr(target, '\t', (size_t)(b - target)) || memchr(target, '#', (size_t)(b - target)))
+    if (memchr(target, ' ', (size_t)(b - target)) || memchr(target, '\t', (size_t)(b - target))
+        || memchr(target, '#', (size_t)(b - target)))
         return err_set(err, RC_BAD_INPUT, "a character in the target that must be percent-encoded");
     size_t n = (size_t)(b - target);
-    if (n > 7 && (strncasecmp(target, "http://", 7) == 0 || (n > 8 && strncasecmp(target, "https://", 8) == 0))) {
-        const char *host = memchr(target, ':', n) + 3;     /* as it is sent to a proxy: only the path concerns us */
+    if (n > 7
+        && (strncasecmp(target, "http://", 7) == 0
+            || (n > 8 && strncasecmp(target, "https://", 8) == 0))) {
+        const char *host = memchr(target, ':', n) + 3;     /* as to a proxy: we want the path */
         target = memchr(host, '/', (size_t)(b - host));
         n = target ? (size_t)(b - target) : 0;
     }
@@ -105,19 +113,23 @@ static bool request_line(struct http_parse *p, struct slice line, struct err *er
 static bool status_line(struct slice line, struct err *err)
 {
     const char *l = line.at;
-    bool good = line.len >= 12 && (!memcmp(l, "HTTP/1.1 ", 9) || !memcmp(l, "HTTP/1.0 ", 9)) && l[9] >= '1' && l[9] <= '5'
-             && l[10] >= '0' && l[10] <= '9' && l[11] >= '0' && l[11] <= '9' && (line.len == 12 || l[12] == ' ');
-    return good || err_set(err, RC_BAD_INPUT, "the answer does not begin with HTTP/1.1 and a status");
+    bool good = line.len >= 12 && (!memcmp(l, "HTTP/1.1 ", 9) || !memcmp(l, "HTTP/1.0 ", 9))
+                && l[9] >= '1' && l[9] <= '5' && l[10] >= '0' && l[10] <= '9' && l[11] >= '0'
+                && l[11] <= '9' && (line.len == 12 || l[12] == ' ');
+    return good
+           || err_set(err, RC_BAD_INPUT, "the answer does not begin with HTTP/1.1 and a status");
 }
 
 static int on_headers_complete(http_parser *hp)
 {
     struct http_parse *p = hp->data;
     struct http_head *h = p->head;
-    h->method = p->kind == HTTP_PARSE_REQUEST ? http_method_str((enum http_method)hp->method) : NULL;
+    h->method
+        = p->kind == HTTP_PARSE_REQUEST ? http_method_str((enum http_method)hp->method) : NULL;
     h->status = p->kind == HTTP_PARSE_RESPONSE ? hp->status_code : 0;
     h->minor = hp->http_minor;
-    h->keep_alive = h->minor > 0 ? !(hp->flags & F_CONNECTION_CLOSE) : (hp->flags & F_CONNECTION_KEEP_ALIVE) != 0;
+    h->keep_alive = h->minor > 0 ? !(hp->flags & F_CONNECTION_CLOSE)
+                                 : (hp->flags & F_CONNECTION_KEEP_ALIVE) != 0;
     h->upgrade = (hp->flags & F_UPGRADE) && (hp->flags & F_CONNECTION_UPGRADE);
     return 1;                           /* the body is not the library's */
 }
@@ -156,7 +168,8 @@ static bool check_host(const struct http_head *h, struct err *err)
     if (n == 0)                         /* HTTP/1.0 had none */
         return h->minor == 0 || err_set(err, RC_BAD_INPUT, "the Host header is missing");
     for (const char *c = host; *c; c++)
-        if (!((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || strchr("-._~:[]%", *c)))
+        if (!((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z')
+              || strchr("-._~:[]%", *c)))
             return err_set(err, RC_BAD_INPUT, "the Host header is not a host");
     return *host || err_set(err, RC_BAD_INPUT, "the Host header is empty");
 }
@@ -164,13 +177,16 @@ static bool check_host(const struct http_head *h, struct err *err)
 static bool check_length(struct http_head *h, struct err *err)
 {
     const char *length = NULL, *coding = NULL;
-    int lengths = count_of(h, "content-length", &length), codings = count_of(h, "transfer-encoding", &coding);
+    int lengths = count_of(h, "content-length", &length),
+        codings = count_of(h, "transfer-encoding", &coding);
     h->content_length = -1;
     if (lengths + codings > 1)
-        return err_set(err, RC_BAD_INPUT, "the length of the body is told twice (Content-Length, Transfer-Encoding)");
+        return err_set(err, RC_BAD_INPUT,
+                       "the length of the body is told twice (Content-Length, Transfer-Encoding)");
     if (codings) {
         if (h->minor == 0 || strcasecmp(coding, "chunked") != 0)
-            return err_set(err, RC_BAD_INPUT, "the only Transfer-Encoding taken is chunked, with HTTP/1.1");
+            return err_set(err, RC_BAD_INPUT,
+                           "the only Transfer-Encoding taken is chunked, with HTTP/1.1");
         h->chunked = true;
     }
     if (lengths) {
@@ -192,7 +208,9 @@ static bool read_head(struct http_parse *p, struct err *err)
     for (size_t i = 0; at < end; i++) {
         const char *cr = (const char *)memchr(at, '\n', (size_t)(end - at)) - 1;
         struct slice line = { at, (size_t)(cr - at) };
-        bool good = i ? add_header(p, line, err) : p->kind == HTTP_PARSE_REQUEST ? request_line(p, line, err) : status_line(line, err);
+        bool good = i                               ? add_header(p, line, err)
+                    : p->kind == HTTP_PARSE_REQUEST ? request_line(p, line, err)
+                                                    : status_line(line, err);
         if (!good)
             return false;
         at = cr + 2;
@@ -256,7 +274,8 @@ static bool feed_head(struct http_parse *p, const char **at, const char *end, st
 bool http_parse_feed(struct http_parse *p, const char *at, size_t n, size_t *taken, struct err *err)
 {
     const char *from = at, *end = at + n;
-    bool good = p->state != AT_BROKEN || err_set(err, RC_BAD_INPUT, "the connection is out of step");
+    bool good
+        = p->state != AT_BROKEN || err_set(err, RC_BAD_INPUT, "the connection is out of step");
     while (good && at < end && p->state < AT_DONE)
         good = p->state == AT_HEAD ? feed_head(p, &at, end, err) : http_body_feed(p, &at, end, err);
     if (!good)
@@ -271,7 +290,8 @@ void http_line_clear(struct http_parse *p)
     p->line_from = 0;
 }
 
-struct http_parse *http_parse_new(enum http_parse_kind kind, size_t head_limit, const struct http_parse_events *events, void *arg)
+struct http_parse *http_parse_new(enum http_parse_kind kind, size_t head_limit,
+                                  const struct http_parse_events *events, void *arg)
 {
     struct http_parse *p = calloc(1, sizeof *p);
     if (!p)

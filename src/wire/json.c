@@ -10,7 +10,7 @@ enum { DEPTH = 64, FEW = 16 };
 
 struct reader {
     char *at, *start, *end;
-    struct slice text;          /* as it came: escapes in the copy are gone, so places are counted here */
+    struct slice text; /* as it came: escapes in the copy are gone, so places are counted here */
     struct arena *mem;
     struct err *err;
     int depth;
@@ -81,7 +81,7 @@ static bool escape(struct reader *r, char **to)
     return true;
 }
 
-static bool text(struct reader *r, const char **out, size_t *len)      /* behind the opening quote */
+static bool text(struct reader *r, const char **out, size_t *len) /* behind the opening quote */
 {
     char *from = r->at;
     while (ordinary[(unsigned char)*r->at])
@@ -102,7 +102,8 @@ static bool text(struct reader *r, const char **out, size_t *len)      /* behind
             to += n;
             r->at += n;
         } else {
-            return fail(r, r->at == r->end ? "a text is not closed" : "a control character in a text; escape it");
+            return fail(r, r->at == r->end ? "a text is not closed"
+                                           : "a control character in a text; escape it");
         }
     }
     r->at++;
@@ -270,7 +271,8 @@ static bool value(struct reader *r, struct json *v)
 bool json_parse(struct slice in, struct arena *mem, struct json **out, struct err *err)
 {
     char *copy = arena_bytes(mem, in.at, in.len);
-    struct reader r = { .at = copy, .start = copy, .end = copy + in.len, .text = in, .mem = mem, .err = err };
+    struct reader r
+        = { .at = copy, .start = copy, .end = copy + in.len, .text = in, .mem = mem, .err = err };
     struct json *v = ARENA_NEW(mem, struct json);
     blanks(&r);
     if (!value(&r, v))

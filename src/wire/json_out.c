@@ -3,7 +3,8 @@
 #include "wire/json.h"
 #include "wire/utf8.h"
 
-static const unsigned char ordinary[256] = { [0x20] = 1, [0x21] = 1, [0x23 ... 0x5b] = 1, [0x5d ... 0x7f] = 1 };
+static const unsigned char ordinary[256]
+    = { [0x20] = 1, [0x21] = 1, [0x23 ... 0x5b] = 1, [0x5d ... 0x7f] = 1 };
 
 static void comma(struct json_out *o)
 {
@@ -34,7 +35,9 @@ static void quoted(struct str *s, const char *at, size_t n)
     s->len += i + 1;
     while (i < n) {
         size_t from = i, len = 1;
-        while (i < n && (ordinary[(unsigned char)at[i]] || ((unsigned char)at[i] >= 0x80 && (len = utf8_len(at + i, n - i)))))
+        while (i < n
+               && (ordinary[(unsigned char)at[i]]
+                   || ((unsigned char)at[i] >= 0x80 && (len = utf8_len(at + i, n - i)))))
             i += len, len = 1;
         str_put(s, at + from, i - from);
         if (i < n && (unsigned char)at[i] >= 0x80)
@@ -106,7 +109,9 @@ void json_put_raw(struct json_out *o, const char *json)
 static bool means_itself(const struct json *v)
 {
     char c = v->text[0];
-    if (!v->plain || !(c == '-' || (c >= '0' && c <= '9') || text_is(v->text, "true") || text_is(v->text, "false"))
+    if (!v->plain
+        || !(c == '-' || (c >= '0' && c <= '9') || text_is(v->text, "true")
+             || text_is(v->text, "false"))
         || strpbrk(v->text, " \t\r\n"))
         return false;
     AUTO(arena_free) struct arena *mem = arena_new();

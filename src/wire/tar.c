@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 struct header {                 /* the POSIX block */
-    char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type, link[100], magic[6], version[2];
+    char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type, link[100], magic[6],
+        version[2];
     char user[32], group[32], major[8], minor[8], prefix[155], rest[12];
 };
 _Static_assert(sizeof(struct header) == TAR_BLOCK, "one block");
@@ -36,7 +37,8 @@ void tar_end(struct str *out)
     str_put(out, zeros, sizeof zeros);
 }
 
-static void put_header(struct str *out, const char *name, char type, const char *target, unsigned mode, int64_t size, int64_t mtime_s)
+static void put_header(struct str *out, const char *name, char type, const char *target,
+                       unsigned mode, int64_t size, int64_t mtime_s)
 {
     struct header h = { .type = type, .magic = "ustar", .version = { '0', '0' } };
     memcpy(h.name, name, MIN(strlen(name), sizeof h.name));
@@ -45,13 +47,15 @@ static void put_header(struct str *out, const char *name, char type, const char 
     snprintf(h.uid, sizeof h.uid, "%07o", 0);
     snprintf(h.gid, sizeof h.gid, "%07o", 0);
     snprintf(h.size, sizeof h.size, "%011llo", (unsigned long long)MIN(MAX(size, 0), octal_most));
-    snprintf(h.mtime, sizeof h.mtime, "%011llo", (unsigned long long)MIN(MAX(mtime_s, 0), octal_most));
+    snprintf(h.mtime, sizeof h.mtime, "%011llo",
+             (unsigned long long)MIN(MAX(mtime_s, 0), octal_most));
     snprintf(h.sum, sizeof h.sum, "%06o", block_sum(&h));
     h.sum[7] = ' ';
     str_put(out, &h, sizeof h);
 }
 
-static void put_record(struct str *out, const char *key, const char *value)     /* "LENGTH key=value\n", LENGTH counts itself */
+/* "LENGTH key=value\n", where LENGTH counts itself. */
+static void put_record(struct str *out, const char *key, const char *value)
 {
     size_t body = strlen(key) + strlen(value) + 3, n = body + 1;
     char digits[24];
@@ -62,7 +66,8 @@ static void put_record(struct str *out, const char *key, const char *value)     
 
 void tar_header(struct str *out, const struct tar_entry *e)
 {
-    static const char types[] = { [TAR_FILE] = '0', [TAR_DIR] = '5', [TAR_SYMLINK] = '2', [TAR_HARDLINK] = '1' };
+    static const char types[]
+        = { [TAR_FILE] = '0', [TAR_DIR] = '5', [TAR_SYMLINK] = '2', [TAR_HARDLINK] = '1' };
     AUTO(str_done) struct str extra = { 0 };
     const char *target = e->target ? e->target : "";
     int64_t size = e->type == TAR_FILE ? e->size : 0;
@@ -129,7 +134,10 @@ void tar_reader_free(struct tar_reader *r)
 
 bool tar_complete(const struct tar_reader *r) { return r->zero_blocks >= 2 && !r->broken; }
 
-static bool bad(struct err *err, const char *why) { return err_set(err, RC_BAD_INPUT, "tar: %s", why); }
+static bool bad(struct err *err, const char *why)
+{
+    return err_set(err, RC_BAD_INPUT, "tar: %s", why);
+}
 
 /* Octal with blanks around it, or base 256 (GNU) for what does not fit. */
 static bool number(const char *at, size_t n, int64_t *out)
@@ -194,9 +202,9 @@ static char *fixed_text(const char *at, size_t n)
 static char *own_name(const struct header *h)
 {
     char name[sizeof h->prefix + sizeof h->name + 2];
-    bool prefixed = h->prefix[0] && memcmp(h->magic, "ustar", 6) == 0;     /* GNU keeps times there */
-    int n = snprintf(name, sizeof name, "%.*s%s%.*s", prefixed ? (int)sizeof h->prefix : 0, h->prefix, prefixed ? "/" : "",
-                     (int)sizeof h->name, h->name);
+    bool prefixed = h->prefix[0] && memcmp(h->magic, "ustar", 6) == 0; /* GNU keeps times there */
+    int n = snprintf(name, sizeof name, "%.*s%s%.*s", prefixed ? (int)sizeof h->prefix : 0,
+                     h->prefix, prefixed ? "/" : "", (int)sizeof h->name, h->name);
     return fixed_text(name, (size_t)n);
 }
 
@@ -230,10 +238,11 @@ static bool begin_entry(struct tar_reader *r, const struct header *h, int64_t si
     if (!r->target)
         r->target = fixed_text(h->link, sizeof h->link);
     size_t len = strlen(r->name);
-    if (e.type == TAR_FILE && h->type != '7' && len && r->name[len - 1] == '/')   /* as the first tars wrote folders */
-        e.type = TAR_DIR;
+    if (e.type == TAR_FILE && h->type != '7' && len && r->name[len - 1] == '/')
+        e.type = TAR_DIR;       /* as the first tars wrote folders */
     bool link = e.type == TAR_SYMLINK || e.type == TAR_HARDLINK;
-    if (!clean_name(r->name, e.type == TAR_DIR, err) || (e.type == TAR_HARDLINK && !clean_name(r->target, false, err)))
+    if (!clean_name(r->name, e.type == TAR_DIR, err)
+        || (e.type == TAR_HARDLINK && !clean_name(r->target, false, err)))
         return false;
     if (link && (!r->target[0] || strlen(r->target) >= PATH_MOST))
         return bad(err, "a link without a target, or with one that is too long");
@@ -300,10 +309,12 @@ static bool pax_records(struct tar_reader *r, struct err *err)
 {
     for (size_t at = 0; at < r->data.len;) {
         size_t n = 0, i = at;
-        for (; i < r->data.len && r->data.at[i] >= '0' && r->data.at[i] <= '9' && n <= EXTRA_MOST; i++)
+        for (; i < r->data.len && r->data.at[i] >= '0' && r->data.at[i] <= '9' && n <= EXTRA_MOST;
+             i++)
             n = n * 10 + (size_t)(r->data.at[i] - '0');
         char *end = r->data.at + at + n - 1, *key = r->data.at + i + 1;
-        if (i == at || n > r->data.len - at || at + n < i + 3 || r->data.at[i] != ' ' || *end != '\n')
+        if (i == at || n > r->data.len - at || at + n < i + 3 || r->data.at[i] != ' '
+            || *end != '\n')
             return bad(err, "a broken pax record");
         *end = 0;
         char *equals = memchr(key, '=', (size_t)(end - key));
@@ -374,7 +385,7 @@ static bool take_data(struct tar_reader *r, const char *at, size_t n, struct err
 bool tar_feed(struct tar_reader *r, const char *at, size_t n, struct err *err)
 {
     bool good = !r->broken || bad(err, "it was refused before");
-    while (good && n && r->zero_blocks < 2) {      /* what other programs put behind the end blocks is not looked at */
+    while (good && n && r->zero_blocks < 2) {   /* what stands behind the end is not looked at */
         size_t take;
         if (r->left) {
             take = (size_t)MIN((uint64_t)r->left, n);

@@ -38,7 +38,8 @@ void url_encode(struct str *out, const char *text)
     static const char digits[] = "0123456789ABCDEF";
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("-._~", c))
+        if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+            || strchr("-._~", c))
             str_char(out, *text);
         else
             str_put(out, (char[]){ '%', digits[c >> 4], digits[c & 15] }, 3);

@@ -7,7 +7,11 @@
 
 enum { DEPTH = 64, NODES = 100000 };
 
-struct anchor { struct anchor *next; const char *name; const struct json *node; };     /* node NULL: still being read */
+struct anchor {
+    struct anchor *next;
+    const char *name;
+    const struct json *node;    /* NULL: still being read */
+};
 
 struct reader {
     yaml_parser_t parser;
@@ -23,14 +27,17 @@ static void reader_done_auto(struct reader *r) { yaml_parser_delete(&r->parser);
 
 static bool fail(struct reader *r, const yaml_mark_t *at, const char *why)
 {
-    return err_set(r->err, RC_BAD_INPUT, "YAML, line %zu column %zu: %s", at->line + 1, at->column + 1, why);
+    return err_set(r->err, RC_BAD_INPUT, "YAML, line %zu column %zu: %s", at->line + 1,
+                   at->column + 1, why);
 }
 
 static bool next(struct reader *r, yaml_event_t *e)
 {
     if (yaml_parser_parse(&r->parser, e))
         return true;
-    const yaml_mark_t *at = r->parser.problem_mark.line || r->parser.problem_mark.column ? &r->parser.problem_mark : &r->parser.mark;
+    const yaml_mark_t *at = r->parser.problem_mark.line || r->parser.problem_mark.column
+                                ? &r->parser.problem_mark
+                                : &r->parser.mark;
     return fail(r, at, r->parser.problem ? r->parser.problem : "cannot be read");
 }
 
@@ -47,7 +54,8 @@ static bool deeper(struct reader *r, const yaml_mark_t *at)
     return ++r->depth <= DEPTH || fail(r, at, "nested too deep");
 }
 
-static bool copy_node(struct reader *r, const yaml_mark_t *at, const struct json *from, struct json **out)
+static bool copy_node(struct reader *r, const yaml_mark_t *at, const struct json *from,
+                      struct json **out)
 {
     struct json *to = NULL;
     if (!deeper(r, at) || !new_node(r, at, &to))
@@ -71,7 +79,8 @@ static bool alias(struct reader *r, const yaml_event_t *e, struct json **out)
     const char *name = (const char *)e->data.alias.anchor;
     for (const struct anchor *a = r->anchors; a; a = a->next)
         if (text_is(a->name, name))
-            return a->node ? copy_node(r, &e->start_mark, a->node, out) : fail(r, &e->start_mark, "an alias inside of what it stands for");
+            return a->node ? copy_node(r, &e->start_mark, a->node, out)
+                           : fail(r, &e->start_mark, "an alias inside of what it stands for");
     return fail(r, &e->start_mark, "an alias of something that was not seen before");
 }
 
@@ -97,15 +106,18 @@ static bool tag_is(const yaml_char_t *tag, const char *const *known, size_t coun
 static bool check_tag(struct reader *r, const yaml_mark_t *at, const yaml_char_t *tag)
 {
     static const char *const known[] = {
-        YAML_STR_TAG, YAML_INT_TAG, YAML_FLOAT_TAG, YAML_BOOL_TAG, YAML_NULL_TAG, YAML_SEQ_TAG, YAML_MAP_TAG, "!",
+        YAML_STR_TAG,  YAML_INT_TAG, YAML_FLOAT_TAG, YAML_BOOL_TAG,
+        YAML_NULL_TAG, YAML_SEQ_TAG, YAML_MAP_TAG,   "!",
     };
-    return !tag || tag_is(tag, known, COUNT(known)) || fail(r, at, "tags such as !this are not taken here");
+    return !tag || tag_is(tag, known, COUNT(known))
+           || fail(r, at, "tags such as !this are not taken here");
 }
 
 static bool quoted(const yaml_event_t *e)
 {
     static const char *const texts[] = { YAML_STR_TAG, "!" };
-    return e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE || tag_is(e->data.scalar.tag, texts, COUNT(texts));
+    return e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE
+           || tag_is(e->data.scalar.tag, texts, COUNT(texts));
 }
 
 static bool is_null(const char *s)
@@ -138,7 +150,8 @@ static bool node(struct reader *r, const yaml_event_t *e, struct json **out);
 static bool list(struct reader *r, const yaml_event_t *start, struct json *v)
 {
     v->type = JSON_LIST;
-    if (!check_tag(r, &start->start_mark, start->data.sequence_start.tag) || !deeper(r, &start->start_mark))
+    if (!check_tag(r, &start->start_mark, start->data.sequence_start.tag)
+        || !deeper(r, &start->start_mark))
         return false;
     for (;;) {
         AUTO(event_done) yaml_event_t e = { 0 };
@@ -158,9 +171,11 @@ static bool list(struct reader *r, const yaml_event_t *start, struct json *v)
 static bool key(struct reader *r, const yaml_event_t *e, const char **name)
 {
     struct json *k = NULL;
-    if (e->type == YAML_ALIAS_EVENT ? !alias(r, e, &k) : e->type == YAML_SCALAR_EVENT && !scalar(r, e, &k))
+    if (e->type == YAML_ALIAS_EVENT ? !alias(r, e, &k)
+                                    : e->type == YAML_SCALAR_EVENT && !scalar(r, e, &k))
         return false;
-    if (k && k->type == JSON_NULL && e->type == YAML_SCALAR_EVENT && e->data.scalar.length)    /* ~: and null: are just names */
+    bool typed = e->type == YAML_SCALAR_EVENT && e->data.scalar.length;
+    if (k && k->type == JSON_NULL && typed)     /* ~: and null: are just names */
         *k = (struct json){ .type = JSON_TEXT, .text = arena_text(r->mem, (const char *)e->data.scalar.value) };
     if (!k || k->type != JSON_TEXT)
         return fail(r, &e->start_mark, "a key must be a text");
@@ -173,7 +188,8 @@ static bool key(struct reader *r, const yaml_event_t *e, const char **name)
 static bool object(struct reader *r, const yaml_event_t *start, struct json *v)
 {
     v->type = JSON_OBJECT;
-    if (!check_tag(r, &start->start_mark, start->data.mapping_start.tag) || !deeper(r, &start->start_mark))
+    if (!check_tag(r, &start->start_mark, start->data.mapping_start.tag)
+        || !deeper(r, &start->start_mark))
         return false;
     for (;;) {
         AUTO(event_done) yaml_event_t k = { 0 }, e = { 0 };
@@ -191,7 +207,8 @@ static bool object(struct reader *r, const yaml_event_t *start, struct json *v)
     const char *name = json_twice(v, r->mem);
     if (!name)
         return true;
-    return err_field(r->err, name, "YAML, line %zu: the key '%.100s' is given twice in this block", start->start_mark.line + 1, name);
+    return err_field(r->err, name, "YAML, line %zu: the key '%.100s' is given twice in this block",
+                     start->start_mark.line + 1, name);
 }
 
 static bool node(struct reader *r, const yaml_event_t *e, struct json **out)
@@ -207,7 +224,8 @@ static bool node(struct reader *r, const yaml_event_t *e, struct json **out)
         return true;
     }
     bool is_list = e->type == YAML_SEQUENCE_START_EVENT;
-    struct anchor *a = anchor(r, is_list ? e->data.sequence_start.anchor : e->data.mapping_start.anchor);
+    struct anchor *a
+        = anchor(r, is_list ? e->data.sequence_start.anchor : e->data.mapping_start.anchor);
     struct json *v = NULL;
     if (!new_node(r, &e->start_mark, &v) || !(is_list ? list(r, e, v) : object(r, e, v)))
         return false;
@@ -230,8 +248,9 @@ static bool document(struct reader *r, struct json **out)
         return false;
     if (start.type == YAML_STREAM_END_EVENT)
         return new_node(r, &start.start_mark, out);
-    return next(r, &root) && node(r, &root, out) && expect(r, YAML_DOCUMENT_END_EVENT, "more than one value")
-        && expect(r, YAML_STREAM_END_EVENT, "more than one document");
+    return next(r, &root) && node(r, &root, out)
+           && expect(r, YAML_DOCUMENT_END_EVENT, "more than one value")
+           && expect(r, YAML_STREAM_END_EVENT, "more than one document");
 }
 
 bool yaml_parse(struct slice text, struct arena *mem, struct json **out, struct err *err)
@@ -241,7 +260,8 @@ bool yaml_parse(struct slice text, struct arena *mem, struct json **out, struct 
     if (!yaml_parser_initialize(&r.parser))
         return err_set(err, RC_INTERNAL, "no memory for a YAML reader");
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.at ? text.at : ""), text.len);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.at ? text.at : ""),
+                                 text.len);
     if (!document(&r, &v))
         return false;
     *out = v;

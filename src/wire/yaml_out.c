@@ -25,7 +25,9 @@ static uint32_t code_point(const char *at, size_t n)
 
 static bool printable(uint32_t c)       /* as YAML means it, without its odd line ends */
 {
-    return (c >= 0x20 && c < 0x7f) || (c >= 0xa0 && c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe && c != 0xffff);
+    return (c >= 0x20 && c < 0x7f)
+           || (c >= 0xa0 && c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe
+               && c != 0xffff);
 }
 
 static void put_quoted(struct str *out, const char *at, size_t len)
@@ -49,7 +51,8 @@ static void put_quoted(struct str *out, const char *at, size_t len)
 
 static bool bare(const char *at, size_t len)
 {
-    static const char *const words[] = { "true", "false", "null", "yes", "no", "on", "off", "y", "n" };
+    static const char *const words[]
+        = { "true", "false", "null", "yes", "no", "on", "off", "y", "n" };
     for (size_t i = 0; i < COUNT(words); i++)
         if (strcasecmp(at, words[i]) == 0)
             return false;
@@ -57,7 +60,8 @@ static bool bare(const char *at, size_t len)
         char c = at[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '/' || c == '_';
         bool inner = (c >= '0' && c <= '9') || (c && strchr(".@+=-,", c));
-        bool between = (c == ' ' || c == ':') && i + 1 < len && at[i + 1] != ' ' && at[i + 1] != ':';
+        bool between
+            = (c == ' ' || c == ':') && i + 1 < len && at[i + 1] != ' ' && at[i + 1] != ':';
         if (!letter && (i == 0 || !(inner || between)))
             return false;
     }
@@ -67,7 +71,8 @@ static bool bare(const char *at, size_t len)
 /* Lines that a literal block gives back byte by byte. */
 static bool literal(const char *at, size_t len)
 {
-    if (!memchr(at, '\n', len) || at[0] == ' ' || at[0] == '\n' || at[0] == '\t' || (len > 1 && at[len - 1] == '\n' && at[len - 2] == '\n'))
+    if (!memchr(at, '\n', len) || at[0] == ' ' || at[0] == '\n' || at[0] == '\t'
+        || (len > 1 && at[len - 1] == '\n' && at[len - 2] == '\n'))
         return false;
     for (size_t i = 0, n; i < len; i += n) {
         n = utf8_len(at + i, len - i);

@@ -53,7 +53,7 @@ TEST(hex_and_base64_come_back_and_garbage_does_not)
         base64_text(&text, bytes, n);
         CHECK(text.len == strlen(text.at) && base64_parse((struct slice){ text.at + 2, text.len - 2 }, mem, &out) && out.len == n && memcmp(out.at, bytes, n) == 0);
     }
-    static const char *const bad[] = { "a", "ab", "abc", "abcde", "ab==cd", "ab=c", "a===", "ab!d", "abc\n", " abc", "YWI", "YW==YW==", "YR==", "aGVs\xff" "08g" };
+    static const char *const bad[] = { "a", "ab", "abc", "abcde", "ab==cd", "ab=c", "a===", "ab!d", "abc\n", " abc", "YWI", "YW==YW==", "YR==", "aGVs\xffxyz" };
     struct slice out;
     char room[4];
     for (size_t i = 0; i < COUNT(bad); i++)

@@ -11,8 +11,8 @@ const struct fields sample_retry_fields = FIELDS(sample_retry, retry_rows);
 
 static const struct field resource_rows[] = {
     FIELD(struct sample, gpus, TEXT, .aliases = "accelerators gpu"),
-    FIELD_AS(struct sample, mem_mib, "memory", MIB),
-    FIELD_AS(struct sample, cpu_milli, "cpus", MILLI),
+    FIELD_AS(struct sample, mem_mib, "memory", MIB, .min = 1, .max = 1 << 20),
+    FIELD_AS(struct sample, cpu_milli, "cpus", MILLI, .min = 1, .max = 64000),
 };
 static const struct fields resource_fields = FIELDS(sample, resource_rows);
 
