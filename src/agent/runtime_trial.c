@@ -44,7 +44,7 @@ bool template_make(struct os *os, const char *path, int64_t mib, struct err *err
     close(fd);
     /* No journal: nobody needs the scratch after a crash. Few inodes cost few blocks; one for 16 KiB is what trees of code need. */
     const char *const argv[] = {
-        access("/usr/sbin/mkfs.ext4", X_OK) == 0 ? "/usr/sbin/mkfs.ext4" : "/sbin/mkfs.ext4", "-q", "-F", "-m", "0", "-i", "16384",
+        access("/usr/sbin/mkfs.ext4", X_OK) == 0 ? "/usr/sbin/mkfs.ext4" : "/sbin/mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096", "-i", "16384",
         "-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", temp, NULL
     };
     if (!proc_run(os, argv, OUTPUT, mem, NULL, NULL, err))
@@ -192,7 +192,9 @@ static void trial_done(struct work *w)
     if (r->means.runtime)
         log_line(LOG_INFO, "agent", "containers: %s, cgroups %s, scratch in %s%s", r->means.version, cgroups_kind(&r->cgroups),
                  r->means.scratch == SCRATCH_LOOP ? "files" : "memory", *r->means.filter ? "" : ", seccomp compiled at each start");
-    else
+    if (r->means.runtime && *r->means.why)
+        log_line(LOG_WARN, "agent", "something better does not work here: %s", r->means.why);
+    if (!r->means.runtime)
         log_line(LOG_ERROR, "agent", "no container can be run here: %s", r->means.why);
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
         start_advance(a);
