@@ -18,6 +18,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MUST(err.rc == RC_BAD_INPUT && err.text[0]);
         return 0;
     }
-    MUST(shape.gpu.milli >= 0 && shape.cpu_milli > 0 && shape.mem_mib > 0 && spec.count >= 1);
+    bool gpu = shape.gpu.milli > 0 || shape.gpu.mig[0];     /* then CPUs and memory may be left to the node */
+    MUST(shape.gpu.milli >= 0 && shape.cpu_milli >= !gpu && shape.mem_mib >= !gpu && spec.count >= 1);
+    struct texts argv = job_argv(&spec, mem);
+    for (size_t i = 0; i < argv.count; i++)
+        MUST(argv.at[i]);
     return 0;
 }

@@ -47,7 +47,7 @@ TEST(what_is_not_one_plain_document_is_refused)
 {
     static const char *const bad[] = {
         "a: 1\na: 2\n", "{a: 1, 'a': 2}", "a: [1, 2", "a: 'x", "a: b: c", "\ta: b", "- a\nb: c", "a: 1\n---\nb: 2\n", "a: *nope", "a: &a [*a]", "&a {x: *a}", "a: !!binary aGk=", "a: !custom x",
-        "!!python/object:os.system {}", "[1, 2]: x", "? {a: b}\n: c", "a: \"\\0\"", "\"\\0\": a", "a: \"\\x\"", "%FOO\na: b", "a: \x01", "a: \xff", "\xff\xfe" "a\0", "a: b\n  c: d", ": x", "@a", "`a", "a: \"\xc3\"", "]", "*a : x",
+        "!!python/object:os.system {}", "[1, 2]: x", "? {a: b}\n: c", "a: \"\\0\"", "\"\\0\": a", "a: \"\\x\"", "%FOO\na: b", "a: \x01", "a: \xff", "\xff\xfe|", "a: b\n  c: d", ": x", "@a", "`a", "a: \"\xc3\"", "]", "*a : x",
         "a: |\n x\n  y\n z\nb", "--- a\n--- b\n", "{a}: b", "? \n: b",
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
