@@ -121,6 +121,15 @@ static bool wants_retry(const struct job *j, const struct task *t, enum outcome 
     return j->spec.retry.on.count == 0;
 }
 
+/* Before the next attempt. After a fault of ours the first is at once, elsewhere perhaps; a node that fails everything must not be
+ * asked a thousand times a second. */
+static int64_t pause_ms(const struct job *j, const struct task *t, bool ours)
+{
+    if (!ours)
+        return j->spec.retry.delay_s * 1000;
+    return t->faults < 2 ? 0 : MIN(1000LL << MIN(t->faults - 2, 6), 60000);
+}
+
 static void meter(struct call *c, const struct attempt *a, const struct ending *how)
 {
     const struct job *j = a->task->job;
@@ -189,7 +198,7 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *how)
     (void)!job_step(&t->state, NEWS_RETRY, &ignored);
     t->faults += ours;
     t->outcome = how->outcome;
-    t->not_before_ms = MAX(ours ? 0 : c->now_ms + j->spec.retry.delay_s * 1000, how->not_before_ms);
+    t->not_before_ms = MAX(c->now_ms + pause_ms(j, t, ours), how->not_before_ms);
     j->waiting++;
     if (j->next_task == j->count && (int64_t)map_count(j->tasks) == j->waiting) { /* nothing of it runs: it is back in the queue */
         j->state = JOB_QUEUED;
