@@ -107,7 +107,7 @@ void job_settle(struct call *c, struct job *j)
 
 static bool wants_retry(const struct job *j, const struct task *t, enum outcome outcome)
 {
-    if (t->state == JOB_STOPPING || outcome == OUTCOME_CANCELLED)
+    if (t->state == JOB_STOPPING || outcome == OUTCOME_SUCCEEDED || outcome == OUTCOME_CANCELLED)
         return false;
     if (outcome == OUTCOME_NODE_LOST && j->spec.on_lost == ON_LOST_WAIT)
         return false; /* it may still run there, and was to run nowhere else */
