@@ -23,7 +23,7 @@ BUILD  ?= build
 CC     ?= gcc
 OPT    ?= -O2
 PKGS   := sqlite3 libpq openssl libsodium yaml-0.1
-WARN   := -Wall -Wextra -Werror -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-unknown-warning-option -Wno-format-truncation -Wno-missing-field-initializers
+WARN   := -Wall -Wextra -Werror -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wno-format-truncation -Wno-missing-field-initializers
 CFLAGS := -std=gnu17 $(OPT) -g -pthread -Isrc -Itests -D_GNU_SOURCE $(WARN) -fno-omit-frame-pointer $(if $(FAULTS),-DFAULTS) $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) $(shell pkg-config --cflags $(PKGS)) $(EXTRA_CFLAGS)
 LDLIBS := $(shell pkg-config --libs $(PKGS)) -lwslay -lhttp_parser -lm -ldl -pthread
 
@@ -58,8 +58,8 @@ test-bin: $(TEST_BINS)
 
 include tests/fuzz/fuzz.mk
 
-# The whole cloud in one process with one seed: server and agents together, so it links everything.
-$(BUILD)/test-sim: $(call obj,tests/sim/*.c tests/tap.c) $(LAYERS:%=$(BUILD)/lib%.a) $(BUILD)/obj/task_blob.o
+# The whole cloud in one process with one seed: server and agents together, so it links everything but the CLI.
+$(BUILD)/test-sim: $(call obj,tests/sim/*.c tests/tap.c) $(patsubst %,$(BUILD)/lib%.a,$(filter-out cli,$(LAYERS))) $(BUILD)/obj/task_blob.o
 	@echo "  link  $@"
 	$Q$(CC) $(CFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS) -o $@
 $(if $(wildcard tests/sim/*.c),$(eval test-bin: $(BUILD)/test-sim))
