@@ -127,7 +127,7 @@ static bool key_find(struct call *c, const char *ref, struct apikey **out, struc
 bool key_disable(struct call *c, const void *body, struct err *err)
 {
     const struct key_ask *ask = body;
-    struct apikey *k = NULL;
+    struct apikey *k;
     if (!key_find(c, ask->key, &k, err))
         return false;
     struct key_view view = { .id = k->id, .name = arena_text(c->mem, k->name), .state = "disabled", .hint = arena_text(c->mem, k->hint), .created_ms = k->created_ms };
