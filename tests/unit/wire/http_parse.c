@@ -94,7 +94,7 @@ static const char *const bad[] = {
     "GET / HTTP/1.1\r\nHost:\r\n\r\n", "GET / HTTP/1.1\r\nHost: \r\n\r\n", GET "Host: a\r\n\r\n", GET "Host: b\r\n\r\n",
     "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", "GET / HTTP/1.1\r\nHost: u@b\r\n\r\n",
     GET "X: a\r\n b\r\n\r\n", GET "X: a\r\n\tb\r\n\r\n", GET " X: a\r\n\r\n", "GET / HTTP/1.1\r\n Host: a\r\n\r\n",    /* obs-fold */
-    "GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1\r\nHost: a\n\r\n", GET "\n", "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",    /* bare LF */
+    "GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1\r\nHost: a\n\r\n", GET "\n", "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", GET "X: abc\n\r\n",    /* bare LF */
     GET "X: a\rb\r\n\r\n", GET "X: a\r\r\n\r\n", GET "\rX: a\r\n\r\n",
     GET "X : a\r\n\r\n", GET "X\t: a\r\n\r\n", GET "X y: a\r\n\r\n", GET ": a\r\n\r\n", GET "novalue\r\n\r\n", GET "X(: a\r\n\r\n",
     "GET / HTTP/1.1\r\nHost : a\r\n\r\n", GET "X: \x01\r\n\r\n", GET "X: \x7f\r\n\r\n", GET "X: \x1b[2J\r\n\r\n",
@@ -110,7 +110,7 @@ static const char *const bad[] = {
     "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     CHUNKED "+5\r\nhello\r\n0\r\n\r\n", CHUNKED "-5\r\nhello\r\n0\r\n\r\n", CHUNKED "0x5\r\nhello\r\n0\r\n\r\n", CHUNKED "0x1f\r\n",
     CHUNKED "5 \r\nhello\r\n0\r\n\r\n", CHUNKED " 5\r\nhello\r\n0\r\n\r\n", CHUNKED "\r\n", CHUNKED ";a\r\n", CHUNKED "5g\r\nhello\r\n",
-    CHUNKED "5\nhello\r\n0\r\n\r\n", CHUNKED "5\r\nhello\n0\r\n\r\n", CHUNKED "5\r\nhellox\r\n0\r\n\r\n", CHUNKED "5\r\nhello0\r\n\r\n",
+    CHUNKED "5\nhello\r\n0\r\n\r\n", CHUNKED "5\r\nhello\n0\r\n\r\n", CHUNKED "5\r\nhellox\r\n0\r\n\r\n", CHUNKED "5\r\nhello0\r\n\r\n", CHUNKED "5\r\nhelloXX0\r\n\r\n", CHUNKED "5\r\nhello\r\r0\r\n\r\n", CHUNKED "5\r\nhello\n\n0\r\n\r\n",
     CHUNKED "1000000000000005\r\nhello\r\n", CHUNKED "10000000000000000005\r\nhello\r\n", CHUNKED "5;\x01\r\nhello\r\n", CHUNKED "5;\n\r\nhello\r\n",
     CHUNKED "0\r\nX : y\r\n\r\n", CHUNKED "0\r\n\n", CHUNKED "0\r\n folded\r\n\r\n", CHUNKED "0\n\r\n", CHUNKED "0\r\n\rx\r\n",
     "GET / HTTP/2.0\r\nHost: a\r\n\r\n", "GET / HTTP/1.2\r\nHost: a\r\n\r\n", "GET / HTTP/0.9\r\nHost: a\r\n\r\n", "GET / HTTP/1.10\r\nHost: a\r\n\r\n",
