@@ -17,7 +17,6 @@
 #include "model/prefix.h"
 #include "wire/bind.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { BEAT_MS = 5000, RETRY_MS = 1000, MAX_SERVERS = 8, CLOCK_DRIFT_MS = 30000, LOOK_MS = 5000 };
@@ -172,18 +171,18 @@ static void do_refuse(struct agent *a, struct task *t, const struct action *x)
                                                         : "it was ended before it began" });
 }
 
-/* Removing takes its time, and what an agent finds after a restart it tells, unless it remembers having told it. */
+/* Removing takes its time, and what an agent finds after a restart it tells, unless it remembers
+ * having told it. A status without a folder is found by nobody else: its removal failed. */
 static bool is_removed(struct agent *a, int64_t attempt)
 {
-    char id[ID_TEXT], path[1024];
-    static const char *const folders[] = { "tasks", "status" };
-    bool left = runtime_has(a->runtime, attempt);
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct err err = { 0 };
+    char id[ID_TEXT];
     id_text(id, PREFIX_ATTEMPT, attempt);
-    for (size_t i = 0; i < COUNT(folders) && !left; i++) {
-        snprintf(path, sizeof path, "%s/%s/%s", a->config.data, folders[i], id);
-        left = disk_exists(a->os, path);
-    }
-    return !left;
+    if (runtime_has(a->runtime, attempt)
+        || disk_exists(a->os, arena_printf(mem, "%s/tasks/%s", a->config.data, id)))
+        return false;
+    return file_remove(a->os, arena_printf(mem, "%s/status/%s", a->config.data, id), &err);
 }
 
 static void do_forget(struct agent *a, struct task *t, const struct action *x)

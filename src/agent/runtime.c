@@ -225,6 +225,21 @@ static void find_one(struct runtime *r, const char *name)
         a->patience = timer_start(r->os, SPAWN_WAIT_MS, on_impatience, a);
 }
 
+/* A supervisor whose last write half succeeded writes its end again, maybe after the attempt was forgotten. */
+static bool drop_orphans(struct runtime *r, struct err *err)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct texts names = {0};
+    char path[RUNTIME_PATH];
+    int64_t id;
+    if (!dir_list(r->os, arena_printf(mem, "%s/status", r->config.data), mem, &names, err))
+        return false;
+    for (size_t i = 0; i < names.count; i++)
+        if (id_parse(names.at[i], PREFIX_ATTEMPT, &id) && !map_get(r->attempts, id) && !file_remove(r->os, in_data(r, path, "status", names.at[i]), err))
+            return false;
+    return true;
+}
+
 static bool find_all(struct runtime *r, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
@@ -233,7 +248,7 @@ static bool find_all(struct runtime *r, struct err *err)
         return false;
     for (size_t i = 0; i < names.count; i++)
         find_one(r, names.at[i]);
-    return true;
+    return drop_orphans(r, err);
 }
 
 static void on_first_look(void *arg, struct post *p)

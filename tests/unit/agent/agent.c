@@ -1,4 +1,5 @@
 #include "agent/agent.h"
+#include "base/fault.h"
 #include "base/rand.h"
 #include "head.h"
 #include "supervisor.h"
@@ -27,8 +28,9 @@ static void agent_up(struct cluster *c, const char *token)
     c->agent = agent_new(c->os, &(struct agent_config){
         .servers = { (const char *[]){ "http://head:80" }, 1 }, .token = token, .data = "/data", .run = "/run/arcus", .self = "/arcus", .version = "test",
         .host_image = true, .sim_gpus = 2, .labels = { (struct pair[]){ { "zone", "a" } }, 1 }, .on_failed = on_failed, .arg = c }, &err);
-    CHECK(c->agent);
-    if (!c->agent)
+    bool ok = c->agent || fault_fired();
+    CHECK(ok);
+    if (!ok)
         printf("# %s\n", err.text);
 }
 
@@ -92,7 +94,11 @@ static bool nothing_is_left(struct cluster *c)
     AUTO(arena_free) struct arena *mem = arena_new();
     struct texts tasks = { 0 }, status = { 0 };
     struct err err = { 0 };
-    return dir_list(c->os, "/data/tasks", mem, &tasks, &err) && dir_list(c->os, "/data/status", mem, &status, &err) && tasks.count == 0 && status.count == 0;
+    if (!dir_list(c->os, "/data/tasks", mem, &tasks, &err) || !dir_list(c->os, "/data/status", mem, &status, &err))
+        return false;
+    for (size_t i = 0; i < tasks.count + status.count; i++)
+        printf("# left: %s %s\n", i < tasks.count ? "tasks" : "status", i < tasks.count ? tasks.at[i] : status.at[i - tasks.count]);
+    return tasks.count + status.count == 0;
 }
 
 TEST(a_node_joins_once_and_tells_what_it_is)
@@ -318,6 +324,42 @@ TEST(logs_of_a_task_can_be_followed_through_the_agent)
     run_for(c.sim, 15000);
     CHECK(text_is(c.head.stream.out.at, "hello\n") && c.head.stream.closed && text_is(c.head.stream.control.at, "{\"eof\":true}"));
     cluster_close(&c);
+}
+
+/* Fail the n-th operation of anybody (disk, network, process) until none is left to fail. */
+TEST(whichever_operation_fails_a_task_is_begun_at_most_once_and_told_once)
+{
+    for (int nth = 1;; nth++) {
+        struct cluster c;
+        cluster_open(&c, 15);
+        c.supervisors.run_ms = 1000;
+        agent_up(&c, "jt_1");
+        run_for(c.sim, 2000);
+        fault_arm(nth);
+        order(&c, 7);
+        run_for(c.sim, 8000);
+        agent_down(&c);
+        agent_up(&c, NULL);
+        run_for(c.sim, 8000);
+        bool fired = fault_fired();
+        fault_arm(0);
+        if (!c.agent)               /* the fault met its start: whoever watches it starts it again */
+            agent_up(&c, NULL);
+        run_for(c.sim, 60000);
+        const struct report_item *end = head_end_of(&c.head, 7);
+        CHECK(end && told_once(&c, 7, end->outcome) && c.supervisors.twice == 0 && c.head.gaps == 0);
+        CHECK(fired || (end && end->outcome == OUTCOME_SUCCEEDED));
+        CHECK(supervisors_alive(&c.supervisors) == 0);
+        if (!nothing_is_left(&c)) { /* a folder that could not be removed goes with the next agent */
+            agent_down(&c);
+            agent_up(&c, NULL);
+            run_for(c.sim, 30000);
+            CHECK(nothing_is_left(&c) && head_took(&c.head, 7, TASK_ENDED) == 1);
+        }
+        cluster_close(&c);
+        if (!fired)
+            break;
+    }
 }
 
 /* The law, under everything at once: agents killed, servers restarted, networks cut, machines crashed, orders stopped and

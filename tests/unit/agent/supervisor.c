@@ -84,14 +84,25 @@ void supervisors_crashed(struct supervisors *s, const char *run)
     }
 }
 
+static void again(void *arg)
+{
+    struct supervisor *l = arg;
+    if (write_status(l))
+        leave(l);
+    else
+        timer_start(l->os, TICK_MS, again, l);
+}
+
 static void end(struct supervisor *l, enum outcome outcome, int exit_code)
 {
     l->status.phase = PHASE_ENDED;
     l->status.ended_ms = os_wall_ms(l->os);
     l->status.outcome = (int)outcome;
     l->status.exit_code = exit_code;
-    CHECK(write_status(l));
-    leave(l);
+    if (write_status(l))
+        leave(l);
+    else
+        timer_start(l->os, TICK_MS, again, l);      /* the disk failed: what was decided stands */
 }
 
 static bool lease_is_over(struct supervisor *l)
@@ -122,7 +133,8 @@ static void tick(void *arg)
     if (l->status.phase == PHASE_PREPARING && age >= l->all->prepare_ms) {
         l->status.phase = PHASE_RUNNING;
         l->status.started_ms = os_wall_ms(l->os);
-        CHECK(write_status(l));
+        if (!write_status(l))
+            l->status.phase = PHASE_PREPARING;
     } else if (l->status.phase == PHASE_RUNNING && l->all->run_ms && age >= l->all->prepare_ms + l->all->run_ms) {
         end(l, l->all->exit_code ? OUTCOME_EXITED : OUTCOME_SUCCEEDED, l->all->exit_code);
         return;
@@ -142,8 +154,8 @@ static void start(void *arg, struct os *os, struct sim_proc *self, const char *c
     struct supervisors *all = arg;
     struct supervisor *l = calloc(1, sizeof *l);
     *l = (struct supervisor){ .all = all, .os = os, .self = self, .mem = arena_new(), .begun_ms = os_boot_ms(os) };
-    CHECK(argv[1] && read_as(l, arena_printf(l->mem, "%s/plan.json", argv[1]), &plan_fields, &l->plan));
-    if (disk_exists(os, l->plan.status)) {      /* somebody ran before */
+    bool read = argv[1] && read_as(l, arena_printf(l->mem, "%s/plan.json", argv[1]), &plan_fields, &l->plan);
+    if (!read || disk_exists(os, l->plan.status)) {         /* somebody ran before */
         arena_free(l->mem);
         free(l);
         sim_proc_exit(self, 256);
@@ -157,8 +169,10 @@ static void start(void *arg, struct os *os, struct sim_proc *self, const char *c
     sim_proc_on_signal(self, on_signal, l);
     l->status = (struct task_status){ .attempt = l->plan.attempt, .phase = PHASE_PREPARING, .pid = sim_proc_pid(self),
                                       .start_time = (int64_t)sim_proc_start_time(self) };
-    CHECK(write_status(l));
-    timer_start(os, TICK_MS, tick, l);
+    if (write_status(l))
+        timer_start(os, TICK_MS, tick, l);
+    else
+        leave(l);                                   /* dead before it was known */
 }
 
 void supervisors_install(struct supervisors *s, struct sim *sim, const char *run)
