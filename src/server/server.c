@@ -115,6 +115,7 @@ void server_free(struct server *s)
     free(s);
 }
 
+struct control *server_control(struct server *s) { return s->control; }
 const char *server_url(const struct server *s) { return s->url; }
 const char *server_pin(const struct server *s) { return s->pin; }
 

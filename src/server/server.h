@@ -7,6 +7,7 @@
 #define ARCUS_ADDRESS "127.0.0.1:6640"
 
 struct server;
+struct control;
 struct server_config {
     const char *data;           /* folder: store, keys, blobs, certificate */
     const char *address;        /* NULL: ARCUS_ADDRESS */
@@ -21,6 +22,7 @@ MUST_CHECK bool server_open(struct os *os, const struct server_config *config, s
 /* No new requests, the open ones get grace_ms, then on_closed is called on the loop; after it server_free. */
 void server_close(struct server *s, int64_t grace_ms, void (*on_closed)(void *arg), void *arg);
 void server_free(struct server *s);
+struct control *server_control(struct server *s);       /* its door, for a follower in the same process */
 const char *server_url(const struct server *s);         /* http://127.0.0.1:6640 */
 const char *server_pin(const struct server *s);         /* SHA-256 of a certificate that we made; "" none */
 /* A token for one agent, asked for by the server's own process. on_token runs on the loop; NULL: it could not be made. */

@@ -1,0 +1,400 @@
+/* books.c - what must hold whatever happened: nothing acknowledged is lost, nothing ran twice, nothing is billed twice, nothing was
+ * given twice, and nothing is left behind. */
+#include "agent/spool.h"
+#include "cloud.h"
+#include "control/control_internal.h"
+#include "model/job.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LL(x) ((long long)(x))
+
+struct attempt_row {
+    int64_t id, task, placed_ms, started_ms, ended_ms, exit_code;
+    int state, outcome;
+    const char *node, *lease;
+    struct wish *wish;
+    const struct run *run;
+};
+struct books {
+    struct cloud *c;
+    struct conn *conn;
+    struct arena *mem;
+    int64_t project;
+    struct attempt_row *attempts;
+    size_t attempt_count, attempt_room;
+};
+
+/* --- at every commit */
+
+static void check_gpus(struct cloud *c, const struct node *n)
+{
+    const struct gpu_info *gpus = n->info.gpus.at;
+    struct attempt *a;
+    for (size_t g = 0; g < n->info.gpus.count; g++) {
+        int64_t milli = 0, mib = 0;
+        for (size_t i = 0; (a = map_next(n->attempts, &i));)
+            for (int k = 0; k < a->gpu_count; k++)
+                if (a->gpus[k].index == gpus[g].index)
+                    milli += a->gpus[k].milli, mib += a->gpus[k].mem_mib;
+        if (milli > 1000 || mib > gpus[g].mem_mib)
+            cloud_fail(c, "GPU %lld of %s is given twice: %lld thousandths, %lld MiB", LL(gpus[g].index), n->name, LL(milli), LL(mib));
+    }
+}
+
+void books_commit(struct cloud *c)
+{
+    struct state *s = server_control(c->server)->writer.state;
+    struct node *n;
+    struct attempt *a;
+    for (size_t i = 0; (n = map_next(s->nodes, &i));) {
+        int64_t cpu = 0, mem = 0;
+        for (size_t k = 0; (a = map_next(n->attempts, &k));)
+            cpu += a->cpu_milli, mem += a->mem_mib;
+        if (cpu > n->info.cpu_milli || mem > n->info.mem_mib)
+            cloud_fail(c, "%s is given twice: %lld of %lld CPU, %lld of %lld MiB", n->name, LL(cpu), LL(n->info.cpu_milli), LL(mem), LL(n->info.mem_mib));
+        check_gpus(c, n);
+    }
+}
+
+/* --- is it over? */
+
+static bool may_wait(const struct wish *w)      /* no node is large enough for it, or for what it comes after */
+{
+    return w && (w->impossible || (w->after && may_wait(w->after)));
+}
+
+static struct wish *wish_named(struct cloud *c, const char *name)
+{
+    for (size_t i = 0; i < c->wish_count; i++)
+        if (c->wishes[i].kind == WISH_SUBMIT && text_is(c->wishes[i].name, name))
+            return &c->wishes[i];
+    return NULL;
+}
+
+bool books_idle(struct cloud *c)
+{
+    struct job *j;
+    struct node *n;
+    if (!c->server || !wishes_done(c) || straws_alive(c))
+        return false;
+    struct state *s = server_control(c->server)->writer.state;
+    for (size_t i = 0; (j = map_next(s->jobs, &i));)
+        if (!may_wait(wish_named(c, j->name)))
+            return false;
+    for (size_t i = 0; (n = map_next(s->nodes, &i));)
+        if (n->state != NODE_READY)
+            return false;
+    return map_count(s->attempts) == 0;
+}
+
+/* --- jobs, tasks, attempts */
+
+static bool ask(struct books *b, enum statement st, const struct value *args, int count, struct rows *out)
+{
+    struct err err = { 0 };
+    if (store_query(b->conn, st, args, count, b->mem, out, &err))
+        return true;
+    cloud_fail(b->c, "the books cannot be read: %s", err.text);
+    return false;
+}
+#define ASK(b, st, out, ...) ask((b), ST_##st, (struct value[]){ __VA_ARGS__ }, (int)COUNT(((struct value[]){ __VA_ARGS__ })), (out))
+
+static bool begins_before(const struct run *a, const struct run *b) { return a->from_ms < b->to_ms && b->from_ms < a->to_ms; }
+
+static void check_outcome(struct books *b, const struct attempt_row *a)
+{
+    const struct run *r = a->run;
+    enum outcome o = (enum outcome)a->outcome;
+    bool ours = outcome_is_our_fault(o);
+    if (!job_ended((enum job_state)a->state) || o == OUTCOME_NONE)
+        cloud_fail(b->c, "an attempt of %s has not ended", a->wish->name);
+    else if (!r && (a->started_ms || (!ours && o != OUTCOME_CANCELLED)))
+        cloud_fail(b->c, "an attempt of %s is told as %s, and never began", a->wish->name, outcome_name(o));
+    else if (r && !r->told && !ours)
+        cloud_fail(b->c, "an attempt of %s was killed and is told as %s", a->wish->name, outcome_name(o));
+    else if (r && r->told && o != r->outcome && o != OUTCOME_NODE_LOST && !(r->outcome == OUTCOME_CANCELLED && o == OUTCOME_NODE_FAULT))
+        cloud_fail(b->c, "an attempt of %s ended as %s and is told as %s", a->wish->name, outcome_name(r->outcome), outcome_name(o));
+    else if (r && a->started_ms && a->started_ms != r->started_ms)
+        cloud_fail(b->c, "an attempt of %s started at %lld and is told to have at %lld", a->wish->name, LL(r->started_ms), LL(a->started_ms));
+    else if (r && r->told && !ours && (a->ended_ms != r->ended_ms || a->exit_code != r->exit_code))
+        cloud_fail(b->c, "the end of an attempt of %s is not told as it was", a->wish->name);
+    if (r && a->wish->max_duration_s && r->started_ms && r->ended_ms - r->started_ms > (a->wish->max_duration_s + 9) * 1000)
+        cloud_fail(b->c, "an attempt of %s ran for longer than it may", a->wish->name);
+}
+
+static void take_attempts(struct books *b, struct wish *w, int64_t job)
+{
+    struct rows r;
+    if (!ASK(b, ATTEMPT_LIST, &r, V_INT(b->project), V_INT(job), V_INT(0), V_INT(10000)))
+        return;
+    for (size_t i = 0; i < r.count; i++) {
+        if (b->attempt_count == b->attempt_room) {
+            cloud_fail(b->c, "more attempts than a run may have");
+            return;
+        }
+        struct attempt_row *a = &b->attempts[b->attempt_count++];
+        *a = (struct attempt_row){ .id = row_int(&r, i, 0), .task = row_int(&r, i, 1), .state = (int)row_int(&r, i, 2), .outcome = (int)row_int(&r, i, 3),
+                                   .lease = row_text(&r, i, 4), .placed_ms = row_int(&r, i, 6), .started_ms = row_int(&r, i, 7), .ended_ms = row_int(&r, i, 8),
+                                   .exit_code = row_int(&r, i, 9), .node = row_text(&r, i, 12), .wish = w };
+        a->run = run_of(b->c, a->id);
+        check_outcome(b, a);
+    }
+}
+
+static void check_overlaps(struct books *b)
+{
+    for (size_t i = 0; i < b->attempt_count; i++)
+        for (size_t k = i + 1; k < b->attempt_count; k++) {
+            const struct attempt_row *x = &b->attempts[i], *y = &b->attempts[k];
+            if (x->wish == y->wish && x->task == y->task && x->run && y->run && begins_before(x->run, y->run))
+                cloud_fail(b->c, "two attempts of %s ran at once: %lld-%lld on n%d and %lld-%lld on n%d", x->wish->name, LL(x->run->from_ms),
+                           LL(x->run->to_ms), x->run->node + 1, LL(y->run->from_ms), LL(y->run->to_ms), y->run->node + 1);
+        }
+}
+
+/* What really ran on a GPU at any instant, whatever the server thought of it. */
+static int64_t share_of(struct books *b, const struct attempt_row *a, int64_t index)
+{
+    struct json *doc;
+    struct err err = { 0 };
+    int64_t milli = 0;
+    if (!json_parse(SLICE(a->lease), b->mem, &doc, &err))
+        return 0;
+    struct json *list = json_get(doc, "gpus");
+    for (struct json *g = list ? list->first : NULL; g; g = g->next)
+        if (json_int(g, "index", -1) == index)
+            milli += json_int(g, "milli", 0);
+    return milli;
+}
+
+static void check_devices(struct books *b)
+{
+    enum { GPUS = 4 };
+    int64_t (*held)[GPUS] = arena_take(b->mem, b->attempt_count + 1, sizeof *held);
+    for (size_t i = 0; i < b->attempt_count; i++)
+        for (int64_t g = 0; g < GPUS; g++)
+            held[i][g] = share_of(b, &b->attempts[i], g);
+    for (size_t i = 0; i < b->attempt_count; i++) {
+        const struct run *at = b->attempts[i].run;
+        int64_t sum[GPUS] = { 0 };
+        for (size_t k = 0; at && k < b->attempt_count; k++) {
+            const struct run *r = b->attempts[k].run;
+            bool then = r && r->node == at->node && r->from_ms <= at->from_ms && at->from_ms < r->to_ms;
+            for (int g = 0; then && g < GPUS; g++)
+                if ((sum[g] += held[k][g]) > 1000)
+                    cloud_fail(b->c, "GPU %d of n%d really had %lld thousandths in use at %lld ms", g, at->node + 1, LL(sum[g]), LL(at->from_ms));
+        }
+    }
+}
+
+/* --- did each job come to the end it deserved? */
+
+static void check_dependency(struct books *b, const struct wish *w)
+{
+    if (!w->after || !job_ended((enum job_state)w->state) || w->state == JOB_CANCELLED)
+        return;
+    bool kept = w->when == AFTER_ANY || (w->when == AFTER_OK) == (w->after->state == JOB_DONE);
+    if (!job_ended((enum job_state)w->after->state) || kept == (w->outcome == OUTCOME_DEPENDENCY))
+        cloud_fail(b->c, "%s is %s (%s), and %s that it comes after is %s", w->name, job_state_name((enum job_state)w->state),
+                   outcome_name((enum outcome)w->outcome), w->after->name, job_state_name((enum job_state)w->after->state));
+}
+
+static void check_end(struct books *b, struct wish *w, const struct rows *r, size_t row)
+{
+    struct cloud *c = b->c;
+    int state = (int)row_int(r, row, 5), outcome = (int)row_int(r, row, 7);
+    w->state = state;
+    w->outcome = outcome;
+    int64_t done = row_int(r, row, 11), failed = row_int(r, row, 12), cancelled = row_int(r, row, 13);
+    if (!job_ended((enum job_state)state)) {
+        if (!may_wait(w))
+            cloud_fail(c, "%s has not ended", w->name);
+        else if (row_int(r, row, 6) == REASON_NONE)
+            cloud_fail(c, "%s waits without a reason", w->name);
+        return;
+    }
+    if (done + failed + cancelled != w->count)
+        cloud_fail(c, "%s has %lld tasks, of which %lld + %lld + %lld have ended", w->name, LL(w->count), LL(done), LL(failed), LL(cancelled));
+    if (w->cancelled && !cancelled)
+        cloud_fail(c, "%s was cancelled, and none of its tasks was", w->name);
+    if (!w->cancelled && cancelled && outcome != OUTCOME_DEPENDENCY)
+        cloud_fail(c, "%s was not cancelled, and %lld of its tasks were", w->name, LL(cancelled));
+    bool late = w->max_duration_s && w->run_ms >= w->max_duration_s * 1000;
+    if (done && (w->exit_code || late))
+        cloud_fail(c, "%s must fail, and %lld of its tasks are done", w->name, LL(done));
+    if (failed && !w->exit_code && !w->max_duration_s && outcome != OUTCOME_DEPENDENCY)
+        cloud_fail(c, "%s must succeed, and %lld of its tasks failed: %s", w->name, LL(failed), outcome_name((enum outcome)outcome));
+}
+
+/* A task that failed by its own fault is tried again as often as its job says, and no more. */
+static void check_retries(struct books *b, const struct wish *w)
+{
+    for (int64_t task = 0; task < w->count; task++) {
+        int64_t own = 0;
+        bool good = false;
+        for (size_t i = 0; i < b->attempt_count; i++) {
+            const struct attempt_row *a = &b->attempts[i];
+            if (a->wish != w || a->task != task)
+                continue;
+            if (good)
+                cloud_fail(b->c, "a task of %s was tried again after it had succeeded", w->name);
+            own += a->outcome == OUTCOME_EXITED || a->outcome == OUTCOME_DEADLINE;
+            good |= a->outcome == OUTCOME_SUCCEEDED;
+        }
+        if (own > w->retries + 1)
+            cloud_fail(b->c, "a task of %s failed %lld times with %lld retries", w->name, LL(own), LL(w->retries));
+        if (w->exit_code && !w->cancelled && !may_wait(w) && w->outcome != OUTCOME_DEPENDENCY && own != w->retries + 1)
+            cloud_fail(b->c, "a task of %s failed %lld times, and has %lld retries", w->name, LL(own), LL(w->retries));
+    }
+}
+
+static void check_jobs(struct books *b)
+{
+    struct rows r;
+    struct cloud *c = b->c;
+    size_t found = 0, wanted = 0;
+    if (!ASK(b, JOB_LIST, &r, V_INT(b->project), V_INT(INT64_MAX), V_INT(0), V_INT(JOB_STATE_COUNT), V_TEXT(""), V_INT(10000)))
+        return;
+    for (size_t i = 0; i < c->wish_count && cloud_ok(c); i++) {
+        struct wish *w = &c->wishes[i];
+        int64_t id;
+        if (w->kind == WISH_CANCEL && w->status != 200 && w->status != 409)
+            cloud_fail(c, "a cancel of %s was answered with %d: %s", w->target->job, w->status, w->why);
+        if (w->kind != WISH_SUBMIT)
+            continue;
+        if (w->status / 100 != 2) {
+            if (w->status != 400 && w->status != 422)
+                cloud_fail(c, "%s was answered with %d: %s", w->name, w->status, w->why);
+            else if (!w->after)
+                cloud_fail(c, "%s was refused: %s", w->name, w->why);
+            continue;
+        }
+        wanted++;
+        for (size_t row = 0; row < r.count; row++) {
+            if (!text_is(row_text(&r, row, 4), w->name))
+                continue;
+            if (!id_parse(w->job, "job", &id) || id != row_int(&r, row, 0))
+                cloud_fail(c, "%s is there a second time", w->name);
+            found++;
+            take_attempts(b, w, row_int(&r, row, 0));
+            check_end(b, w, &r, row);
+            check_retries(b, w);
+        }
+    }
+    for (size_t i = 0; i < c->wish_count && cloud_ok(c); i++)
+        check_dependency(b, &c->wishes[i]);
+    if (cloud_ok(c) && (found != wanted || r.count != found))
+        cloud_fail(c, "%zu jobs were acknowledged, %zu of them are there, %zu in all", wanted, found, r.count);
+}
+
+/* --- usage */
+
+static void check_usage(struct books *b)
+{
+    struct rows r;
+    if (!ASK(b, USAGE_SUM, &r, V_INT(0), V_INT(0), V_INT(INT64_MAX), V_INT(0)))
+        return;
+    for (size_t i = 0; i < b->attempt_count; i++) {
+        const struct attempt_row *a = &b->attempts[i];
+        size_t rows = 0;
+        for (size_t k = 0; k < r.count; k++) {
+            if (row_int(&r, k, 0) != a->id)
+                continue;
+            rows++;
+            if (row_int(&r, k, 9) != a->started_ms || row_int(&r, k, 10) != MAX(a->ended_ms, a->started_ms))
+                cloud_fail(b->c, "the usage of an attempt of %s is not its time", a->wish->name);
+            if (!row_int(&r, k, 11) != outcome_is_our_fault((enum outcome)a->outcome))
+                cloud_fail(b->c, "an attempt of %s is billed wrongly", a->wish->name);
+        }
+        if (rows != (a->started_ms > 0))
+            cloud_fail(b->c, "an attempt of %s has %zu usage intervals (%s)", a->wish->name, rows, outcome_name((enum outcome)a->outcome));
+    }
+    size_t started = 0;
+    for (size_t i = 0; i < b->attempt_count; i++)
+        started += b->attempts[i].started_ms > 0;
+    if (r.count != started)
+        cloud_fail(b->c, "%zu usage intervals for %zu attempts that started", r.count, started);
+}
+
+/* --- events */
+
+static void check_events(struct books *b)
+{
+    struct rows r;
+    if (!ASK(b, EVENT_LIST_ALL, &r, V_INT(0), V_INT(100000)))
+        return;
+    for (size_t i = 0; i < r.count; i++)
+        if (row_int(&r, i, 0) != (int64_t)i + 1) {
+            cloud_fail(b->c, "the event log has a gap before %lld", LL(row_int(&r, i, 0)));
+            return;
+        }
+}
+
+/* --- nothing is left on the nodes */
+
+static void check_node(struct books *b, int node)
+{
+    static const char *const folders[] = { "tasks", "status" };
+    struct os *os = b->c->nodes[node].os;
+    struct texts names = { 0 };
+    struct err err = { 0 };
+    for (size_t i = 0; i < COUNT(folders); i++)
+        if (!dir_list(os, arena_printf(b->mem, "/var/lib/arcus/%s", folders[i]), b->mem, &names, &err) || names.count)
+            cloud_fail(b->c, "n%d still has %zu %s, as %s", node + 1, names.count, folders[i], names.count ? names.at[0] : err.text);
+    AUTO(spool_free) struct spool *s = NULL;
+    size_t at = 0;
+    if (!spool_open(os, "/var/lib/arcus/spool", &s, &err))
+        cloud_fail(b->c, "the spool of n%d: %s", node + 1, err.text);
+    else if (spool_damaged(s))
+        cloud_fail(b->c, "the spool of n%d is damaged", node + 1);
+    else if (spool_each(s, &at))
+        cloud_fail(b->c, "n%d still remembers an attempt", node + 1);
+}
+
+static struct books books_open(struct cloud *c, struct arena *mem)
+{
+    enum { ATTEMPTS_MOST = 4096 };
+    struct control *k = server_control(c->server);
+    struct project *p = state_project(k->writer.state, "default");
+    return (struct books){ .c = c, .mem = mem, .conn = k->writer.conn, .attempt_room = ATTEMPTS_MOST, .project = p->id,
+                           .attempts = ARENA_ARRAY(mem, struct attempt_row, ATTEMPTS_MOST) };
+}
+
+void books_print(struct cloud *c)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct books b = books_open(c, mem);
+    char name[ID_TEXT];
+    int64_t id;
+    for (size_t i = 0; i < c->wish_count; i++)
+        if (id_parse(c->wishes[i].job, PREFIX_JOB, &id)) {
+            printf("# %s %s\n", c->wishes[i].job, c->wishes[i].body.at);
+            take_attempts(&b, &c->wishes[i], id);
+        }
+    for (size_t i = 0; i < b.attempt_count; i++) {
+        const struct attempt_row *a = &b.attempts[i];
+        const struct run *r = a->run;
+        printf("# %s task %lld %s on %s %s started %lld ended %lld", a->wish->name, LL(a->task), id_text(name, PREFIX_ATTEMPT, a->id), a->node,
+               outcome_name((enum outcome)a->outcome), LL(a->started_ms), LL(a->ended_ms));
+        if (r)
+            printf(", really %lld to %lld (%lld ms to %lld ms) %s%s", LL(r->started_ms), LL(r->ended_ms), LL(r->from_ms), LL(r->to_ms),
+                   outcome_name(r->outcome), r->told ? "" : " killed");
+        printf("\n");
+    }
+}
+
+void books_check(struct cloud *c)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct books b = books_open(c, mem);
+    check_jobs(&b);
+    check_overlaps(&b);
+    check_devices(&b);
+    check_usage(&b);
+    check_events(&b);
+    books_memory(c);
+    books_picture(c);
+    for (int i = 0; i < c->node_count && cloud_ok(c); i++)
+        check_node(&b, i);
+}

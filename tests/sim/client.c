@@ -1,0 +1,190 @@
+/* client.c - people and programs: they submit, cancel and read over HTTP, lose replies, try again with the same
+ * Idempotency-Key, and remember what they were told. */
+#include "cloud.h"
+#include "model/job.h"
+#include "model/prefix.h"
+#include "net/http.h"
+#include "wire/json.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PATIENCE_MS = 4000 };
+
+static void send(struct wish *w);
+
+static void settle(struct wish *w, int status, struct slice body)
+{
+    struct err err = { 0 };
+    struct json *doc = NULL;
+    struct cloud *c = w->cloud;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    if (body.len && !json_parse(body, mem, &doc, &err))
+        cloud_fail(c, "%s %s: an answer that is no JSON: %s", w->name, w->path, err.text);
+    const char *id = doc ? json_text(doc, "id") : NULL, *detail = doc ? json_text(doc, "detail") : NULL;
+    if (w->kind == WISH_SUBMIT && status / 100 == 2) {
+        if (!id)
+            cloud_fail(c, "%s: an answer without an id", w->name);
+        else if (w->job[0] && !text_is(w->job, id))
+            cloud_fail(c, "%s became two jobs: %s and %s", w->name, w->job, id);
+        else
+            snprintf(w->job, sizeof w->job, "%s", id);
+    }
+    if (w->done && w->kind == WISH_SUBMIT && status / 100 != w->status / 100)
+        cloud_fail(c, "%s was answered with %d and then with %d: %s", w->name, w->status, status, detail ? detail : "");
+    if (w->kind != WISH_SUBMIT && status == 404)
+        cloud_fail(c, "%s was acknowledged and is not there", w->target->job);
+    if (!w->done)
+        w->status = status;
+    cloud_say(c, "%s %s is answered with %d %s %s", w->name, w->path, status, id ? id : "", detail ? detail : "");
+    snprintf(w->why, sizeof w->why, "%s", detail ? detail : "");
+    w->done = true;
+    if (w->kind == WISH_CANCEL && status / 100 == 2)
+        w->target->cancelled = true;
+}
+
+static void on_end(void *arg, int status, struct slice body, const struct err *why)
+{
+    struct wish *w = arg;
+    w->calls--;
+    bool later = why || status >= 500 || status == 429 || status == 408;
+    if (status >= 500 && status != 503)
+        cloud_fail(w->cloud, "%s %s was answered with %d: %.*s", w->name, w->path, status, (int)MIN(body.len, 200), body.at);
+    if (!later)
+        settle(w, status, body);
+    else if (!w->done && !w->again_ms)
+        w->again_ms = sim_now_ms(w->cloud->sim) + chance(w->cloud, 100, 2000);
+}
+
+static void call(struct wish *w)
+{
+    static const struct http_call_events events = { .on_end = on_end };
+    struct http_header headers[] = { { "Content-Type", "application/json" }, { "Idempotency-Key", w->idem } };
+    bool reads = w->kind == WISH_READ;
+    w->calls++;
+    struct http_call *h = http_call(w->cloud->http, reads ? "GET" : "POST", w->path, headers, reads ? 0 : COUNT(headers),
+                                    (struct slice){ w->body.at, w->body.len }, (int64_t)w->body.len, &events, w);
+    http_call_timeout(h, PATIENCE_MS);
+}
+
+static void send(struct wish *w)
+{
+    w->again_ms = 0;
+    call(w);
+    if (w->twice)
+        call(w);
+}
+
+void client_tick(struct cloud *c)
+{
+    for (size_t i = 0; i < c->wish_count; i++) {
+        struct wish *w = &c->wishes[i];
+        if (!w->done && !w->calls && (!w->again_ms || sim_now_ms(c->sim) >= w->again_ms))
+            send(w);
+    }
+}
+
+bool wishes_done(struct cloud *c)
+{
+    for (size_t i = 0; i < c->wish_count; i++)
+        if (!c->wishes[i].done || c->wishes[i].calls)
+            return false;
+    return true;
+}
+
+static struct wish *wish_new(struct cloud *c, enum wish_kind kind)
+{
+    if (c->wish_count == WISHES_MOST)
+        return NULL;
+    struct wish *w = &c->wishes[c->wish_count++];
+    *w = (struct wish){ .cloud = c, .kind = kind };
+    snprintf(w->name, sizeof w->name, "w%zu", c->wish_count);
+    snprintf(w->idem, sizeof w->idem, "key-%zu", c->wish_count);
+    return w;
+}
+
+static struct wish *some_job(struct cloud *c)
+{
+    struct wish *found = NULL;
+    uint64_t seen = 0;
+    for (size_t i = 0; i < c->wish_count; i++)
+        if (c->wishes[i].kind == WISH_SUBMIT && c->wishes[i].job[0] && rng_below(&c->rng, ++seen) == 0)
+            found = &c->wishes[i];
+    return found;
+}
+
+static void ask_for_gpus(struct wish *w)
+{
+    static const char *const asks[] = { "1", "0.5", "0.25", "2", "0.3", "1" };
+    struct cloud *c = w->cloud;
+    if (chance(c, 0, 2) == 0)
+        return;
+    const char *ask = asks[rng_below(&c->rng, COUNT(asks))];
+    w->impossible = chance(c, 0, 30) == 0;
+    str_printf(&w->body, ",\"gpus\":\"%s\"", w->impossible ? "5" : ask);
+}
+
+static void come_after(struct wish *w)
+{
+    static const char *const words[] = { [AFTER_OK] = "ok", [AFTER_ANY] = "any", [AFTER_FAIL] = "fail" };
+    struct cloud *c = w->cloud;
+    if (chance(c, 0, 4) || !(w->after = some_job(c)))
+        return;
+    w->when = (int)rng_below(&c->rng, COUNT(words));
+    str_printf(&w->body, ",\"dependency\":[\"%s:%s\"]", words[w->when], w->after->job);
+}
+
+struct wish *wish_submit(struct cloud *c)
+{
+    struct wish *w = wish_new(c, WISH_SUBMIT);
+    if (!w)
+        return NULL;
+    snprintf(w->path, sizeof w->path, "/v1/jobs");
+    w->run_ms = chance(c, 0, 2) ? chance(c, 1, 3000) : chance(c, 3000, 60000);
+    w->exit_code = chance(c, 0, 3) ? 0 : chance(c, 1, 255);
+    w->count = chance(c, 0, 3) ? 1 : chance(c, 2, 6);
+    w->retries = chance(c, 0, 2) ? 0 : chance(c, 1, 2);
+    w->max_duration_s = chance(c, 0, 4) ? 0 : chance(c, 1, 20);
+    w->waits = chance(c, 0, 5) == 0;
+    w->twice = chance(c, 0, 4) == 0;
+    str_printf(&w->body, "{\"name\":\"%s\",\"command\":[\"work\",\"%lld\",\"%lld\",\"%s\"],\"count\":%lld,\"cpus\":%lld,\"memory\":\"%lldGB\",\"priority\":%lld",
+               w->name, (long long)w->run_ms, (long long)w->exit_code, chance(c, 0, 3) ? "obeys" : "stubborn", (long long)w->count,
+               (long long)chance(c, 1, 4), (long long)chance(c, 1, 12), (long long)chance(c, 0, 100));
+    str_printf(&w->body, ",\"retries\":%lld,\"retry_delay\":\"%llds\",\"grace\":\"%llds\"", (long long)w->retries, (long long)chance(c, 0, 5), (long long)chance(c, 0, 8));
+    if (w->max_duration_s)
+        str_printf(&w->body, ",\"max_duration\":\"%llds\"", (long long)w->max_duration_s);
+    if (w->waits)
+        str_text(&w->body, ",\"on_lost\":\"wait\"");
+    ask_for_gpus(w);
+    come_after(w);
+    str_char(&w->body, '}');
+    send(w);
+    return w;
+}
+
+void wish_cancel(struct cloud *c)
+{
+    struct wish *target = some_job(c), *w = target ? wish_new(c, WISH_CANCEL) : NULL;
+    if (!w)
+        return;
+    w->target = target;
+    snprintf(w->path, sizeof w->path, "/v1/jobs/%s/cancel", target->job);
+    str_text(&w->body, chance(c, 0, 1) ? "{}" : "{\"grace\":\"1s\"}");
+    send(w);
+}
+
+void wish_read(struct cloud *c)
+{
+    struct wish *target = some_job(c), *w = target ? wish_new(c, WISH_READ) : NULL;
+    if (!w)
+        return;
+    w->target = target;
+    snprintf(w->path, sizeof w->path, "/v1/jobs/%s", target->job);
+    send(w);
+}
+
+void client_open(struct cloud *c)
+{
+    struct err err = { 0 };
+    if (!http_client_new(c->client.os, "http://head:6640", NULL, NULL, c->key, &c->http, &err))
+        cloud_fail(c, "%s", err.text);
+}

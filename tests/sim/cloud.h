@@ -1,0 +1,123 @@
+/* cloud.h - a whole cloud in one process and in virtual time: the real server on the machine "head", real agents on "n1", "n2"
+ * and "n3", a client, and supervisors of straw. One seed is one run.
+ *
+ * The test is the operator (it starts what has fallen), the misfortune (it kills, crashes and cuts) and the bookkeeper: it
+ * alone knows what every supervisor really did, and when. */
+#pragma once
+#include "base/id.h"
+#include "model/job_state.h"
+#include "os/sim.h"
+#include "server/server.h"
+
+enum { NODES_MOST = 3, WISHES_MOST = 128, RUNS_MOST = 2048, RUN_FOR_S = 30, MARGIN_S = 15, BEAT_S = 5 };
+
+/* --- what a supervisor did (supervisor.c) */
+struct straw;
+struct run {
+    int64_t attempt;
+    int node;
+    int64_t from_ms, to_ms;         /* its process lived, by the world's clock; to 0: it lives */
+    int64_t started_ms, ended_ms;   /* its container, by the wall clock; 0: never */
+    bool told;                      /* its end is in its status file */
+    enum outcome outcome;
+    int64_t exit_code;
+    struct straw *alive;
+};
+
+/* --- what a client wants (client.c) */
+enum wish_kind { WISH_SUBMIT, WISH_CANCEL, WISH_READ };
+struct wish {
+    struct cloud *cloud;
+    enum wish_kind kind;
+    char name[16], idem[24], path[96];
+    struct str body;
+    int calls;                      /* on their way */
+    bool twice;                     /* sent two times at once, as an impatient client does */
+    bool done;
+    int status;                     /* of the answer that settled it */
+    char why[160];
+    char job[ID_TEXT];              /* of a submit: what the first answer said */
+    int64_t again_ms;
+    /* of a submit: what its tasks do */
+    int64_t run_ms, exit_code, count, retries, max_duration_s;
+    bool impossible;                /* no node is large enough */
+    bool waits;                     /* on_lost: wait */
+    struct wish *after, *target;    /* target: of a cancel or a read */
+    int when;                       /* enum after_when */
+    bool cancelled;                 /* somebody asked */
+    int state, outcome;             /* as the store has them in the end */
+};
+
+struct machine_of {
+    char host[8];
+    struct os *os;                  /* init's, which starts the program */
+    struct proc *proc;              /* the program */
+    bool fresh;                     /* has just booted: /run is empty */
+    int64_t back_ms;                /* the operator starts it then; 0: it runs */
+};
+
+struct cloud {
+    struct sim *sim;
+    struct rng rng;                 /* of the misfortune; the world has its own */
+    struct machine_of head, nodes[NODES_MOST], client;
+    int node_count;
+    struct server *server;          /* NULL: down */
+    struct sim_proc *server_self;
+    struct agent *agents[NODES_MOST];
+    char tokens[NODES_MOST][80];
+    bool joined[NODES_MOST];
+    char key[80];
+    struct http_client *http;
+    struct wish wishes[WISHES_MOST];
+    size_t wish_count;
+    struct run runs[RUNS_MOST];
+    size_t run_count;
+    char failed[400];               /* the first thing that was wrong; "" nothing */
+    int64_t commits;
+    int64_t followed;               /* the last event that the client's follower saw */
+    struct str event_numbers;       /* of int64_t: all that it saw */
+    struct arena *mem;
+    bool loud;                      /* one seed is replayed: tell what happens */
+};
+
+void cloud_open(struct cloud *c, uint64_t seed, bool loud);
+void cloud_close(struct cloud *c);
+void cloud_fail(struct cloud *c, const char *fmt, ...) PRINTF(2, 3);
+void cloud_say(const struct cloud *c, const char *fmt, ...) PRINTF(2, 3);   /* when it is loud */
+static inline bool cloud_ok(const struct cloud *c) { return !c->failed[0]; }
+void cloud_run(struct cloud *c, int64_t ms);        /* virtual time passes; the operator starts what is due */
+bool cloud_wait(struct cloud *c, int64_t ms, bool (*enough)(struct cloud *c));
+int64_t chance(struct cloud *c, int64_t least, int64_t most);
+
+void head_start(struct cloud *c);
+void head_kill(struct cloud *c, int64_t back_after_ms);             /* SIGKILL */
+void head_crash(struct cloud *c, int64_t back_after_ms);            /* the machine: what was not synced is lost */
+void head_leave(struct cloud *c, int64_t back_after_ms);            /* as SIGTERM does */
+void node_start(struct cloud *c, int node);
+void node_kill(struct cloud *c, int node, int64_t back_after_ms);   /* the agent alone */
+void node_crash(struct cloud *c, int node, int64_t back_after_ms);
+void heal(struct cloud *c);                                         /* the network, and everything is started */
+
+/* --- supervisors */
+void straws_install(struct cloud *c);
+struct run *run_of(struct cloud *c, int64_t attempt);               /* NULL: it never began */
+void straws_crashed(struct cloud *c, int node);
+bool straw_kill(struct cloud *c);                                   /* one of those that live; false: none */
+size_t straws_alive(const struct cloud *c);
+
+/* --- the client */
+void client_open(struct cloud *c);
+void client_follow(struct cloud *c);                                /* events, from where it was */
+struct wish *wish_submit(struct cloud *c);
+void wish_cancel(struct cloud *c);
+void wish_read(struct cloud *c);
+bool wishes_done(struct cloud *c);
+void client_tick(struct cloud *c);                                  /* tries again what is due */
+
+/* --- the books */
+void books_commit(struct cloud *c);                                 /* after each commit: nothing is given twice */
+void books_memory(struct cloud *c);                                 /* the server's memory is what its store says */
+void books_picture(struct cloud *c);                                /* and the planner's picture what the memory says */
+bool books_idle(struct cloud *c);                                   /* everything that can end has ended */
+void books_print(struct cloud *c);                                  /* every attempt, as the store and as the test have it */
+void books_check(struct cloud *c);                                  /* all of it, when the cloud is idle */
