@@ -12,7 +12,7 @@
 #define MAX(a, b)     ((a) > (b) ? (a) : (b))
 #define PRINTF(f, v)  __attribute__((format(printf, f, v)))
 #define MUST_CHECK    __attribute__((warn_unused_result))
-#define AUTO(fn)      __attribute__((cleanup(fn##_auto)))
+#define AUTO(fn)      __attribute__((cleanup(fn##_auto), unused))
 #define AUTO_FN(T, fn) static inline void fn##_auto(T *p) { fn(*p); }
 #define TAKE(p)       ({ __typeof__(p) taken_ = (p); (p) = NULL; taken_; })
 #define CONTAINER(ptr, T, member) ((T *)((char *)(ptr) - offsetof(T, member)))
