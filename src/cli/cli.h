@@ -44,7 +44,6 @@ extern const struct word words[];
 extern const size_t word_count;
 const struct word *word_find(int argc, char **argv, int *used);     /* the longest that fits; NULL: none */
 bool word_unknown(int argc, char **argv, struct err *err);          /* a sentence with the nearest; always false */
-bool word_shown(size_t i);                                          /* is it the first row of its name? */
 void word_help(const struct word *w);                               /* to standard output */
 void help_all(void);
 int word_generic(struct cli *c, const struct word *w, int argc, char **argv);   /* flags -> verb -> print */
@@ -80,11 +79,6 @@ void problem_read(struct cli *c, int status, struct slice body, struct err *err)
 /* --- config: contexts of several clouds in one file, mode 0600 */
 MUST_CHECK bool config_load(struct cli *c, struct err *err);        /* fills c->context; an absent file is fine */
 MUST_CHECK bool config_keep(struct cli *c, const struct context *x, struct err *err);   /* sets or changes one and makes it the current one */
-int word_config_list(struct cli *c, const struct word *w, int argc, char **argv);
-int word_config_use(struct cli *c, const struct word *w, int argc, char **argv);
-int word_config_set(struct cli *c, const struct word *w, int argc, char **argv);
-int word_config_remove(struct cli *c, const struct word *w, int argc, char **argv);
-extern const struct fields config_set_fields, config_ref_fields;
 
 /* --- printing */
 void print_reply(struct cli *c, const struct word *w, const struct json *reply);       /* a list or one thing, as -o says */
@@ -124,8 +118,27 @@ MUST_CHECK bool path_read(struct cli *c, const char *path, size_t most, struct s
 int run_follow(struct cli *c, const char *job, int64_t count);      /* until it ends; its exit code */
 int job_exit_code(const struct json *job, const struct json *task); /* the failed task; may be NULL */
 
-int word_run(struct cli *c, const struct word *w, int argc, char **argv);
-int word_submit(struct cli *c, const struct word *w, int argc, char **argv);
-int word_version(struct cli *c, const struct word *w, int argc, char **argv);
-int word_help_word(struct cli *c, const struct word *w, int argc, char **argv);
-extern const struct fields run_fields, submit_fields;
+/* --- words with thought in them */
+#define WORD(name) int name(struct cli *c, const struct word *w, int argc, char **argv)
+WORD(word_run);
+WORD(word_submit);
+WORD(word_describe);
+WORD(word_logs);
+WORD(word_exec);
+WORD(word_cp);
+WORD(word_events);
+WORD(word_login);
+WORD(word_user_create);
+WORD(word_user_passwd);
+WORD(word_secret_set);
+WORD(word_image_import);
+WORD(word_config_list);
+WORD(word_config_use);
+WORD(word_config_set);
+WORD(word_config_remove);
+WORD(word_version);
+WORD(word_completion);
+WORD(word_help_word);
+#undef WORD
+extern const struct fields run_fields, submit_fields, describe_fields, logs_fields, exec_fields, cp_fields, login_fields, user_create_fields,
+    user_passwd_fields, secret_fields, import_fields, config_set_fields, config_ref_fields, completion_fields;

@@ -1,5 +1,5 @@
 /* config.c - the contexts of several clouds, in one JSON file of mode 0600: {"current": "local", "contexts": [{...}]}. The environment
- * (ARCUS_SERVER, ARCUS_KEY, ARCUS_PROJECT) comes before the file, flags before both. */
+ * (ARCUS_SERVER, ARCUS_KEY, ARCUS_PROJECT) comes before the file, flags before both; --context names an entry of the file. */
 #include "cli/cli.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,12 +71,15 @@ bool config_load(struct cli *c, struct err *err)
         return err_set(err, RC_BAD_INPUT, "there is no context '%s' in %s; arcus config list shows them", name, c->config_path);
     struct context base = x ? *x : (struct context){ 0 };
     const char *server = getenv("ARCUS_SERVER"), *key = getenv("ARCUS_KEY"), *project = getenv("ARCUS_PROJECT");
-    if (text_given(server) && !text_is(server, base.server))
-        base = (struct context){ .server = server, .project = base.project }; /* another cloud: the key of this one is not for it */
+    server = asked.server ? asked.server : text_given(server) && !name ? server : NULL;
+    if (server && !text_is(server, base.server))
+        base = (struct context){ .server = server };    /* another cloud: key, certificate and project of this one are not for it */
     c->context = base;
-    c->context.server = asked.server ? asked.server : base.server ? base.server : "http://127.0.0.1:6640";
-    c->context.key = asked.key ? asked.key : text_given(key) ? key : base.key;
+    c->context.server = base.server ? base.server : "http://127.0.0.1:6640";
+    c->context.key = asked.key ? asked.key : text_given(key) && !name ? key : base.key;
     c->context.project = asked.project ? asked.project : text_given(project) ? project : base.project;
+    c->context.pin = asked.pin ? asked.pin : base.pin;
+    c->context.ca = asked.ca ? asked.ca : base.ca;
     return true;
 }
 

@@ -16,7 +16,7 @@ bool flag_takes_value(const struct field *f) { return f->type != F_BOOL; }
 
 bool flag_next(const struct field *f, size_t *at, struct slice *flag)
 {
-    if (f->in_path || f->hidden || f->type == F_INLINE || f->type == F_OBJECT)
+    if (f->in_path || f->hidden || f->secret || f->type == F_INLINE || f->type == F_OBJECT)    /* arguments are no place for secrets */
         return false;
     if (!f->flag) {                     /* --name, with dashes where the name has underscores */
         *flag = SLICE(f->name);

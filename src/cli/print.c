@@ -111,13 +111,14 @@ void print_described(struct cli *c, const struct json *thing)
     AUTO(str_done) struct str out = { 0 };
     size_t wide = 0;
     for (const struct json *m = thing->first; m; m = m->next)
-        wide = !empty(m) ? MAX(wide, strlen(m->name)) : wide;
+        wide = !empty(m) && m->type != JSON_OBJECT && m->type != JSON_LIST ? MAX(wide, strlen(m->name)) : wide;
     for (const struct json *m = thing->first; m; m = m->next) {
         AUTO(str_done) struct str block = { 0 };
         if (empty(m))
             continue;
-        str_printf(&out, "%s:%*s", m->name, (int)(wide - strlen(m->name) + 1), "");
+        str_printf(&out, "%s:", m->name);
         if (m->type != JSON_OBJECT && m->type != JSON_LIST) {
+            str_printf(&out, "%*s", (int)(wide - strlen(m->name) + 1), "");
             put_value(c, &out, m);
             str_char(&out, '\n');
             continue;

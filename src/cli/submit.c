@@ -1,7 +1,7 @@
 /* submit.c - a workload from a file and from flags, and its submission. Flags overrule the file, field by field.
  *
  * The file is not bound here: the server has the last word about fields, so that an older program can submit to a newer cloud. */
-#include "cli/cli.h"
+#include "cli/blob.h"
 #include "wire/yaml.h"
 #include <errno.h>
 #include <stdio.h>
@@ -99,6 +99,22 @@ static void merge(struct cli *c, struct json *doc, struct json *flags)
     }
 }
 
+/* A path becomes the digest of what is there now. Relative to where the command is typed, also in a file. */
+static bool send_workdir(struct cli *c, struct json *doc, struct err *err)
+{
+    const struct field *f = bind_find(&job_spec_fields, "workdir");
+    const char *path = NULL, *digest;
+    for (struct json *m = doc->first; m; m = m->next)
+        if (m->type == JSON_TEXT && bind_find(&job_spec_fields, m->name) == f)
+            path = m->text;
+    if (!text_given(path) || text_starts(path, "sha256:"))
+        return true;
+    if (!folder_upload(c, path, true, &digest, err))
+        return strstr(err->text, "workdir") ? false : err_wrap(err, "workdir");
+    overrule(doc, f);
+    return doc_set(c, doc, "workdir", digest);
+}
+
 bool spec_build(struct cli *c, const struct flags *f, const char *file, struct json **spec, struct err *err)
 {
     struct json *doc = json_new(c->mem, JSON_OBJECT);
@@ -118,7 +134,7 @@ bool spec_build(struct cli *c, const struct flags *f, const char *file, struct j
     }
     merge(c, doc, f->doc);
     *spec = doc;
-    return true;
+    return send_workdir(c, doc, err);
 }
 
 int word_submit(struct cli *c, const struct word *w, int argc, char **argv)

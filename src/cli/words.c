@@ -61,6 +61,12 @@ static const struct column attempt_columns[] = {
     { "ENDED", "age:ended" }, { "DETAIL", "some:detail" },
 };
 
+static const struct column usage_columns[] = {
+    { "PROJECT", "some:project" }, { "USER", "some:user" }, { "FLAVOR", "some:flavor" }, { "DAY", "some:day" }, { "TASKS", "tasks", .right = true },
+    { "HOURS", "hours:seconds", .right = true }, { "GPU HOURS", "hours:gpu_seconds", .right = true }, { "GPU GB-HOURS", "gib_hours:gpu_mib_seconds", .wide = true, .right = true },
+    { "CPU HOURS", "hours:cpu_seconds", .right = true }, { "GB-HOURS", "gib_hours:memory_mib_seconds", .right = true }, { "NOTE", "mark:simulated" },
+};
+
 const struct word words[] = {
     { "run", VERB_JOB_SUBMIT, word_run, "[FLAGS] [--] COMMAND [ARG...]", "Run a command in the cloud, show its output and exit as it does", .own = &run_fields, .takes = "", .command = true,
       .more = "Ctrl-C cancels the job and waits for its end; a second Ctrl-C leaves it alone. It exits with the job's own exit code; 128 + n when\n"
@@ -71,6 +77,16 @@ const struct word words[] = {
       .examples = "arcus submit -f train.yaml\narcus submit -f train.yaml --gpus 2 -e EPOCHS=5\narcus submit -n 100 -- ./sweep.sh" },
     { "ps", VERB_JOB_LIST, word_generic, "[FLAGS]", "List jobs, newest first", .takes = "", COLUMNS(job_columns),
       .examples = "arcus ps\narcus ps --all --state failed\narcus ps -a --limit 20 -o json" },
+    { "describe", -1, word_describe, "JOB | node NODE | project PROJECT", "Show one thing with all that belongs to it", .own = &describe_fields, .takes = "what name",
+      .examples = "arcus describe train\narcus describe node gpu-07" },
+    { "logs", VERB_JOB_LOGS, word_logs, "JOB [FLAGS]", "Show or follow what a task printed", .own = &logs_fields, .takes = "job",
+      .examples = "arcus logs train\narcus logs -f train --task 3\narcus logs train --tail 100 --stderr" },
+    { "exec", VERB_JOB_EXEC, word_exec, "[-it] JOB [FLAGS] [--] COMMAND [ARG...]", "Run a command inside a running task", .own = &exec_fields, .takes = "job", .command = true,
+      .more = "It exits as the command does, and with 125 when the connection fails.", .examples = "arcus exec -it train -- bash\narcus exec train -- nvidia-smi\ntar c data | arcus exec -i train -- tar x -C /tmp" },
+    { "cp", -1, word_cp, "FROM TO", "Copy files into or out of a task or a volume", .own = &cp_fields, .takes = "from to",
+      .more = "One of the two is a local path, the other JOB:/path or vol:NAME/path. A target that is a folder gets the thing under its own name, any\n"
+              "other target becomes the thing. Of a task that has ended, what it left in /outputs can be fetched.",
+      .examples = "arcus cp data.csv train:/data/\narcus cp train:/outputs ./results\narcus cp vol:data/checkpoints ." },
     { "cancel", VERB_JOB_CANCEL, word_generic, "JOB", "End a job, or one task of it",
       .examples = "arcus cancel train\narcus cancel train --task 3 --grace 5s" },
     { "update", VERB_JOB_UPDATE, word_generic, "JOB --priority N", "Change the priority of a queued job", .examples = "arcus update train --priority 80" },
@@ -96,6 +112,10 @@ const struct word words[] = {
     { "members set", VERB_MEMBER_SET, word_generic, "USER ROLES", "Give a user roles in the project", .takes = "user roles", .examples = "arcus members set ada developer --project vision" },
     { "members remove", VERB_MEMBER_REMOVE, word_generic, "USER", "Take a user out of the project", .examples = "arcus members remove ada --project vision" },
     { "users list", VERB_USER_LIST, word_generic, "", "List users", COLUMNS(user_columns), .examples = "arcus users" },
+    { "users create", VERB_USER_CREATE, word_user_create, "NAME", "Make a user; the password is asked for", .own = &user_create_fields,
+      .examples = "arcus users create ada\narcus users create ada --roles operator --password-stdin <pw" },
+    { "users passwd", -1, word_user_passwd, "[USER]", "Change your password, or (as an operator) somebody's", .own = &user_passwd_fields, .takes = "user",
+      .examples = "arcus users passwd\narcus users passwd ada" },
     { "users disable", VERB_USER_UPDATE, word_generic, "USER", "No login and no key of this user works any more", .fixed = "{\"disabled\":true}", .takes = "user", .examples = "arcus users disable ada" },
     { "users enable", VERB_USER_UPDATE, word_generic, "USER", "Let a user in again", .fixed = "{\"disabled\":false}", .takes = "user", .examples = "arcus users enable ada" },
     { "users roles", VERB_USER_UPDATE, word_generic, "USER ROLES", "Change the platform roles of a user", .takes = "user roles", .examples = "arcus users roles ada auditor" },
@@ -106,19 +126,30 @@ const struct word words[] = {
     { "keys create", VERB_KEY_CREATE, word_generic, "[NAME]", "Make an API key; it is shown once", .takes = "name", .examples = "arcus keys create laptop --expires-in 30d\narcus keys create ci-key --account ci --roles viewer" },
     { "keys disable", VERB_KEY_DISABLE, word_generic, "KEY", "Disable a key at once", .examples = "arcus keys disable laptop" },
     { "secrets list", VERB_SECRET_LIST, word_generic, "", "List the names of secrets", COLUMNS(secret_columns), .examples = "arcus secrets" },
+    { "secrets set", VERB_SECRET_SET, word_secret_set, "NAME", "Store or replace a secret, asked for or read from standard input", .own = &secret_fields, .takes = "name",
+      .more = "A newline at the very end of standard input is not part of the value.", .examples = "arcus secrets set HF_TOKEN\narcus secrets set HF_TOKEN <token.txt" },
     { "secrets remove", VERB_SECRET_REMOVE, word_generic, "NAME", "Remove a secret", .examples = "arcus secrets remove HF_TOKEN" },
     { "volumes list", VERB_VOLUME_LIST, word_generic, "", "List volumes", COLUMNS(volume_columns), .examples = "arcus volumes" },
     { "volumes create", VERB_VOLUME_CREATE, word_generic, "NAME", "Make a folder that outlives jobs", .examples = "arcus volumes create data" },
     { "volumes remove", VERB_VOLUME_REMOVE, word_generic, "VOLUME", "Remove a volume, with what is in it", .examples = "arcus volumes remove data" },
     { "images list", VERB_IMAGE_LIST, word_generic, "", "List imported images", COLUMNS(image_columns), .examples = "arcus images" },
+    { "images import", VERB_IMAGE_ADD, word_image_import, "FILE --name NAME", "Upload an OCI layout or a docker archive as an image of the project", .own = &import_fields, .takes = "file",
+      .more = "What the cloud has already is not uploaded again.", .examples = "arcus images import busybox.tar --name busybox:1.36\ndocker save app -o app.tar; arcus images import app.tar --name app" },
     { "images remove", VERB_IMAGE_REMOVE, word_generic, "IMAGE", "Remove an imported image", .examples = "arcus images remove busybox:1.36" },
 
+    { "events", VERB_EVENT_LIST, word_events, "[FLAGS]", "Show what happened, or follow it", .takes = "", .examples = "arcus events --since 1200\narcus events -f -o json" },
+    { "usage", VERB_USAGE_SUM, word_generic, "[FLAGS]", "Sum what was used", .takes = "", COLUMNS(usage_columns),
+      .examples = "arcus usage\narcus usage --by project,user,day --from 2026-11-01 -o json" },
+    { "login", VERB_LOGIN, word_login, "--user NAME [--server URL]", "Trade your password for a key, and keep it in the config file", .own = &login_fields, .takes = "",
+      .examples = "arcus login --user ada\narcus login --server https://cloud.example.org:6640 --user ada --context lab" },
     { "whoami", VERB_WHOAMI, word_generic, "", "Who this key belongs to, and what it may do", .examples = "arcus whoami" },
     { "config list", -1, word_config_list, "", "List the clouds of the config file", .examples = "arcus config list" },
     { "config use", -1, word_config_use, "NAME", "Make a cloud the current one", .own = &config_ref_fields, .takes = "name", .examples = "arcus config use lab" },
     { "config set", -1, word_config_set, "NAME [FLAGS]", "Add or change a cloud, and make it the current one", .own = &config_set_fields, .takes = "name",
       .examples = "arcus config set lab --server https://lab.example.org:6640 --key-file lab.key" },
     { "config remove", -1, word_config_remove, "NAME", "Forget a cloud", .own = &config_ref_fields, .takes = "name", .examples = "arcus config remove lab" },
+    { "completion", -1, word_completion, "bash|zsh", "Print a script that completes words and flags", .own = &completion_fields, .takes = "shell",
+      .examples = "source <(arcus completion bash)" },
     { "version", -1, word_version, "", "Print the version", .examples = "arcus version" },
     { "help", -1, word_help_word, "[WORD]", "Help about a word", .command = true, .takes = "", .examples = "arcus help run" },
 };

@@ -1,0 +1,189 @@
+/* events.c - `arcus events`: what happened, by number; with -f as it happens, going on from the last number when the connection
+ * breaks, so that nothing is missed or told twice. With -o json each event is one line. */
+#include "cli/cli.h"
+#include "base/when.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PAGE = 1000, LINE_MOST = 4 << 20, AGAIN_MS = 1000, SILENT_MS = 60 * 1000 };
+
+struct events {
+    struct cli *c;
+    int64_t since, left;            /* left: how many are still wanted */
+    bool done, cut, unread;
+    int status;
+    struct str text;                /* what came and is not a whole event yet */
+    struct http_call *call;
+    struct err err;
+};
+
+/* --- printing */
+
+static void put_one(struct cli *c, struct str *out, const struct json *e)
+{
+    static const struct { const char *member; int width; } parts[] = { { "name", -22 }, { "subject", -24 }, { "actor", -18 } };
+    const char *at = json_text(e, "at");
+    const struct json *data = json_get(e, "data");
+    if (c->output == OUT_JSON || c->output == OUT_YAML) {
+        json_print(out, e);
+        str_char(out, '\n');
+        return;
+    }
+    str_printf(out, "%-8lld %-24s", (long long)json_int(e, "id", 0), at ? at : "");
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        const char *text = json_text(e, parts[i].member);
+        str_printf(out, " %*s", parts[i].width, text ? text : "");
+    }
+    if (data && data->type == JSON_OBJECT && data->first) {
+        str_char(out, ' ');
+        json_print(out, data);
+    }
+    while (out->len && out->at[out->len - 1] == ' ')
+        out->at[--out->len] = 0;
+    str_char(out, '\n');
+}
+
+/* --- following */
+
+static void take_event(struct events *e, struct slice data)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    AUTO(str_done) struct str out = { 0 };
+    struct json *doc;
+    struct err ignored;
+    if (e->left <= 0 || !json_parse(data, mem, &doc, &ignored))
+        return;
+    e->since = json_int(doc, "id", e->since);
+    e->left--;
+    put_one(e->c, &out, doc);
+    e->unread |= !out_write(out.at, out.len);
+}
+
+static void take_lines(struct events *e)
+{
+    size_t from = 0;
+    for (char *end; from < e->text.len && (end = memchr(e->text.at + from, '\n', e->text.len - from)); from = (size_t)(end - e->text.at) + 1) {
+        *end = 0;
+        const char *line = e->text.at + from;
+        if (text_starts(line, "data: "))
+            take_event(e, SLICE(line + 6));
+    }
+    str_drop(&e->text, from);
+}
+
+static void on_head(void *arg, int status, struct http_call *call)
+{
+    (void)call;
+    ((struct events *)arg)->status = status;
+}
+
+static void on_data(void *arg, const char *at, size_t n)
+{
+    struct events *e = arg;
+    str_put(&e->text, at, n);
+    if (e->status < 300)
+        take_lines(e);
+    if (e->unread || e->left <= 0 || e->text.len > LINE_MOST) {
+        http_call_cancel(TAKE(e->call));
+        e->done = true;
+        os_stop(e->c->os);
+    }
+}
+
+static void on_end(void *arg, int status, struct slice body, const struct err *err)
+{
+    struct events *e = arg;
+    (void)body;
+    e->call = NULL;
+    e->done = e->cut = true;
+    if (err)
+        e->err = *err;
+    else if (status >= 300)
+        problem_read(e->c, status, (struct slice){ e->text.at, e->text.len }, &e->err);
+    else
+        err_set(&e->err, RC_UNAVAILABLE, "the server ended the stream of events");
+    os_stop(e->c->os);
+}
+
+static void follow_once(struct events *e)
+{
+    static const struct http_call_events events = { .on_head = on_head, .on_data = on_data, .on_end = on_end };
+    struct http_header headers[CLI_HEADERS];
+    size_t n = cli_headers(e->c, headers, false, false);
+    headers[n++] = (struct http_header){ "Accept", "text/event-stream" };
+    e->done = e->cut = false;
+    e->status = 0;
+    str_clear(&e->text);
+    e->call = http_call(e->c->client, "GET", arena_printf(e->c->mem, "/v1/events?since=%lld", (long long)e->since), headers, n, (struct slice){ 0 }, 0, &events, e);
+    http_call_timeout(e->call, SILENT_MS);      /* a server says something every 15 seconds */
+    cli_wait(e->c, &e->done);
+}
+
+static int follow(struct cli *c, int64_t since, int64_t limit)
+{
+    struct events e = { .c = c, .since = since, .left = limit ? limit : INT64_MAX };
+    if (!cli_connect(c, &c->err))
+        return print_error(c, &c->err);
+    for (bool was_there = false;;) {
+        int64_t before = e.since;
+        follow_once(&e);
+        was_there |= e.status == 200 || e.since > before;
+        bool again = e.cut && was_there && (e.err.rc == RC_UNAVAILABLE || e.err.rc == RC_TIMEOUT);
+        if (!again)
+            break;
+        cli_sleep(c, AGAIN_MS);
+    }
+    str_done(&e.text);
+    return e.cut ? print_error(c, &e.err) : e.unread ? 1 : 0;
+}
+
+/* --- history */
+
+static bool history(struct cli *c, int64_t since, int64_t limit, struct json **out, struct err *err)
+{
+    struct json *all = json_new(c->mem, JSON_LIST), *reply, *ask;
+    *out = json_new(c->mem, JSON_OBJECT);
+    for (int64_t left = limit ? limit : INT64_MAX; left > 0;) {
+        int64_t page = MIN(left, PAGE), got = 0;
+        ask = json_new(c->mem, JSON_OBJECT);
+        doc_set(c, ask, "since", arena_printf(c->mem, "%lld", (long long)since));
+        doc_set(c, ask, "limit", arena_printf(c->mem, "%lld", (long long)page));
+        if (!cli_call(c, VERB_EVENT_LIST, ask, &reply, err))
+            return false;
+        struct json *items = json_get(reply, "items");
+        for (struct json *m = items ? items->first : NULL, *after; m; m = after, got++) {
+            after = m->next;
+            m->next = NULL;
+            since = json_int(m, "id", since);
+            json_add(all, NULL, m);
+        }
+        left -= got;
+        if (got < page)
+            break;
+    }
+    json_add(*out, "items", all);
+    json_add(*out, "next", json_new(c->mem, JSON_NULL));
+    return true;
+}
+
+int word_events(struct cli *c, const struct word *w, int argc, char **argv)
+{
+    struct flags f;
+    struct json *list;
+    if (!flags_parse(c, w, argc, argv, &f, &c->err))
+        return print_error(c, &c->err);
+    if (c->help)
+        return word_help(w), 0;
+    const struct json *go_on = json_get(f.doc, "follow");
+    int64_t since = json_int(f.doc, "since", 0), limit = json_int(f.doc, "limit", 0);
+    if (go_on && go_on->flag)
+        return follow(c, since, limit);
+    if (!history(c, since, limit, &list, &c->err))
+        return print_error(c, &c->err);
+    if (c->output == OUT_JSON || c->output == OUT_YAML)
+        return print_data(c, list), 0;
+    AUTO(str_done) struct str out = { 0 };
+    for (const struct json *m = json_get(list, "items")->first; m; m = m->next)
+        put_one(c, &out, m);
+    return out_write(out.at, out.len) ? 0 : 1;
+}
