@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_LAYERS  := model wire base
 FUZZ_LIBS    := $(LDLIBS) -ljansson
 FUZZ_BINS    := $(FUZZ:%=$(BUILD)/fuzz-%)
-FUZZ_CFLAGS  := $(filter-out -fsanitize=% -O%,$(CFLAGS)) -O1 -DFUZZ -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+FUZZ_CFLAGS  := $(filter-out -fsanitize=% -O% -Wno-format-truncation -Wno-maybe-uninitialized,$(CFLAGS)) -O1 -DFUZZ -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 FUZZ_BESIDE  := tests/unit/wire/sample.c src/agent/image_manifest.c src/agent/log_format.c
 FUZZ_OBJ     := $(patsubst %.c,$(BUILD)/fuzz-obj/%.o,$(wildcard $(FUZZ_LAYERS:%=src/%/*.c)) $(FUZZ_BESIDE))
 
