@@ -78,7 +78,7 @@ int word_image_import(struct cli *c, const struct word *w, int argc, char **argv
     bool ok = json_text(f.doc, "name") || err_set(&c->err, RC_BAD_INPUT, "--name is missing: what jobs are to call it, such as busybox:1.36");
     ok = ok && (stat(own->file, &st) == 0 || err_errno(&c->err, "%s", own->file));
     if (ok && !(S_ISDIR(st.st_mode) ? import_folder : import_file)(c, own->file, &digest, &c->err))
-        ok = strstr(c->err.text, own->file) ? false : err_wrap(&c->err, "%s", own->file);
+        ok = strstr(c->err.text, "it is not an image") || strstr(c->err.text, "it is compressed") ? err_wrap(&c->err, "%s", own->file) : false;
     if (ok)
         doc_set(c, f.doc, "digest", digest);
     if (!ok || !cli_call(c, VERB_IMAGE_ADD, f.doc, &reply, &c->err))

@@ -150,9 +150,10 @@ void print_reply(struct cli *c, const struct word *w, const struct json *reply)
 static const char *hint(struct cli *c, const struct err *err)
 {
     const char *server = c->context.server ? c->context.server : "";
-    if (err->rc == RC_UNAUTHENTICATED)
-        return text_given(c->context.key) ? "the key was not taken; arcus login gets a new one, arcus config list shows which cloud this is"
-                                          : "there is no key for this cloud; arcus login gets one, or set ARCUS_KEY";
+    if (err->rc == RC_UNAUTHENTICATED && !c->context.key)
+        return "there is no key for this cloud; arcus login gets one, or set ARCUS_KEY";
+    if (err->rc == RC_UNAUTHENTICATED && *c->context.key)
+        return "the key was not taken; arcus login gets a new one, arcus config list shows which cloud this is";
     if (err->rc == RC_UNAVAILABLE && strstr(err->text, "refused"))
         return arena_printf(c->mem, "is the cloud running? ./dev up (or arcus up) starts one here; arcus config list shows others than %s", server);
     if (err->rc == RC_DENIED)

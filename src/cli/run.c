@@ -28,7 +28,7 @@ struct follow {
     int64_t count;
     struct tail *tails[2 * TAILS_MOST];
     size_t tail_count;
-    bool begun, cancelled, told_simulated, woken;
+    bool cancelled, told_simulated, woken;
     int interrupts;
     struct timer *timer;
     struct progress *progress;
@@ -225,6 +225,7 @@ static bool cancel(struct follow *f)
 
 static int leave(struct follow *f, int code)
 {
+    progress_end(TAKE(f->progress));
     say(f->c, "%s goes on; arcus logs -f %s follows it, arcus cancel %s ends it", f->job, f->job, f->job);
     return code;
 }
@@ -250,7 +251,7 @@ static int follow_on(struct follow *f)
     start_tails(f);
     for (int64_t ended_ms = 0;;) {
         if (!look(f))
-            return print_error(f->c, &f->c->err), leave(f, rc_exit(f->c->err.rc));
+            return progress_end(TAKE(f->progress)), print_error(f->c, &f->c->err), leave(f, rc_exit(f->c->err.rc));
         if (f->now && !f->away_ms) {
             show_simulated(f);
             show_waiting(f, json_text(f->now, "state"));
@@ -267,7 +268,7 @@ static int follow_on(struct follow *f)
         if (f->interrupts > 1)
             return leave(f, EXIT_INTERRUPTED);
         if (f->interrupts && !f->cancelled && !cancel(f))
-            return print_error(f->c, &f->c->err), leave(f, EXIT_INTERRUPTED);
+            return progress_end(TAKE(f->progress)), print_error(f->c, &f->c->err), leave(f, EXIT_INTERRUPTED);
     }
 }
 
