@@ -2,8 +2,10 @@
 #include "agent/image.h"
 #include "agent/tree.h"
 #include "wire/digest.h"
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,7 +46,13 @@ static const char *as_blob(struct containers *c, const char *archive)
     return sh(c, "cp %s %s/blobs/%s", archive, c->data, hex) ? digest : NULL;
 }
 
-static bool tools(void) { return access("/usr/bin/skopeo", X_OK) == 0 && access("/usr/bin/umoci", X_OK) == 0 && access("/bin/busybox", X_OK) == 0; }
+static bool tools(void)
+{
+    bool here = access("/usr/bin/skopeo", X_OK) == 0 && access("/usr/bin/umoci", X_OK) == 0 && access("/bin/busybox", X_OK) == 0;
+    if (!here)
+        test_skip("skopeo, umoci and busybox are needed");
+    return here;
+}
 
 /* A small image of busybox with a user of its own, as an OCI layout in TOP/layout and as both kinds of archive. */
 static bool make_image(struct containers *c)
@@ -99,5 +107,69 @@ TEST(what_is_not_an_image_is_told_as_such)
     o->image_blob = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
     s = containers_run(&c, o);                  /* no server to fetch it from */
     CHECK(s->outcome == OUTCOME_NODE_FAULT);
+    containers_close(&c);
+}
+
+/* ARCUS_TEST_CACHE is the folder that tests/flow/containers/debian-image filled. */
+TEST(a_package_with_users_and_scripts_installs_in_a_debian_image)
+{
+    struct containers c = {0};
+    const char *cache = getenv("ARCUS_TEST_CACHE");
+    if (!cache) {
+        test_skip("ARCUS_TEST_CACHE has no Debian image");
+        return;
+    }
+    if (!tools() || !containers_open(&c))
+        return;
+    CHECK(sh(&c, "mkdir %s/work && cp %s/demo.deb %s/work/ && tar -C %s/work --format=ustar -cf %s/work.tar .", c.top, cache, c.top, c.top, c.top));
+    struct order *o = containers_order(&c, "debian", "set -e; pwd; ls -ln demo.deb; dpkg -i demo.deb; cat /var/lib/demo/note; stat -c '%U %a' /var/lib/demo /usr/lib/demo/suid;"
+                                                     "su demo -c /usr/lib/demo/who; id demo; dpkg -r demo; setpriv --reuid=demo --clear-groups --regid=demo id -un; touch here && echo workdir is writable");
+    o->image_blob = as_blob(&c, containers_path(&c, "%s/debian.tar", cache));
+    o->workdir = as_blob(&c, containers_path(&c, "%s/work.tar", c.top));
+    o->disk_mib = 512;
+    const struct task_status *s = containers_run(&c, o);
+    const char *out = containers_log(&c, o->attempt, 0);
+    CHECK(s->outcome == OUTCOME_SUCCEEDED && has(out, "/workdir\n") && has(out, "made by demo\ndemo 2750\ndemo 4755\ndemo\n") && has(out, "workdir is writable"));
+    containers_close(&c);
+}
+
+/* --- a registry */
+
+static int free_port(void)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t n = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = fd != -1 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && getsockname(fd, (struct sockaddr *)&at, &n) == 0;
+    close(fd);
+    return ok ? ntohs(at.sin_port) : 0;
+}
+
+TEST(images_come_from_a_registry_and_stay_when_it_goes)
+{
+    struct containers c = {0};
+    if (access("/usr/bin/docker-registry", X_OK) != 0) {
+        test_skip("docker-registry is needed");
+        return;
+    }
+    if (!tools() || !containers_open(&c))
+        return;
+    int port = free_port();
+    CHECK(make_image(&c));
+    CHECK(sh(&c, "cd %s && printf 'version: 0.1\\nlog: {level: error}\\nstorage: {filesystem: {rootdirectory: %s/registry}}\\nhttp: {addr: \"127.0.0.1:%d\"}\\n' > registry.yml"
+                 " && { /usr/bin/docker-registry serve registry.yml > registry.log 2>&1 & echo $! > registry.pid; }"
+                 " && for i in 1 2 3 4 5 6 7 8 9; do skopeo --insecure-policy copy --dest-tls-verify=false oci:layout:image docker://127.0.0.1:%d/mine/app:1 && break; sleep 0.3; done",
+             c.top, c.top, port, port));
+    const char *image = containers_path(&c, "127.0.0.1:%d/mine/app:1", port);
+    struct order *o = containers_order(&c, image, "echo pulled; id -u");
+    const struct task_status *s = containers_run(&c, o);
+    CHECK(s->outcome == OUTCOME_SUCCEEDED && has(containers_log(&c, o->attempt, 'o'), "pulled\n1000\n"));
+    s = containers_run(&c, containers_order(&c, containers_path(&c, "127.0.0.1:%d/mine/app:2", port), "true"));
+    CHECK(s->outcome == OUTCOME_IMAGE_NOT_FOUND && has(s->detail, "no such image"));
+    CHECK(sh(&c, "kill $(cat %s/registry.pid)", c.top));
+    CHECK(containers_reopen(&c));               /* what was in memory is gone; the registry too */
+    o = containers_order(&c, image, "echo still here");
+    s = containers_run(&c, o);
+    CHECK(s->outcome == OUTCOME_SUCCEEDED && has(containers_log(&c, o->attempt, 'o'), "still here"));
     containers_close(&c);
 }
