@@ -64,7 +64,7 @@ struct commit {
     struct post post;
     const struct event *events;
     size_t event_count;
-    const struct node_push *pushes; /* send it if the node's link is up and its hello was answered; else drop it: a hello gets all */
+    const struct node_push *pushes; /* send it if the node's link is up; during its hello keep it until the answer, and drop it then if its generation is not above the answer's */
     size_t push_count;
     struct arena *mem;              /* all of it lives until on_commit returns */
 };

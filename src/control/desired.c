@@ -139,7 +139,7 @@ const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat
 {
     const struct map *which = full ? n->attempts : n->changed;
     struct order *orders = ARENA_ARRAY(c->mem, struct order, map_count(which));
-    struct desired d = { .kind = "desired", .generation = n->generation, .full = full, .kept = n->kept, .now_ms = c->now_ms, .beat = beat };
+    struct desired d = { .kind = "desired", .generation = ++n->generation, .full = full, .kept = n->kept, .now_ms = c->now_ms, .beat = beat };
     struct attempt *a;
     size_t count = 0;
     for (size_t i = 0; (a = map_next(which, &i));)

@@ -133,8 +133,8 @@ static void settle_volumes(struct call *c, const struct job *j, const struct nod
         EMIT(c, VOLUME_NODE, V_INT(v->id), V_INT(n->id));
         emit_event(c, v->project, "volume.placed", id_of(c, PREFIX_VOLUME, v->id), arena_printf(c->mem, "{\"node\":\"%s\"}", n->name));
         struct job *other;
-        for (size_t k = 0; (other = map_next(c->s->jobs, &k));) /* what waits with it, other tasks of this job too, must follow it there */
-            if (other->project == j->project && other->spec.volumes.count && job_waits(other))
+        for (size_t k = 0; (other = map_next(c->s->jobs, &k));) /* what waits with it, or is tried again, must follow it there: this job too */
+            if (other->project == j->project && other->spec.volumes.count && other->state != JOB_STOPPING)
                 sched_of_job(c->s, other, emit_news(c, SCHED_JOB));
     }
 }

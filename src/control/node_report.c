@@ -150,7 +150,6 @@ bool node_hello(struct call *c, const void *body, struct err *err)
         changed = true;
     }
     n->linked = true;
-    n->generation++;
     n->heard_boot_ms = c->boot_ms;
     if (changed || n->state == NODE_DOWN)
         node_state(c, n, n->cordoned ? NODE_CORDONED : NODE_READY, n->state == NODE_DOWN ? "node.up" : "node.changed");
@@ -182,10 +181,32 @@ static void lose(struct call *c, struct node *n, const char *detail, bool remove
     }
 }
 
+/* The wall clock went back, maybe while nobody looked: a pause that was to take seconds must not take what the clock was wrong by. */
+static void shorten_pauses(struct call *c)
+{
+    const struct control_config *cfg = control_settings(c->control);
+    struct job *j;
+    struct task *t;
+    for (size_t i = 0; (j = map_next(c->s->jobs, &i));) {
+        int64_t latest = c->now_ms + MAX(j->spec.retry.delay_s, cfg->run_for_s + cfg->margin_s) * 1000;
+        for (size_t k = 0; j->waiting && (t = map_next(j->tasks, &k));) {
+            if (t->state != JOB_QUEUED || t->not_before_ms <= latest)
+                continue;
+            t->not_before_ms = latest;
+            task_write(c, t, NULL);
+            struct sched_event *e = emit_news(c, SCHED_TASK_QUEUED);
+            e->job = j->id, e->task = t->index, e->not_before_ms = t->not_before_ms, e->project = j->project->id;
+        }
+    }
+}
+
 bool job_tick(struct call *c, const void *body, struct err *err)
 {
     (void)body, (void)err;
     struct node *n;
+    if (!c->s->ticked_ms || c->now_ms < c->s->ticked_ms)
+        shorten_pauses(c);
+    c->s->ticked_ms = c->now_ms;
     for (size_t i = 0; (n = map_next(c->s->nodes, &i));) {
         int64_t silent = c->boot_ms - n->heard_boot_ms;
         if (silent > SILENT_MS && n->state != NODE_DOWN) {

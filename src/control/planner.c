@@ -10,7 +10,7 @@ struct planner {
     struct actor *actor;
     struct sched *sched;
     bool asking;
-    int64_t next_ms;
+    int64_t next_ms, looked_ms;
 };
 struct news {
     struct post post;
@@ -55,6 +55,7 @@ static void plan(struct planner *p)
     AUTO(arena_free) struct arena *mem = arena_new();
     struct sched_plan plan = sched_plan(p->sched, os_wall_ms(c->os), PLACE_MOST, mem);
     p->next_ms = plan.next_ms;
+    p->looked_ms = os_wall_ms(c->os);
     if (!plan.count && !plan.wait_count)
         return;
     struct wish *w = calloc(1, sizeof *w);
@@ -84,7 +85,8 @@ static void on_posts(void *arg, struct post *first)
             p->asking = false;
         for (size_t i = 0; i < n->count; i++)
             sched_apply(p->sched, &n->events[i]);
-        look = look || n->count || n->answered || os_wall_ms(p->control->os) >= p->next_ms;
+        int64_t now = os_wall_ms(p->control->os);
+        look = look || n->count || n->answered || now >= p->next_ms || now < p->looked_ms; /* behind: the clock went back */
         arena_free(n->mem);
     }
     if (look && !p->asking)
@@ -101,6 +103,8 @@ void planner_poke(struct control *c)
     if (c->planner)
         post_news(c->planner, NULL, 0, false, false, arena_new());
 }
+
+const struct sched *planner_picture(const struct control *c) { return c->planner && !c->planner->asking ? c->planner->sched : NULL; }
 
 void planner_open(struct control *c)
 {

@@ -95,6 +95,7 @@ struct state {
     struct map *orgs, *projects, *project_names, *persons, *person_names, *accounts, *keys, *key_hashes, *secrets, *tokens, *volumes,
         *images, *nodes, *node_names, *jobs, *attempts, *idems;
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
+    int64_t ticked_ms;          /* the wall clock at the last tick; 0: none yet */
     int64_t pruned_ms;          /* when Idempotency-Keys that are too old were last dropped */
 };
 enum { IDEM_DAYS = 1 };

@@ -78,8 +78,7 @@ static bool rebuild(struct control *c, struct err *err)
     return true;
 }
 
-/* Every fact the planner needs, as if it had just happened, oldest first. */
-static void snapshot(struct control *c, struct batch *b)
+void writer_snapshot(struct control *c, struct batch *b)
 {
     struct state *s = c->writer.state;
     struct call call = { .control = c, .s = s, .batch = b };
@@ -162,7 +161,7 @@ static bool commit(struct control *c, struct batch *b, struct err *err)
 static void tell_all(struct control *c)
 {
     struct batch b = { .mem = arena_new() };
-    snapshot(c, &b);
+    writer_snapshot(c, &b);
     tell_planner(c, &b, true);
     arena_free(b.mem);
 }

@@ -15,6 +15,7 @@ struct chunk { struct link link; struct machine *owner; _Alignas(max_align_t) ch
 
 uint64_t sim_chance(struct sim *w, uint64_t below) { return rng_below(&w->rng, below); }
 int64_t sim_now_ms(const struct sim *w) { return w->now; }
+void sim_wall_jump(struct sim *w, int64_t ms) { w->wall_offset += ms; }
 uint64_t sim_trace(const struct sim *w) { return w->trace; }
 
 int64_t sim_between(struct sim *w, int64_t least, int64_t most)
@@ -261,7 +262,11 @@ void sim_free(struct sim *w)
 }
 
 /* --- clock, chance, timers */
-static int64_t sim_wall_ms(struct os *os) { return WALL_AT_START + machine_of(os)->w->now; }
+static int64_t sim_wall_ms(struct os *os)
+{
+    struct sim *w = machine_of(os)->w;
+    return WALL_AT_START + w->now + w->wall_offset;
+}
 static int64_t sim_boot_ms(struct os *os) { return machine_of(os)->w->now; }
 
 static void sim_random(struct os *os, void *out, size_t n)

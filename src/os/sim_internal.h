@@ -45,7 +45,7 @@ struct machine {
 struct cut { char a[64], b[64]; };
 struct sim {
     struct rng rng;
-    int64_t now;
+    int64_t now, wall_offset;
     uint64_t order, trace;
     struct event **heap;
     size_t events, room;

@@ -95,7 +95,7 @@ static enum reason look_at(struct pass *p, struct job *j)
     int64_t task;
     if (j->blocked)
         return REASON_DEPENDENCY;
-    if (j->pause_ms > p->now_ms) {
+    if (j->pause_ms > p->now_ms && j->pause_ms <= p->now_ms + REFUSED_PAUSE_MS) { /* else the clock went back */
         p->plan.next_ms = MIN(p->plan.next_ms, j->pause_ms);
         return j->told;
     }
@@ -136,7 +136,7 @@ struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struc
 {
     struct pass p
         = { .s = s, .mem = mem, .plan = { .next_ms = INT64_MAX }, .now_ms = now_ms, .most = most };
-    if (!s->dirty && now_ms < s->wake_ms)
+    if (!s->dirty && now_ms < s->wake_ms && now_ms >= s->last_now_ms)
         return (struct sched_plan){ .next_ms = s->wake_ms };
     s->pass++;
     s->last_now_ms = now_ms;

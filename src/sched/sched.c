@@ -423,7 +423,6 @@ static void on_task_gone(struct sched *s, const struct sched_event *e)
 /* A refusal means that the door knows something that is on its way to us: a moment's pause, lest we ask the same until it is here. */
 static void on_refused(struct sched *s, const struct sched_event *e)
 {
-    enum { PAUSE_MS = 100 };
     struct hold *h = hold_find(s, e->job, e->task);
     struct job *j = map_get(s->jobs, e->job);
     if (!h || h->confirmed)
@@ -432,7 +431,7 @@ static void on_refused(struct sched *s, const struct sched_event *e)
     int64_t not_before = h->not_before_ms;
     hold_end(s, h);
     if (again) {
-        j->pause_ms = s->last_now_ms + PAUSE_MS;
+        j->pause_ms = s->last_now_ms + REFUSED_PAUSE_MS;
         j->told = REASON_NONE; /* what was said with the wish may be lost with it */
         waits_again(s, j, e->task, not_before);
     }

@@ -56,6 +56,8 @@ struct hold {
     struct held_gpu gpus[];
 };
 
+enum { REFUSED_PAUSE_MS = 100 };
+
 struct sched {
     struct map *projects, *jobs, *holds, *classes;
     struct node **nodes;        /* by id: the order in which they joined */
