@@ -343,13 +343,18 @@ static void check_node(struct books *b, int node)
         if (!dir_list(os, arena_printf(b->mem, "/var/lib/arcus/%s", folders[i]), b->mem, &names, &err) || names.count)
             cloud_fail(b->c, "n%d still has %zu %s, as %s", node + 1, names.count, folders[i], names.count ? names.at[0] : err.text);
     AUTO(spool_free) struct spool *s = NULL;
+    const struct spool_told *told;
+    const struct node *n = state_node(server_control(b->c->server)->writer.state, b->c->nodes[node].host);
+    char name[ID_TEXT];
     size_t at = 0;
     if (!spool_open(os, "/var/lib/arcus/spool", &s, &err))
         cloud_fail(b->c, "the spool of n%d: %s", node + 1, err.text);
     else if (spool_damaged(s))
         cloud_fail(b->c, "the spool of n%d is damaged", node + 1);
-    else if (spool_each(s, &at))
-        cloud_fail(b->c, "n%d still remembers an attempt", node + 1);
+    while (s && (told = spool_each(s, &at)))    /* what the server has may be remembered again after a crash, but no more */
+        if (!told->ended_n || told->ended_n > n->kept)
+            cloud_fail(b->c, "n%d still remembers %s: start %lld, end %lld of %lld", node + 1, id_text(name, PREFIX_ATTEMPT, told->attempt),
+                       LL(told->started_n), LL(told->ended_n), LL(n->kept));
 }
 
 static struct books books_open(struct cloud *c, struct arena *mem)
