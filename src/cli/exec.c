@@ -241,7 +241,9 @@ int word_exec(struct cli *c, const struct word *w, int argc, char **argv)
         return print_error(c, &c->err);
     converse(&e, tty, stdin_too);
     if (e.ws)
-        ws_close(e.ws, 1000, "");
+        ws_drop(e.ws);
+    while (e.ws) /* its last word comes to e, which ends here */
+        os_run(c->os);
     if (e.told)
         return e.code;
     print_error(c, &e.err);
