@@ -145,12 +145,25 @@ ended() { in_state "$1" 'done failed cancelled'; }
 wait_for() { until_ok "${3:-20}" in_state "$1" "$2" || note "$1 is $(job "$1" '.state + " " + .reason + " " + .detail'), not $2"; }   # wait_for JOB STATES [SECONDS]
 wait_end() { until_ok "${2:-20}" ended "$1" || note "$1 has not ended: $(job "$1" '.state + " " + .reason + " " + .detail')"; }
 how() { wait_end "$1" "${2:-20}"; job "$1" '"\(.state) \(.outcome) \(.exit_code)"'; }      # "failed exited 3"
-logs() { arcus logs "$@" 2>"$BASE/logs.err"; }
+logs() { get "/v1/jobs/$1/logs${2:+?$2}"; }      # logs JOB [QUERY]: the command line's own way is flow 08's
+has_said() { logs "$1" | grep -q "$2"; }
 sh_job() { jq -nc --arg s "$1" --argjson more "${2:-{\}}" '{command: ["sh", "-c", $s], cpus: 0.1, memory: "128MB"} + $more'; }    # sh_job SCRIPT [MORE JSON]
 run_sh() { # run_sh SCRIPT [MORE JSON]: runs it to its end; OUT has what it printed, JOB its id, HOW its end
     JOB=$(submit "$(sh_job "$@")")
     HOW=$(how "$JOB")
     OUT=$(logs "$JOB")
+}
+
+# --- the books: asked of the store itself, so that no reader can smooth them
+
+books() { # what does not balance; nothing when all does
+    sql "SELECT 'events have gaps: ' || count(*) || ' of ' || max(seq) FROM event HAVING count(*) <> max(seq) OR min(seq) <> 1"
+    sql "SELECT 'an ended attempt without usage: ' || a.id FROM attempt a LEFT JOIN usage u ON u.attempt = a.id WHERE a.ended_ms > 0 AND a.started_ms > 0 AND u.attempt IS NULL"
+    sql "SELECT 'usage without an attempt that ran: ' || u.attempt FROM usage u LEFT JOIN attempt a ON u.attempt = a.id WHERE a.id IS NULL OR a.started_ms = 0 OR a.ended_ms = 0"
+    sql "SELECT 'usage is not its attempt' || 's time: ' || u.attempt FROM usage u JOIN attempt a ON u.attempt = a.id WHERE u.started_ms <> a.started_ms OR u.ended_ms <> a.ended_ms OR u.ended_ms < u.started_ms"
+    sql "SELECT 'two live attempts of one task: ' || job FROM attempt WHERE state < 4 GROUP BY job, task HAVING count(*) > 1"
+    sql "SELECT 'an ended job with a live attempt: ' || j.id FROM job j JOIN attempt a ON a.job = j.id WHERE j.state >= 4 AND a.state < 4"
+    sql "SELECT 'a job whose tasks do not add up: ' || id FROM job WHERE state >= 4 AND done + failed + cancelled <> count"
 }
 
 # --- the end
@@ -177,13 +190,14 @@ quiet() { [ "$(get '/v1/jobs?limit=1000' | jq '.items | length')" = 0 ] && [ -z 
 
 finish() {
     local id code left
-    attempts_seen=$(sql "SELECT 'x' FROM attempt LIMIT 0" >/dev/null 2>&1; ls "$DATA/agent/logs" "$BASE"/*.data/logs 2>/dev/null | grep '^att-' | sort -u)
+    attempts_seen=$(ls "$DATA/agent/logs" "$BASE"/*.data/logs 2>/dev/null | grep '^att-' | sort -u)
     if [ -n "$UP" ] && kill -0 "$UP" 2>/dev/null; then
         for id in $(get '/v1/jobs?limit=1000' | jq -r '.items[].id'); do call POST "/v1/jobs/$id/cancel" '{"grace":"0s"}'; done
         until_ok 20 quiet
         stop "$UP"
         code=$?
         is "the server leaves with 0" "$code" 0
+        is "the books balance" "$(books 2>&1)" ""
     fi
     for id in "${pids[@]}"; do kill "$id" 2>/dev/null; done
     for id in "${pids[@]}"; do wait "$id" 2>/dev/null; done
