@@ -1,4 +1,5 @@
 #include "agent/agent.h"
+#include "agent/spool.h"
 #include "base/fault.h"
 #include "base/rand.h"
 #include "head.h"
@@ -98,7 +99,15 @@ static bool nothing_is_left(struct cluster *c)
         return false;
     for (size_t i = 0; i < tasks.count + status.count; i++)
         printf("# left: %s %s\n", i < tasks.count ? "tasks" : "status", i < tasks.count ? tasks.at[i] : status.at[i - tasks.count]);
-    return tasks.count + status.count == 0;
+    AUTO(spool_free) struct spool *spool = NULL;
+    size_t told = 0;
+    if (!spool_open(c->os, "/data/spool", &spool, &err))
+        return false;
+    for (size_t at = 0; spool_each(spool, &at);)
+        told++;
+    if (told)
+        printf("# %zu are still remembered\n", told);
+    return tasks.count + status.count + told == 0;
 }
 
 TEST(a_node_joins_once_and_tells_what_it_is)
@@ -305,6 +314,26 @@ TEST(a_node_cut_off_ends_its_tasks_before_another_may_run_them)
     CHECK(supervisors_alive(&c.supervisors) == 0 && sim_now_ms(c.sim) - last < 60000 + 15000);
     sim_partition(c.sim, "head", "n1", false);
     run_for(c.sim, 15000);
+    CHECK(told_once(&c, 7, OUTCOME_NODE_LOST));
+    cluster_close(&c);
+}
+
+TEST(answers_that_come_late_do_not_keep_a_task_alive)
+{
+    struct cluster c;
+    cluster_open(&c, 16);
+    c.supervisors.run_ms = 0;
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 7)->run_for_s = 60;
+    run_for(c.sim, 10000);
+    c.head.delay_ms = 8000;             /* what comes is about a moment when the server may have counted differently */
+    run_for(c.sim, 50000);
+    CHECK(supervisors_alive(&c.supervisors) == 1);
+    run_for(c.sim, 20000);
+    CHECK(supervisors_alive(&c.supervisors) == 0);
+    c.head.delay_ms = 0;
+    run_for(c.sim, 30000);
     CHECK(told_once(&c, 7, OUTCOME_NODE_LOST));
     cluster_close(&c);
 }
