@@ -1,5 +1,4 @@
 #include "model/node.h"
-#include "model/hello.h"
 #include "tap.h"
 #include "wire/bind.h"
 #include <string.h>
@@ -53,24 +52,6 @@ TEST(an_absurd_inventory_is_refused)
         struct err err;
         CHECK(!read_as(&node_info_fields, bad[i], mem, &info, &err) && err.rc == RC_BAD_INPUT && err.text[0]);
     }
-}
-
-TEST(a_hello_needs_its_inventory_and_its_next_number)
-{
-    AUTO(arena_free) struct arena *mem = arena_new();
-    AUTO(str_done) struct str text = { 0 };
-    struct hello hello = { 0 };
-    struct err err;
-    str_printf(&text, "{\"kind\":\"hello\",\"info\":%s,\"running\":[\"att-0000000000001\"],\"generation\":3,\"beat\":1,\"next\":9}", info_text);
-    CHECK(read_as(&hello_fields, text.at, mem, &hello, &err));
-    CHECK(hello.next == 9 && hello.beat == 1 && hello.generation == 3 && hello.running.count == 1 && text_is(hello.info.hostname, "n1"));
-    CHECK(!read_as(&hello_fields, "{\"kind\":\"hello\",\"next\":1}", mem, &hello, &err));
-    str_clear(&text);
-    str_printf(&text, "{\"kind\":\"hello\",\"info\":%s}", info_text);
-    CHECK(!read_as(&hello_fields, text.at, mem, &hello, &err) && strstr(err.text, "next"));
-    str_clear(&text);
-    str_printf(&text, "{\"kind\":\"hello\",\"info\":%s,\"next\":0}", info_text);
-    CHECK(!read_as(&hello_fields, text.at, mem, &hello, &err));
 }
 
 TEST(every_state_of_a_node_has_a_name)
