@@ -118,6 +118,8 @@ MUST_CHECK bool path_read(struct cli *c, const char *path, size_t most, struct s
 int run_follow(struct cli *c, const char *job, int64_t count);      /* until it ends; its exit code */
 int job_exit_code(const struct json *job, const struct json *task); /* the failed task; may be NULL */
 
+bool completion_text(struct str *out, const char *shell);           /* false: no such shell */
+
 /* --- words with thought in them */
 #define WORD(name) int name(struct cli *c, const struct word *w, int argc, char **argv)
 WORD(word_run);

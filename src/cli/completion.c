@@ -87,6 +87,14 @@ static void zsh(struct str *out)
     bash(out);
 }
 
+bool completion_text(struct str *out, const char *shell)
+{
+    if (!text_is(shell, "bash") && !text_is(shell, "zsh"))
+        return false;
+    (text_is(shell, "bash") ? bash : zsh)(out);
+    return true;
+}
+
 int word_completion(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
@@ -96,11 +104,7 @@ int word_completion(struct cli *c, const struct word *w, int argc, char **argv)
     if (c->help)
         return word_help(w), 0;
     const char *shell = ((struct completion_own *)f.own)->shell;
-    if (text_is(shell, "bash")) {
-        bash(&out);
-    } else if (text_is(shell, "zsh")) {
-        zsh(&out);
-    } else {
+    if (!completion_text(&out, shell)) {
         err_set(&c->err, RC_BAD_INPUT, "completion knows bash and zsh, not '%.40s'", shell);
         return print_error(c, &c->err);
     }

@@ -50,10 +50,10 @@ static void flag_line(struct str *out, const struct field *f)
         str_printf(&right, "%s%s", i ? ", " : ": ", f->names->at[i]);
     if (f->type == F_TEXTS || f->type == F_PAIRS)
         str_text(&right, "; may be repeated");
-    if (f->def && *f->def && f->type != F_BOOL)
-        str_printf(&right, " (default %s)", f->def);
+    if (f->def && *f->def && f->type != F_BOOL && f->def[0] != '-')
+        str_printf(&right, " (%s when left out)", f->def);
     if (f->example)
-        str_printf(&right, " [%s]", f->example);
+        str_printf(&right, ", e.g. %s", f->example);
     if (left.len + 2 > COLUMN)
         str_printf(out, "%s\n%*s", left.at, COLUMN, "");
     else
@@ -100,7 +100,7 @@ void word_help(const struct word *w)
         str_char(&out, '\n');
         indented(&out, w->more, "");
     }
-    flag_lines(&out, "flags", w, w->own, true);
+    flag_lines(&out, "flags", w, w->own, false);
     flag_lines(&out, w->own ? "more flags" : "flags", w, word_takes(w), true);
     flag_lines(&out, "flags of every word", w, &global_fields, false);
     if (w->examples) {

@@ -3,6 +3,7 @@
  * A link is sent as a link, so a loop of them cannot be walked into. A file that grows or shrinks meanwhile is cut or filled to the
  * size its header told, so that the stream stays readable. Sockets, pipes and devices are left out. */
 #include "cli/pack.h"
+#include "base/fault.h"
 #include "wire/tar.h"
 #include <dirent.h>
 #include <errno.h>
@@ -110,7 +111,7 @@ static bool put_file(struct packer *p, int fd, const struct stat *st)
         ssize_t n = more ? read(fd, p->chunk, want) : 0;
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
+        if (n < 0 || (fault("pack.read") && (errno = EIO)))
             return err_errno(p->err, "cannot read %s", p->name);
         if (n == 0) {
             more = false;

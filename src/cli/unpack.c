@@ -3,6 +3,7 @@
  * The sender is not trusted: names with `..` are refused by the tar reader, every folder on the way is opened by itself without
  * following links, a link in the place of a file is replaced, and set-uid bits are dropped. Hard links are refused. */
 #include "cli/pack.h"
+#include "base/fault.h"
 #include "wire/tar.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -128,7 +129,7 @@ static bool on_data(void *arg, const char *at, size_t n, struct err *err)
         ssize_t m = write(u->file, at, n);
         if (m < 0 && errno == EINTR)
             continue;
-        if (m <= 0)
+        if (m <= 0 || (fault("unpack.write") && (errno = ENOSPC)))
             return err_errno(err, "cannot write");
         at += m;
         n -= (size_t)m;
