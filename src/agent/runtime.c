@@ -83,6 +83,7 @@ void attempt_free(struct attempt *a)
     give_range_back(a);
     proc_forget(a->proc);
     timer_cancel(a->patience);
+    timer_cancel(a->again);
     arena_free(a->mem);
     free(a);
 }
@@ -95,6 +96,7 @@ void attempt_tell(struct attempt *a, const struct task_status *s)
         a->stage = STAGE_ENDED;
         proc_forget(TAKE(a->proc));
         timer_cancel(TAKE(a->patience));
+        timer_cancel(TAKE(a->again));
         give_range_back(a);
         arena_free(TAKE(a->mem));
         a->order = NULL;
@@ -115,23 +117,49 @@ void attempt_end(struct attempt *a, enum outcome outcome, const char *detail)
     attempt_tell(a, &s);
 }
 
-static bool read_status(struct attempt *a, struct arena *mem, struct task_status *s)
+/* *there: false where nobody has written one. A disk that cannot be read at the moment says nothing about that. */
+static bool read_status(struct attempt *a, struct arena *mem, struct task_status *s, bool *there)
 {
     char path[RUNTIME_PATH];
     struct err err = {0};
-    return read_object(a->r, in_data(a->r, path, "status", a->name), &task_status_fields, mem, s, &err) && s->attempt == a->id;
+    bool ok = read_object(a->r, in_data(a->r, path, "status", a->name), &task_status_fields, mem, s, &err) && s->attempt == a->id;
+    *there = ok || err.rc != RC_NOT_FOUND;
+    a->unread = ok || !*there ? 0 : a->unread + 1;
+    return ok;
+}
+
+static void on_again(void *arg);
+
+/* An end that could not be read is no end without a word: it is looked at again, for a while. */
+static bool reads_again(struct attempt *a)
+{
+    if (a->unread == 0 || a->unread > READ_TRIES)
+        return false;
+    if (!a->again)
+        a->again = timer_start(a->r->os, READ_AGAIN_MS, on_again, a);
+    return true;
 }
 
 static void supervisor_gone(struct attempt *a)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct task_status s = {0};
+    bool there;
     if (a->stage == STAGE_ENDED)
         return;
-    if (read_status(a, mem, &s) && s.phase == PHASE_ENDED)
+    if (read_status(a, mem, &s, &there) && s.phase == PHASE_ENDED)
         attempt_tell(a, &s);
-    else
+    else if (!reads_again(a))
         clean_dead(a);
+}
+
+static void on_again(void *arg)
+{
+    struct attempt *a = arg;
+    a->again = NULL;
+    attempt_look(a);
+    if (!a->again && !a->proc && !a->patience)
+        supervisor_gone(a);
 }
 
 static void on_gone(void *arg)
@@ -152,8 +180,13 @@ void attempt_look(struct attempt *a)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct task_status s = {0};
-    if (a->stage == STAGE_ENDED || a->stage == STAGE_CLEANING || !read_status(a, mem, &s))
+    bool there;
+    if (a->stage == STAGE_ENDED || a->stage == STAGE_CLEANING)
         return;
+    if (!read_status(a, mem, &s, &there)) {
+        reads_again(a);
+        return;
+    }
     timer_cancel(TAKE(a->patience));
     bool news = a->stage != STAGE_LIVE || s.phase != a->last.phase || s.started_ms != a->last.started_ms;
     if (s.phase != PHASE_ENDED)
@@ -208,8 +241,8 @@ static void find_one(struct runtime *r, const char *name)
     if (!id_parse(name, PREFIX_ATTEMPT, &id))
         return;
     struct attempt *a = attempt_new(r, id);
-    bool told = read_status(a, mem, &s);
-    if (!told && !is_locked(a)) {       /* it never ran: as if it had never been here */
+    bool there, told = read_status(a, mem, &s, &there);
+    if (!there && !is_locked(a)) {       /* it never ran: as if it had never been here */
         map_take(r->attempts, id);
         attempt_free(a);
         clean_forgotten(r, name, true);
@@ -221,7 +254,7 @@ static void find_one(struct runtime *r, const char *name)
         map_put(r->ranges, a->uid_base, a);
     }
     a->stage = STAGE_SPAWNED;
-    if (!told)
+    if (!told && !reads_again(a))
         a->patience = timer_start(r->os, SPAWN_WAIT_MS, on_impatience, a);
 }
 

@@ -9,7 +9,7 @@
 #include "base/id.h"
 #include "base/map.h"
 
-enum { RUNTIME_PATH = 1024, SPAWN_WAIT_MS = 15000 };
+enum { RUNTIME_PATH = 1024, SPAWN_WAIT_MS = 15000, READ_AGAIN_MS = 1000, READ_TRIES = 30 };
 
 enum stage {
     STAGE_WAITS,        /* for the trial, its image, its work folder, a scratch template */
@@ -32,6 +32,8 @@ struct attempt {
     int awaited;                /* callbacks that will come with us as their argument */
     struct proc *proc;          /* the supervisor */
     struct timer *patience;
+    struct timer *again;        /* its status could not be read: looks once more then */
+    int unread;                 /* how often in a row */
     int stop_as;                /* enum outcome it was asked to end as */
     struct task_status last;    /* detail is not kept */
 };

@@ -280,7 +280,7 @@ static void on_exit_of(void *arg, int wait_status)
     struct attempt *a = arg;
     proc_forget(TAKE(a->proc));
     attempt_look(a);
-    if (a->stage != STAGE_ENDED)
+    if (a->stage != STAGE_ENDED && !a->again)
         clean_dead(a);
 }
 
