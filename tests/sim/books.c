@@ -72,21 +72,29 @@ static struct wish *wish_named(struct cloud *c, const char *name)
     return NULL;
 }
 
-bool books_idle(struct cloud *c)
+const char *books_busy(struct cloud *c)
 {
     struct job *j;
     struct node *n;
-    if (!c->server || !wishes_done(c) || straws_alive(c))
-        return false;
+    if (!c->server)
+        return "the server is away";
+    if (!wishes_done(c))
+        return "a client waits";
+    if (straws_alive(c))
+        return "a supervisor lives";
     struct state *s = server_control(c->server)->writer.state;
+    if (map_count(s->attempts))
+        return "an attempt has not ended";
     for (size_t i = 0; (j = map_next(s->jobs, &i));)
         if (!may_wait(wish_named(c, j->name)))
-            return false;
+            return arena_printf(c->mem, "%s is %s, and waits for %s", j->name, job_state_name(j->state), reason_name(j->reason));
     for (size_t i = 0; (n = map_next(s->nodes, &i));)
         if (n->state != NODE_READY)
-            return false;
-    return map_count(s->attempts) == 0;
+            return arena_printf(c->mem, "%s is not ready", n->name);
+    return NULL;
 }
+
+bool books_idle(struct cloud *c) { return !books_busy(c); }
 
 /* --- jobs, tasks, attempts */
 

@@ -5,6 +5,7 @@
  * machine is dead is never called again, so nobody could free it in order. */
 #include "cloud.h"
 #include "agent/agent.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "control/control_internal.h"
 #include <signal.h>
@@ -75,16 +76,6 @@ static void on_exit_of(void *arg, int wait_status)
     m->proc = NULL;
 }
 
-static void spawn(struct cloud *c, struct machine_of *m, const char *program, const char *word)
-{
-    struct err err = { 0 };
-    const char *const argv[] = { program, word, NULL };
-    struct proc_spec spec = { .argv = argv, .in = -1, .out = -1, .err = -1 };
-    m->back_ms = 0;
-    if (!proc_spawn(m->os, &spec, on_exit_of, m, &m->proc, &err))
-        cloud_fail(c, "cannot start %s: %s", program, err.text);
-}
-
 static void boot(struct cloud *c, struct machine_of *m)
 {
     m->os = sim_machine(c->sim, m->host);
@@ -98,6 +89,19 @@ static void fall(struct cloud *c, struct machine_of *m, int64_t back_after_ms)
     m->back_ms = sim_now_ms(c->sim) + MAX(back_after_ms, 1);
 }
 
+static void spawn(struct cloud *c, struct machine_of *m, const char *program, const char *word)
+{
+    struct err err = { 0 };
+    const char *const argv[] = { program, word, NULL };
+    struct proc_spec spec = { .argv = argv, .in = -1, .out = -1, .err = -1 };
+    m->back_ms = 0;
+    if (proc_spawn(m->os, &spec, on_exit_of, m, &m->proc, &err))
+        return;
+    fall(c, m, 500);
+    if (!c->faults)
+        cloud_fail(c, "cannot start %s: %s", program, err.text);
+}
+
 static void power_off(struct cloud *c, struct machine_of *m, int64_t back_after_ms)
 {
     sim_crash(c->sim, m->os);
@@ -105,6 +109,16 @@ static void power_off(struct cloud *c, struct machine_of *m, int64_t back_after_
     m->os = NULL;
     m->fresh = true;
     fall(c, m, back_after_ms);
+}
+
+/* A program that does not start: an operation was made to fail, and the operator tries again. */
+static void refused(struct cloud *c, struct machine_of *m, struct sim_proc *self, const char *what, const struct err *why)
+{
+    cloud_say(c, "the %s does not start: %s", what, why->text);
+    if (!c->faults)
+        cloud_fail(c, "the %s does not start: %s", what, why->text);
+    fall(c, m, 500);
+    sim_proc_exit(self, 256);
 }
 
 /* --- the server */
@@ -130,8 +144,9 @@ static void server_start(void *arg, struct os *os, struct sim_proc *self, const 
     struct err err = { 0 };
     struct server_config config = { .data = "/data", .address = "0.0.0.0:6640", .default_image = "host", .run_for_s = RUN_FOR_S, .simulated = true };
     (void)argv;
+    c->server = NULL;
     if (!server_open(os, &config, &c->server, &err)) {
-        cloud_fail(c, "the server does not start: %s", err.text);
+        refused(c, &c->head, self, "server", &err);
         return;
     }
     c->server_self = self;
@@ -212,7 +227,7 @@ static void agent_start(void *arg, struct os *os, struct sim_proc *self, const c
     sim_proc_on_signal(self, agent_signal, c);
     c->agents[i] = agent_new(os, &config, &err);
     if (!c->agents[i])
-        cloud_fail(c, "the agent of %s does not start: %s", argv[1], err.text);
+        refused(c, &c->nodes[i], self, "agent", &err);
 }
 
 void node_start(struct cloud *c, int node)
@@ -279,6 +294,7 @@ void cloud_run(struct cloud *c, int64_t ms) { cloud_wait(c, ms, NULL); }
 void heal(struct cloud *c)
 {
     cloud_say(c, "peace");
+    fault_arm(0);
     sim_network(c->sim, 0, 5);
     sim_partition(c->sim, "client", "head", false);
     for (int i = 0; i < c->node_count; i++)

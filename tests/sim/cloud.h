@@ -77,6 +77,7 @@ struct cloud {
     int64_t followed;               /* the last event that the client's follower saw */
     struct str event_numbers;       /* of int64_t: all that it saw */
     struct arena *mem;
+    bool faults;                    /* some operations of the world fail in this run: disks, streams, processes */
     bool loud;                      /* one seed is replayed: tell what happens */
 };
 
@@ -119,5 +120,6 @@ void books_commit(struct cloud *c);                                 /* after eac
 void books_memory(struct cloud *c);                                 /* the server's memory is what its store says */
 void books_picture(struct cloud *c);                                /* and the planner's picture what the memory says */
 bool books_idle(struct cloud *c);                                   /* everything that can end has ended */
+const char *books_busy(struct cloud *c);                            /* what has not; NULL: nothing */
 void books_print(struct cloud *c);                                  /* every attempt, as the store and as the test have it */
 void books_check(struct cloud *c);                                  /* all of it, when the cloud is idle */

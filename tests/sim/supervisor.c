@@ -45,13 +45,12 @@ static bool read_as(struct straw *s, const char *path, const struct fields *fiel
         && bind_read(doc, fields, s->mem, out, NULL, &err);
 }
 
-static void write_status(struct straw *s)
+static bool write_status(struct straw *s)
 {
     AUTO(str_done) struct str text = { 0 };
     struct err err = { 0 };
     bind_write(&(struct json_out){ .to = &text }, &task_status_fields, &s->status);
-    if (!file_replace(s->os, s->plan.status, (struct slice){ text.at, text.len }, 0600, &err))
-        cloud_fail(s->c, "a supervisor cannot write its status: %s", err.text);
+    return file_replace(s->os, s->plan.status, (struct slice){ text.at, text.len }, 0600, &err);
 }
 
 /* The process is gone, by whatever hand. */
@@ -66,25 +65,36 @@ static void bury(struct straw *s)
     free(s);
 }
 
-static void end(struct straw *s, enum outcome outcome, int64_t exit_code)
+/* A disk that refuses is asked again: the container is gone, but nobody has been told. */
+static void tell_end(void *arg)
 {
+    enum { AGAIN_MS = 1000 };
+    struct straw *s = arg;
     struct sim_proc *self = s->self;
     struct run *r = s->run;
+    s->timer = NULL;
+    if (!write_status(s)) {
+        s->timer = timer_start(s->os, AGAIN_MS, tell_end, s);
+        return;
+    }
+    r->told = true;
+    r->outcome = (enum outcome)s->status.outcome;
+    r->exit_code = s->status.exit_code;
+    cloud_say(s->c, "%s ends as %s", s->plan.id, outcome_name(r->outcome));
+    bury(s);
+    sim_proc_exit(self, 0);
+}
+
+static void end(struct straw *s, enum outcome outcome, int64_t exit_code)
+{
     s->status.phase = PHASE_ENDED;
-    s->status.ended_ms = os_wall_ms(s->os);
+    s->status.ended_ms = s->run->ended_ms = os_wall_ms(s->os);
     s->status.outcome = (int)outcome;
     s->status.exit_code = exit_code;
-    write_status(s);
-    r->told = true;
-    r->outcome = outcome;
-    r->exit_code = exit_code;
-    r->ended_ms = s->status.ended_ms;
     timer_cancel(s->timer);
     if (s->watch)
         watch_stop(s->watch);
-    cloud_say(s->c, "%s ends as %s", s->plan.id, outcome_name(outcome));
-    bury(s);
-    sim_proc_exit(self, 0);
+    tell_end(s);
 }
 
 static void end_it(struct straw *s, enum outcome as, int64_t grace_s)
@@ -106,13 +116,13 @@ static int64_t lease_ends(struct straw *s)
     return (heard ? strtoll(text.at, NULL, 10) : s->begun) + s->plan.run_for_s * 1000;
 }
 
-static void begin_container(struct straw *s)
+static bool begin_container(struct straw *s)
 {
     s->container_at = os_boot_ms(s->os);
     s->status.phase = PHASE_RUNNING;
     s->status.started_ms = os_wall_ms(s->os);
     s->run->started_ms = s->status.started_ms;
-    write_status(s);
+    return write_status(s);
 }
 
 static void on_timer(void *arg);
@@ -129,8 +139,10 @@ static void look(struct straw *s)
         end(s, OUTCOME_NODE_LOST, 0);
         return;
     }
-    if (!s->container_at && !s->kill_at && now >= s->prepared_at)
-        begin_container(s);
+    if (!s->container_at && !s->kill_at && now >= s->prepared_at && !begin_container(s)) {
+        end(s, OUTCOME_NODE_FAULT, 0);
+        return;
+    }
     int64_t deadline = s->container_at && p->max_duration_s ? s->container_at + p->max_duration_s * 1000 : INT64_MAX;
     if (now >= deadline && !s->kill_at)
         end_it(s, OUTCOME_DEADLINE, p->grace_s);
@@ -219,7 +231,11 @@ static void start(void *arg, struct os *os, struct sim_proc *self, const char *c
     s->status = (struct task_status){ .attempt = s->plan.attempt, .phase = PHASE_PREPARING, .pid = sim_proc_pid(self),
                                       .start_time = (int64_t)sim_proc_start_time(self) };
     sim_proc_on_signal(self, on_signal, s);
-    write_status(s);
+    if (!write_status(s)) {
+        bury(s);
+        sim_proc_exit(self, 256);
+        return;
+    }
     s->watch = dir_watch(os, s->plan.folder, on_stop_file, s);
     look(s);
 }
