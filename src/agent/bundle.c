@@ -95,13 +95,14 @@ static void mounts_put(struct json_out *o, const struct order *order, const stru
     json_close(o, ']');
 }
 
-static void limits_put(struct json_out *o, const struct order *order)
+static void limits_put(struct json_out *o, const struct order *order, const struct bundle_place *place)
 {
     object(o, "resources");
     object(o, "memory");
     if (order->mem_mib > 0) {
         number(o, "limit", order->mem_mib << 20);
-        number(o, "swap", order->mem_mib << 20);        /* memory and swap together: none beyond the memory */
+        if (place->limit_swap)
+            number(o, "swap", order->mem_mib << 20);    /* memory and swap together: none beyond the memory */
     }
     json_close(o, '}');
     object(o, "cpu");
@@ -150,7 +151,7 @@ static void linux_put(struct json_out *o, const struct order *order, const struc
     }
     json_close(o, ']');
     text(o, "cgroupsPath", place->cgroup);
-    limits_put(o, order);
+    limits_put(o, order, place);
     list(o, "maskedPaths", masked, COUNT(masked));
     list(o, "readonlyPaths", read_only, COUNT(read_only));
     if (!place->filter) {

@@ -18,6 +18,7 @@ struct bundle_place {
     bool host;                  /* the node's root: HOME is writable, the rest is not */
     bool new_privileges;        /* setuid programs work */
     bool cgroup_v2;
+    bool limit_swap;            /* the kernel can */
     const char *filter;         /* base64 of the compiled seccomp profile, for crun, which then need not compile it; or NULL */
     int64_t open_files;         /* our own hard limit: root may not be able to raise it */
 };

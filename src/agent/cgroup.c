@@ -83,6 +83,14 @@ static const struct cgroup_mount *controller(const struct cgroups *c, const char
     return NULL;
 }
 
+bool cgroups_limit_swap(const struct cgroups *c)
+{
+    const struct cgroup_mount *m = controller(c, "memory");
+    char path[512];
+    snprintf(path, sizeof path, "%s/memory.memsw.limit_in_bytes", m ? m->path : "/nowhere");
+    return c->unified || access(path, F_OK) == 0;
+}
+
 static bool put(const char *folder, const char *name, const char *file, const char *text)
 {
     char path[512];

@@ -15,6 +15,7 @@ struct cgroups {
     struct cgroup_mount mounts[CGROUP_MOUNTS];
 };
 MUST_CHECK bool cgroups_find(struct cgroups *out, struct err *err);
+bool cgroups_limit_swap(const struct cgroups *c);           /* the kernel counts swap; else asking for a limit of it fails */
 const char *cgroups_kind(const struct cgroups *c);          /* "v1", "hybrid" or "v2" */
 
 /* Makes the group where it is missing and moves a process into it, in every hierarchy but cpuset's. */

@@ -206,6 +206,8 @@ void images_want(struct images *im, const char *reference, const char *blob, ima
         return;
     }
     struct entry *e = map_get_text(im->entries, key);
+    if (e && !image_used(e->image.root))        /* swept away after a long time without use */
+        e = NULL;
     if (e && (!e->tag || os_boot_ms(im->os) - e->checked_ms < TAG_FRESH_MS)) {
         fn(arg, &e->image, &err);
         return;

@@ -23,6 +23,7 @@ void images_close(struct images *im);                           /* nobody who wa
 void images_want(struct images *im, const char *reference, const char *blob, image_fn *fn, void *arg);
 bool image_reference_ok(const char *reference, struct err *err);    /* safe to be given to a helper */
 MUST_CHECK bool image_load(const char *folder, struct arena *mem, struct image *out, struct err *err);
+bool image_used(const char *root);                  /* marks an unpacked image as used now; false: it is not there */
 /* Blocks. archive: a file, or NULL: pull `reference`. Leaves an unpacked image in `folder`. */
 MUST_CHECK bool image_build(struct os *os, const char *archive, const char *reference, const char *folder, struct err *err);
 /* Blocks: what a tag stands for now, "sha256:...". */

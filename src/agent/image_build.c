@@ -16,6 +16,11 @@
 
 enum { ARGS = 24, OUTPUT = 64 * 1024, PASSWD_MAX = 256 * 1024 };
 static const char *const time_limit = "3600";
+#if defined(__aarch64__)
+static const char *const architecture = "arm64";
+#else
+static const char *const architecture = "amd64";
+#endif
 
 bool image_reference_ok(const char *r, struct err *err)
 {
@@ -113,7 +118,7 @@ static bool read_config(struct os *os, const char *layout, struct arena *mem, st
     const char *manifest = NULL;
     struct image_manifest m = {0};
     return file_read(os, arena_printf(mem, "%s/index.json", layout), IMAGE_JSON_MAX, mem, &text, err)
-        && image_index_parse(text, "amd64", mem, &manifest, err) && read_blob(os, layout, manifest, mem, &text, err)
+        && image_index_parse(text, architecture, mem, &manifest, err) && read_blob(os, layout, manifest, mem, &text, err)
         && image_manifest_parse(text, mem, &m, err) && read_blob(os, layout, m.config, mem, &text, err)
         && image_config_parse(text, mem, out, err);
 }
@@ -183,6 +188,14 @@ static bool is_setuid(int root, const char *path)
     return yes;
 }
 
+/* Its folder's time is that of its last use: the runtime removes what nobody used for long. */
+bool image_used(const char *root)
+{
+    char folder[4096];
+    size_t n = strlen(root) - MIN(strlen(root), strlen("/rootfs"));
+    return n < sizeof folder && snprintf(folder, sizeof folder, "%.*s", (int)n, root) > 0 && utimensat(AT_FDCWD, folder, NULL, 0) == 0;
+}
+
 bool image_load(const char *folder, struct arena *mem, struct image *out, struct err *err)
 {
     struct image i = { .root = arena_printf(mem, "%s/rootfs", folder) };
@@ -200,7 +213,8 @@ bool image_load(const char *folder, struct arena *mem, struct image *out, struct
         close(dir);
     if (root != -1)
         close(root);
-    if (ok)
-        *out = i;
-    return ok;
+    if (!ok || !image_used(i.root))
+        return ok && err_errno(err, "the image in %s is gone", folder);
+    *out = i;
+    return true;
 }

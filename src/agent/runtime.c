@@ -238,14 +238,16 @@ static void find_one(struct runtime *r, const char *name)
     struct task_status s = {0};
     struct err err = {0};
     int64_t id;
-    if (!id_parse(name, PREFIX_ATTEMPT, &id))
+    if (!id_parse(name, PREFIX_ATTEMPT, &id)) {
+        clean_never_ran(r, name);       /* on its way out when an agent died */
         return;
+    }
     struct attempt *a = attempt_new(r, id);
     bool there, told = read_status(a, mem, &s, &there);
     if (!there && !is_locked(a)) {       /* it never ran: as if it had never been here */
         map_take(r->attempts, id);
         attempt_free(a);
-        clean_forgotten(r, name, true);
+        clean_never_ran(r, name);
         return;
     }
     snprintf(path, sizeof path, "%s/tasks/%s/plan.json", r->config.data, name);
@@ -335,11 +337,12 @@ static bool open_real(struct runtime *r, struct err *err)
         return err->rc ? false : err_set(err, RC_INTERNAL, "libsodium does not start");
     snprintf(path, sizeof path, "%s/lease", r->config.run);
     r->lease = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    struct stat st;
-    if (r->lease == -1 || fstat(r->lease, &st) == -1)
+    char text[32] = "";
+    if (r->lease == -1 || pread(r->lease, text, sizeof text - 1, 0) == -1)
         return err_errno(err, "cannot open %s", path);
-    if (st.st_size == 0)
+    if (!*text || strtoll(text, NULL, 10) > os_boot_ms(r->os))
         runtime_contact(r);         /* the first agent since the node came up: nothing runs yet */
+    r->limit_swap = cgroups_limit_swap(&r->cgroups);
     hide_paths(r);
     r->shop = workshop_new(r->os, "runtime");
     r->quick = workshop_new(r->os, "cleaner");
@@ -347,7 +350,6 @@ static bool open_real(struct runtime *r, struct err *err)
     if (!images_open(r->os, r->config.data, r->blobs, &r->images, err))
         return false;
     trial_start(r);
-    clean_sweep(r);
     return true;
 }
 
@@ -371,6 +373,8 @@ bool runtime_open(struct os *os, const struct runtime_config *config, const stru
         runtime_close(r);
         return false;
     }
+    if (r->real)
+        clean_sweep(r);
     char path[RUNTIME_PATH];
     snprintf(path, sizeof path, "%s/status", r->config.data);
     r->watch = dir_watch(os, path, on_change, r);
@@ -478,7 +482,7 @@ void runtime_describe(struct runtime *r, struct node_info *info, struct arena *m
     size_t n = 0;
     for (; n < info->cannot.count; n++)
         cannot[n] = info->cannot.at[n];
-    info->runtime = r->real ? arena_text(mem, r->means.version) : "simulated";
+    info->runtime = r->real ? arena_text(mem, r->means.known ? r->means.version : "on trial") : "simulated";
     info->cgroups = r->real ? cgroups_kind(&r->cgroups) : "simulated";
     if (r->real && !r->cgroups.unified)
         cannot[n++] = "cgroup v1: buffered writes of a task are not limited";

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KILL_WAIT_MS = 10000, LOCK_TRIES = 100, LOCK_PAUSE_US = 20000, KEEP_S = 7 * 86400, SWEEP_MS = 3600 * 1000 };
+enum { KILL_WAIT_MS = 10000, LOCK_TRIES = 100, LOCK_PAUSE_US = 20000, SWEEP_MS = 3600 * 1000 };
 static const char *const runtime_names[] = { "crun", "runc" };
 
 struct cleaning {
@@ -146,33 +146,61 @@ void clean_forgotten(struct runtime *r, const char *name, bool outputs)
     free(x);
 }
 
-/* --- logs and outputs are kept for a week after the last byte */
+/* The name must be free at once: the same attempt may be ordered again before the workshop gets to it. */
+void clean_never_ran(struct runtime *r, const char *name)
+{
+    char from[RUNTIME_PATH], gone[64];
+    if (!r->real) {
+        remove_simulated(r->os, in_data(r, from, "tasks", name));
+        return;
+    }
+    struct removal *x = calloc(1, sizeof *x);
+    if (!x)
+        abort();
+    x->work = (struct work){ .run = removal_run, .done = removal_done };
+    snprintf(gone, sizeof gone, ".%.40s", name + (name[0] == '.'));
+    in_data(r, x->paths[x->count++], "tasks", gone);
+    if (name[0] != '.' && rename(in_data(r, from, "tasks", name), x->paths[0]) == -1)
+        snprintf(x->paths[0], sizeof x->paths[0], "%s", from);
+    workshop_do(r->shop, &x->work);
+}
+
+/* --- what is kept for a while: logs and outputs after the last byte, blobs and images after their last use */
 
 struct sweep { struct work work; char data[RUNTIME_PATH]; struct arena *mem; struct os *os; struct texts live; };
 
+static const struct { const char *folder; int64_t days; } kept[] = { { "logs", 7 }, { "outputs", 7 }, { "blobs", 2 }, { "images", 30 } };
+
+/* Names of live attempts, and the plans of live attempts as text: an image that one of them names is in use. */
 static bool is_live(const struct sweep *s, const char *name)
 {
     for (size_t i = 0; i < s->live.count; i++)
-        if (text_is(s->live.at[i], name))
+        if (strstr(s->live.at[i], name))
             return true;
     return false;
 }
 
 static void sweep_run(struct work *w)
 {
-    static const char *const folders[] = { "logs", "outputs" };
     struct sweep *s = CONTAINER(w, struct sweep, work);
-    for (size_t f = 0; f < COUNT(folders); f++) {
+    size_t attempts = s->live.count;
+    for (size_t i = 0; i < attempts; i++) {
+        struct slice plan;
+        struct err err = {0};
+        if (file_read(s->os, arena_printf(s->mem, "%s/tasks/%s/plan.json", s->data, s->live.at[i]), PLAN_BYTES, s->mem, &plan, &err))
+            s->live.at[s->live.count++] = plan.at;
+    }
+    for (size_t f = 0; f < COUNT(kept); f++) {
         char folder[RUNTIME_PATH], path[RUNTIME_PATH];
         struct texts names = {0};
         struct err err = {0};
         struct stat st;
-        snprintf(folder, sizeof folder, "%s/%s", s->data, folders[f]);
+        snprintf(folder, sizeof folder, "%s/%s", s->data, kept[f].folder);
         if (!dir_list(s->os, folder, s->mem, &names, &err))
             continue;
         for (size_t i = 0; i < names.count; i++) {
             snprintf(path, sizeof path, "%s/%s", folder, names.at[i]);
-            if (!is_live(s, names.at[i]) && lstat(path, &st) == 0 && st.st_mtim.tv_sec + KEEP_S < time(NULL))
+            if (!is_live(s, names.at[i]) && lstat(path, &st) == 0 && st.st_mtim.tv_sec + kept[f].days * 86400 < time(NULL) && !text_is(names.at[i], "refs"))
                 remove_quietly(path);
         }
     }
@@ -201,7 +229,7 @@ void clean_sweep(struct runtime *r)
     s->work = (struct work){ .run = sweep_run, .done = sweep_done, .drop = sweep_done };
     s->mem = arena_new();
     s->os = r->os;
-    s->live.at = ARENA_ARRAY(s->mem, const char *, map_count(r->attempts));
+    s->live.at = ARENA_ARRAY(s->mem, const char *, 2 * map_count(r->attempts));
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
         s->live.at[s->live.count++] = arena_text(s->mem, a->name);
     snprintf(s->data, sizeof s->data, "%s", r->config.data);

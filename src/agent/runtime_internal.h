@@ -57,6 +57,7 @@ struct runtime {
     bool real;                  /* not the simulation */
     char supervisor[RUNTIME_PATH];
     struct cgroups cgroups;
+    bool limit_swap;
     struct runtime_means means;
     struct map *attempts;       /* of struct attempt, by id */
     struct map *ranges;         /* of struct attempt, by uid_base */
@@ -92,7 +93,8 @@ bool supervisor_write(struct runtime *r, struct err *err);      /* the embedded 
 /* runtime_clean.c */
 void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */
 void clean_forgotten(struct runtime *r, const char *name, bool outputs);
-void clean_sweep(struct runtime *r);            /* logs and outputs that were kept long enough */
+void clean_never_ran(struct runtime *r, const char *name);      /* its folder is out of the way when this returns */
+void clean_sweep(struct runtime *r);            /* logs, outputs, blobs and images that were kept long enough */
 
 /* runtime_trial.c */
 void trial_start(struct runtime *r);

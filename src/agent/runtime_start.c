@@ -223,7 +223,7 @@ static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const
         return err_errno(err, "cannot ask for limits");
     const struct bundle_place place = {
         .run = p->run, .cgroup = arena_printf(a->mem, "/%s", p->cgroup), .hostname = p->hostname, .uid_base = p->uid_base, .host = !a->image,
-        .new_privileges = a->image && a->image->sudo && user->uid != 0, .cgroup_v2 = a->r->cgroups.unified,
+        .new_privileges = a->image && a->image->sudo && user->uid != 0, .cgroup_v2 = a->r->cgroups.unified, .limit_swap = a->r->limit_swap,
         .filter = *a->r->means.filter ? a->r->means.filter : NULL, .open_files = (int64_t)MIN(files.rlim_max, (rlim_t)INT32_MAX),
     };
     return bundle_write(out, a->order, a->image ? &a->image->config : &none, user, &place, err);

@@ -26,7 +26,7 @@ struct trial {
     struct arena *mem;
     char data[RUNTIME_PATH], run[RUNTIME_PATH], supervisor[RUNTIME_PATH];
     const char *near;           /* folder of our own program: a bundle brings its runtime along */
-    bool unified;
+    bool unified, limit_swap;
     struct runtime_means means;
 };
 
@@ -86,7 +86,7 @@ static bool write_trial(struct trial *t, const struct plan *p, struct err *err)
 {
     static const char *argv[] = { "/task", "--nothing" };
     const struct order o = { .name = "trial", .count = 1, .argv = { argv, COUNT(argv) }, .mem_mib = TRIAL_MIB, .cpu_milli = 1000 };
-    const struct bundle_place place = { .run = p->run, .cgroup = arena_printf(t->mem, "/%s", p->cgroup), .hostname = "trial", .uid_base = p->uid_base, .cgroup_v2 = t->unified, .open_files = 1024 };
+    const struct bundle_place place = { .run = p->run, .cgroup = arena_printf(t->mem, "/%s", p->cgroup), .hostname = "trial", .uid_base = p->uid_base, .cgroup_v2 = t->unified, .limit_swap = t->limit_swap, .open_files = 1024 };
     AUTO(str_done) struct str bundle = {0};
     AUTO(str_done) struct str plan = {0};
     write_object(&plan, &plan_fields, p);
@@ -212,6 +212,7 @@ void trial_start(struct runtime *r)
     t->mem = arena_new();
     t->near = arena_bytes(t->mem, self, (size_t)(slash - self));
     t->unified = r->cgroups.unified;
+    t->limit_swap = r->limit_swap;
     snprintf(t->data, sizeof t->data, "%s", r->config.data);
     snprintf(t->run, sizeof t->run, "%s", r->config.run);
     memcpy(t->supervisor, r->supervisor, sizeof t->supervisor);

@@ -28,6 +28,14 @@ static bool open_task(struct task *t, const char *folder, int *listener, struct 
     return status_write(t, false, err) && cgroups_find(&t->cgroups, err) && sessions_listen(&t->plan, listener, err);
 }
 
+/* Whoever runs out of memory, it should not be the one who tells about it. Not every root may ask for this. */
+static void spare_us(void)
+{
+    AUTO(fd_close) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd != -1 && write(fd, "-900", 4) != 4)
+        return;
+}
+
 int main(int argc, char **argv)
 {
     struct task t = { .lock = -1, .out = { -1, -1 }, .err = { -1, -1 } };
@@ -41,6 +49,7 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+    spare_us();
     t.mem = arena_new();
     if (!open_task(&t, argv[1], &listener, &err)) {
         fprintf(stderr, "arcus-task: %s\n", err.text);

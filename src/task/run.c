@@ -25,6 +25,7 @@ struct life {
     struct pollfd fds[SLOT_COUNT];
     int runtime;                /* pid of the OCI runtime while it makes the container */
     bool made;                  /* the runtime has left */
+    bool ready;                 /* all that the node has to do before the container was done */
     int wait_status;            /* of the container */
     int as;                     /* enum outcome asked for: why we end it; OUTCOME_NONE: nobody asked */
     int64_t kill_at;            /* boot clock; 0: the grace period has not begun */
@@ -248,7 +249,8 @@ static void tell_end(struct life *l, int64_t oom_kills, const struct err *failed
     size_t room = sizeof failed->text + 32;
     s->detail = detail;
     if (failed->rc) {
-        s->outcome = l->as ? l->as : s->started_ms ? OUTCOME_NODE_FAULT : OUTCOME_START_FAILED;
+        bool theirs = failed->rc == RC_BAD_INPUT || failed->rc == RC_OVER_QUOTA || (l->ready && !s->started_ms);
+        s->outcome = l->as ? l->as : theirs ? OUTCOME_START_FAILED : OUTCOME_NODE_FAULT;
         snprintf(detail, room, "%s", failed->text);
         return;
     }
@@ -307,7 +309,8 @@ int task_run(struct task *t, int listener)
         l->fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
     l->fds[SLOT_LISTEN].fd = listener;
     leave_agents_group(t);
-    bool ok = prepare(l, &err) && mounts_make(t, &err) && l->as == OUTCOME_NONE && container_create(t, &l->runtime, &err);
+    l->ready = prepare(l, &err) && mounts_make(t, &err);
+    bool ok = l->ready && l->as == OUTCOME_NONE && container_create(t, &l->runtime, &err);
     if (ok) {
         l->fds[SLOT_OUT].fd = t->out[0];
         l->fds[SLOT_ERR].fd = t->err[0];

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct bundle_place place = { .run = "/run/arcus/tasks/att-1", .cgroup = "/arcus/att-1", .hostname = "box", .uid_base = 0x10010000, .host = true, .open_files = 4096 };
+static const struct bundle_place place = { .run = "/run/arcus/tasks/att-1", .cgroup = "/arcus/att-1", .hostname = "box", .uid_base = 0x10010000, .host = true, .limit_swap = true, .open_files = 4096 };
 static const struct bundle_user root_user = { .home = "/root" };
 
 static struct json *bundle_of(struct arena *mem, const struct order *o, const struct image_config *image, const struct bundle_place *p)

@@ -1,0 +1,52 @@
+#include "agent/cgroup.h"
+#include "tap.h"
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TEST(this_machines_hierarchies_are_found)
+{
+    struct cgroups c;
+    struct err err = {0};
+    CHECK(cgroups_find(&c, &err));
+    CHECK(c.count >= 1 && c.mounts[0].path[0] == '/' && (c.unified ? c.count == 1 && !c.hybrid : true));
+    CHECK(text_is(cgroups_kind(&c), "v1") || text_is(cgroups_kind(&c), "hybrid") || text_is(cgroups_kind(&c), "v2"));
+    CHECK(cgroup_pids(&c, "arcus/nobody-made-this", &(int){0}, 1) == 0 && cgroup_oom_kills(&c, "arcus/nobody-made-this") == 0);
+    CHECK(cgroup_kill(&c, "arcus/nobody-made-this", 10) && cgroup_remove(&c, "arcus/nobody-made-this"));
+}
+
+TEST(a_group_is_killed_as_a_whole_even_if_it_forks)
+{
+    struct cgroups c;
+    struct err err = {0};
+    char name[48];
+    int pids[64];
+    if (geteuid() != 0) {
+        test_skip("needs root");
+        return;
+    }
+    CHECK(cgroups_find(&c, &err));
+    snprintf(name, sizeof name, "arcus/test-%d/deep", getpid());
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (;;) {                          /* each makes the next one; they slow down, but never stop by themselves */
+            usleep(10000);
+            if (fork() != 0)
+                for (;;)
+                    pause();
+        }
+    }
+    CHECK(cgroup_move(&c, name, pid, &err));
+    usleep(120000);
+    CHECK(cgroup_pids(&c, name, pids, 64) > 2);
+    CHECK(cgroup_kill(&c, name, 5000));
+    waitpid(pid, NULL, 0);
+    CHECK(cgroup_pids(&c, name, pids, 64) == 0);
+    snprintf(name, sizeof name, "arcus/test-%d", getpid());
+    CHECK(cgroup_remove(&c, name));
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", c.mounts[0].path, name);
+    CHECK(access(path, F_OK) == -1);
+}
