@@ -2,16 +2,23 @@
 #include "base/fault.h"
 #ifdef FAULTS
 static _Thread_local int countdown;
-static _Thread_local bool fired;
+static _Thread_local bool fired, stays;
 bool fault(const char *point)
 {
     (void)point;
+    if (stays && fired)
+        return true;
     return countdown && --countdown == 0 && (fired = true);
 }
 void fault_arm(int nth)
 {
     countdown = nth;
-    fired = false;
+    fired = stays = false;
+}
+void fault_arm_from(int nth)
+{
+    fault_arm(nth);
+    stays = true;
 }
 bool fault_fired(void) { return fired; }
 #endif

@@ -58,6 +58,8 @@ static void deliver(void *arg, struct post *p)
 void door_answer(struct control *c, struct request *r, bool ok)
 {
     r->ok = ok;
+    if (!ok)
+        str_clear(&r->reply); /* what a refused commit would have said */
     r->post.fn = deliver;
     os_post(c->os, &r->post);
 }

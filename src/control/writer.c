@@ -72,6 +72,8 @@ static bool rebuild(struct control *c, struct err *err)
             n->linked = old->linked;
             n->generation = old->generation;
         }
+    if (c->writer.state) /* what was refused may have been seen */
+        fresh->ids.last = MAX(fresh->ids.last, c->writer.state->ids.last);
     state_free(c->writer.state);
     c->writer.state = fresh;
     c->writer.stale = false;

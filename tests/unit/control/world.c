@@ -161,6 +161,7 @@ static void make_things(struct world *w)
     make(w, VERB_SECRET_SET, "{\"name\":\"OLD_SECRET\",\"value\":\"bygone\"}");
     add_name(w, "secret", "TOKEN", "GHOST");
     add_name(w, "oldsecret", "OLD_SECRET", "GHOST");
+    w->things[w->thing_count - 1].of_project = true;
     add(w, "volume", PREFIX_VOLUME, make(w, VERB_VOLUME_CREATE, "{\"name\":\"datavol\"}"), "datavol", true);
     add(w, "spare", PREFIX_VOLUME, make(w, VERB_VOLUME_CREATE, "{\"name\":\"sparevol\"}"), "sparevol", true);
     add_name(w, "volumename", "datavol", "ghost");
@@ -205,6 +206,18 @@ void world_make(struct world *w, bool plan)
     make_things(w);
     make_nodes_and_jobs(w);
     w->token = make(w, VERB_NODE_TOKEN, "{}");
+}
+
+void world_freeze(struct world *w, struct frozen *f, struct arena *mem)
+{
+    for (int i = 0; i < WHO_COUNT; i++)
+        w->keys[i] = arena_text(mem, w->keys[i]);
+    for (size_t i = 0; i < w->thing_count; i++) {
+        struct thing *t = &w->things[i];
+        *t = (struct thing){ t->token, arena_text(mem, t->id), arena_text(mem, t->name), arena_text(mem, t->ghost_id), arena_text(mem, t->ghost_name), t->of_project };
+    }
+    w->token = arena_text(mem, w->token);
+    door_freeze(TAKE(w->d), f);
 }
 
 /* --- asking */

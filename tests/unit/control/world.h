@@ -21,6 +21,7 @@ struct world {
     const char *token, *digest;
 };
 void world_make(struct world *w, bool plan);            /* w->d is the caller's to free */
+void world_freeze(struct world *w, struct frozen *f, struct arena *mem);    /* the words of the world live in mem from then on; w->d is gone */
 enum spelling { BY_ID, BY_NAME, GHOST_ID, GHOST_NAME };
 const char *world_body(struct world *w, const char *text, enum spelling how);
 const char *thing_id(struct world *w, const char *token);

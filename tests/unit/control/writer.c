@@ -1,0 +1,213 @@
+#include "world.h"
+#include "base/log.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char simple[] = "{\"command\":[\"true\"]}";
+
+static enum who first_who(const struct wish *x)
+{
+    for (enum who who = 0; who < WHO_COUNT; who++)
+        if (people[who].good && who != STRANGER && (verbs[x->verb].roles & people[who].roles))
+            return who;
+    return WHO_COUNT;
+}
+
+/* Everything from the nth operation on fails, until the answer is there; then all is well again. */
+static void fail_from_each(struct world *w, const struct wish *x, enum who who)
+{
+    struct door *d = w->d;
+    for (int nth = 1;; nth++) {
+        int64_t events = memory_of(d)->last_event;
+        fault_arm_from(nth);
+        struct answer a = world_ask(w, who, NULL, x, BY_ID);
+        bool fired = fault_fired();
+        fault_arm(0);
+        struct answer next = door_ask(d, d->admin, VERB_NODE_TOKEN, NULL); /* the door is open again */
+        CHECK(next.ok);
+        if (!next.ok)
+            printf("# %s, then: %s\n", a.err.text, next.err.text);
+        check_books(d, verbs[x->verb].name);
+        if (a.ok || !fired) {
+            CHECK(a.ok || x->expect);
+            break;
+        }
+        CHECK(!*a.text && memory_of(d)->last_event == events + 1); /* of the two only the token is there */
+        CHECK(nth < 300);
+        if (nth >= 300)
+            break;
+    }
+}
+
+TEST(every_write_lands_whole_or_not_at_all_wherever_the_store_fails)
+{
+    struct world w;
+    struct frozen f;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    log_level_set(LOG_ERROR);
+    world_make(&w, false);
+    world_freeze(&w, &f, mem);
+    for (size_t i = 0; i < wish_count; i++) {
+        const struct wish *x = &wishes[i];
+        enum verb_kind kind = verbs[x->verb].kind;
+        enum who who = first_who(x);
+        if ((kind != VERB_WRITE && kind != VERB_INSIDE) || who == WHO_COUNT || x->verb == VERB_PASSWORD || (x->refers && x->verb == VERB_JOB_SUBMIT))
+            continue;
+        w.d = door_thaw(&f, false);
+        if (verbs[x->verb].roles & ROLE_NODE)
+            CHECK(door_hello(w.d, w.keys[NODE_ONE], "n1", 4, 2, (struct texts){ 0 }).ok);
+        fail_from_each(&w, x, who);
+        door_free(w.d);
+    }
+    frozen_done(&f);
+}
+
+TEST(one_failure_of_the_store_is_mended_and_nobody_notices)
+{
+    log_level_set(LOG_ERROR);
+    AUTO(door_free) struct door *d = door_new(true);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 2, key);
+    for (int nth = 1; nth < 40; nth++) {
+        struct flying *all[6];
+        int64_t jobs = rows_in(d, "job"), good = 0;
+        fault_arm(nth);
+        for (int i = 0; i < 6; i++) /* together in one commit */
+            all[i] = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, NULL);
+        for (int i = 0; i < 6; i++)
+            good += door_landed(d, all[i]).ok;
+        fault_arm(0);
+        CHECK(rows_in(d, "job") == jobs + good && good >= 5);
+        check_books(d, "after one failure");
+        check_picture(d, "after one failure");
+    }
+}
+
+TEST(a_bad_verb_fails_alone_and_those_beside_it_land)
+{
+    log_level_set(LOG_ERROR);
+    AUTO(door_free) struct door *d = door_new(false);
+    struct err err;
+    bool unknown;
+    int64_t org = state_project(memory_of(d), "default")->org;
+    struct value args[] = { V_INT(77), V_INT(org), V_TEXT("behind"), V_INT(0), V_TEXT("{}"), V_INT(1) };
+    CHECK(store_commit(d->control->writer.conn, &(struct write){ ST_PROJECT_ADD, 6, args }, 1, &unknown, &err)); /* behind the writer's back */
+    struct flying *good = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, NULL);
+    struct flying *bad = door_send(d, d->admin, NULL, VERB_PROJECT_CREATE, "{\"name\":\"behind\"}", NULL);
+    struct flying *also = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, NULL);
+    CHECK(door_landed(d, good).ok && door_landed(d, also).ok);
+    struct answer a = door_landed(d, bad);
+    CHECK(!a.ok && a.err.rc == RC_CONFLICT);
+    CHECK(rows_in(d, "job") == 2);
+    check_books(d, "after a bad one");
+}
+
+TEST(while_the_store_is_away_writes_are_refused_and_nothing_is_decided_on_a_memory_that_is_not_true)
+{
+    log_level_set(LOG_ERROR);
+    AUTO(door_free) struct door *d = door_new(false);
+    const char *before = memory_text(d, memory_of(d), 0);
+    fault_arm_from(1);
+    for (int i = 0; i < 5; i++) {
+        struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, simple);
+        CHECK(!a.ok && a.err.rc == RC_UNAVAILABLE && rows_in(d, "job") <= 0);
+        door_run(d, 3000); /* ticks meet the same */
+    }
+    fault_arm(0);
+    door_run(d, 2000);
+    CHECK(text_is(before, memory_text(d, memory_of(d), 0)));
+    CHECK(door_ask(d, d->admin, VERB_JOB_SUBMIT, simple).ok && rows_in(d, "job") == 1);
+    check_books(d, "after it was away");
+}
+
+TEST(a_role_that_a_refused_commit_would_have_given_is_not_there_when_it_is_tried_again)
+{
+    log_level_set(LOG_ERROR);
+    for (int nth = 1; nth < 30; nth++) {
+        AUTO(door_free) struct door *d = door_new(false);
+        CHECK(door_ask(d, d->admin, VERB_USER_CREATE, "{\"name\":\"eve\"}").ok);
+        const char *eve = door_grant(d, PRINCIPAL_USER, "eve", NULL, 0, 0);
+        fault_arm_from(nth);
+        struct flying *give = door_send(d, d->admin, NULL, VERB_MEMBER_SET, "{\"user\":\"eve\",\"roles\":\"developer\"}", NULL);
+        struct flying *use = door_send(d, eve, NULL, VERB_JOB_SUBMIT, simple, NULL);
+        struct answer given = door_landed(d, give), used = door_landed(d, use);
+        bool fired = fault_fired();
+        fault_arm(0);
+        CHECK(given.ok || !used.ok);
+        CHECK(rows_in(d, "job") == used.ok);
+        if (!fired)
+            break;
+    }
+}
+
+TEST(an_idempotent_wish_has_one_answer_also_after_a_restart)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    static const struct { enum verb_id verb; const char *body; } rows[] = {
+        { VERB_ORG_CREATE, "{\"name\":\"o\"}" }, { VERB_PROJECT_CREATE, "{\"name\":\"p\",\"org\":\"o\"}" }, { VERB_USER_CREATE, "{\"name\":\"u\"}" },
+        { VERB_VOLUME_CREATE, "{\"name\":\"v\"}" }, { VERB_SECRET_SET, "{\"name\":\"S\",\"value\":\"x\"}" }, { VERB_JOB_SUBMIT, simple },
+        { VERB_ACCOUNT_CREATE, "{\"name\":\"a\"}" }, { VERB_MEMBER_SET, "{\"user\":\"u\",\"roles\":\"viewer\"}" },
+    };
+    const char *first[COUNT(rows)];
+    for (size_t i = 0; i < COUNT(rows); i++)
+        first[i] = door_ask_full(d, d->admin, NULL, rows[i].verb, rows[i].body, FMT(d, "wish-%zu", i), 0).text;
+    const char *before = store_text(d);
+    for (int again = 0; again < 2; again++) {
+        for (size_t i = 0; i < COUNT(rows); i++) {
+            struct answer a = door_ask_full(d, d->admin, NULL, rows[i].verb, rows[i].body, FMT(d, "wish-%zu", i), 0);
+            CHECK(a.ok && a.replayed && text_is(a.text, first[i]));
+            if (!a.ok || !text_is(a.text, first[i]))
+                printf("# %s: %s\n# was %s\n# now %s\n", verbs[rows[i].verb].name, a.err.text, first[i], a.text);
+            struct answer other = door_ask_full(d, d->admin, NULL, VERB_VOLUME_CREATE, "{\"name\":\"another\"}", FMT(d, "wish-%zu", i), 0);
+            CHECK(!other.ok && text_is(other.err.field, "Idempotency-Key"));
+        }
+        CHECK(text_is(before, store_text(d)));
+        CHECK(door_crash(d));
+    }
+}
+
+TEST(an_idempotency_key_is_its_owners_and_forgotten_after_a_day)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    CHECK(door_ask(d, d->admin, VERB_ACCOUNT_CREATE, "{\"name\":\"bot\"}").ok);
+    const char *bot = door_grant(d, PRINCIPAL_ACCOUNT, "bot", "default", ROLE_DEVELOPER, 0);
+    struct answer a = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "k", 0), b = door_ask_full(d, bot, NULL, VERB_JOB_SUBMIT, simple, "k", 0);
+    CHECK(a.ok && b.ok && !b.replayed && rows_in(d, "job") == 2);
+    sim_wall_jump(d->sim, 25LL * 3600 * 1000);
+    door_run(d, 3000);
+    CHECK(map_count(memory_of(d)->idems) == 0);
+    struct answer c = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "k", 0);
+    CHECK(c.ok && !c.replayed && rows_in(d, "job") == 3);
+    check_books(d, "a day later");
+}
+
+TEST(a_wish_that_ended_in_the_same_commit_is_told_again_as_it_was)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct flying *all[] = {
+        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"name\":\"x\",\"command\":[\"true\"]}", "k"),
+        door_send(d, d->admin, NULL, VERB_JOB_CANCEL, "{\"job\":\"x\"}", NULL),
+        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"name\":\"x\",\"command\":[\"true\"]}", "k"),
+        door_send(d, d->admin, NULL, VERB_JOB_CANCEL, "{\"job\":\"x\"}", NULL),
+        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"command\":[\"true\"],\"after\":[{\"job\":\"x\"}]}", NULL),
+        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"command\":[\"true\"],\"after\":[{\"job\":\"x\",\"when\":\"any\"}]}", NULL),
+    };
+    struct answer a[COUNT(all)];
+    for (size_t i = 0; i < COUNT(all); i++)
+        a[i] = door_landed(d, all[i]);
+    CHECK(a[0].ok && a[1].ok && a[2].ok && a[2].replayed && text_is(get(&a[0], "id"), get(&a[2], "id")) && text_is(get(&a[2], "state"), "cancelled"));
+    CHECK(!a[3].ok && a[3].err.rc == RC_CONFLICT && strstr(a[3].err.text, "cancelled"));
+    CHECK(!a[4].ok && text_is(a[4].err.field, "after"));
+    CHECK(a[5].ok && text_is(get(&a[5], "reason"), "Priority"));
+    check_books(d, "one commit");
+}
+
+TEST(events_are_followed_in_order_and_before_the_reply)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    int64_t before = control_last_event(d->control);
+    for (int i = 0; i < 20; i++) {
+        CHECK(door_ask(d, d->admin, VERB_JOB_SUBMIT, simple).ok);
+        CHECK(control_last_event(d->control) == before + 1 + i);
+    }
+}
