@@ -1,0 +1,35 @@
+/* completion.c - the scripts parse, and know the words. */
+#include "cli_test.h"
+#include <sys/wait.h>
+
+TEST(the_scripts_are_good_bash)
+{
+    static const char *const shells[] = { "bash", "zsh" };
+    for (size_t i = 0; i < COUNT(shells); i++) {
+        AUTO(stage_down) struct stage s = stage_up();
+        AUTO(str_done) struct str text = { 0 };
+        struct err err = { 0 };
+        char *output;
+        CHECK(completion_text(&text, shells[i]));
+        stage_write(&s, "script", text.at);
+        const char *argv[] = { "/bin/bash", "-n", stage_path(&s, "script"), NULL };
+        CHECK(proc_run(s.c->os, argv, 1000, s.c->mem, &output, NULL, &err));
+    }
+    AUTO(str_done) struct str none = { 0 };
+    CHECK(!completion_text(&none, "fish"));
+}
+
+TEST(they_complete_words_subwords_and_flags)
+{
+    AUTO(stage_down) struct stage s = stage_up();
+    AUTO(str_done) struct str text = { 0 };
+    struct err err = { 0 };
+    char *output = "";
+    CHECK(completion_text(&text, "bash"));
+    str_text(&text, "ask() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _arcus; echo \"${COMPREPLY[*]}\"; }\n"
+                    "ask arcus ca\nask arcus nodes unc\nask arcus run --gpu\nask arcus secrets set X --val\nask arcus ps --sta\nask arcus users create x --pass\n");
+    stage_write(&s, "script", text.at);
+    const char *argv[] = { "/bin/bash", "--norc", stage_path(&s, "script"), NULL };
+    CHECK(proc_run(s.c->os, argv, 4000, s.c->mem, &output, NULL, &err));
+    CHECK(text_is(output, "cancel\nuncordon\n--gpus --gpus-per-node --gpu-memory\n--value\n--state\n--password-stdin\n"));
+}
