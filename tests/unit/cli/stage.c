@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { CUT_MS = 20 };
+
 struct straw {
     struct stage *stage;
     struct os *os;
@@ -74,6 +76,28 @@ void stage_write(struct stage *s, const char *name, const char *text)
 
 /* --- the server */
 
+static bool same_kind(const struct answer *a, const struct answer *b) { return text_is(a->method, b->method) && text_is(a->path, b->path); }
+
+/* Requests are counted by the first answer of their kind. */
+static const struct answer *answer_for(struct straw *w, const char *method, const char *path)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        const struct answer *a = &w->answers[i];
+        if (!text_is(a->method, method) || !text_starts(path, a->path))
+            continue;
+        size_t first = 0;
+        while (!same_kind(&w->answers[first], a))
+            first++;
+        if (a->nth && a->nth != w->seen_count[first] + 1)
+            continue;
+        w->seen_count[first]++;
+        return a;
+    }
+    return NULL;
+}
+
+static void cut(void *rq) { http_abort(rq); }
+
 static void on_request(void *arg, struct http_request *rq)
 {
     struct straw *w = arg;
@@ -85,22 +109,15 @@ static void on_request(void *arg, struct http_request *rq)
         ws_accept(rq, NULL, w->events, w->arg);
         return;
     }
-    for (size_t i = 0; i < w->count; i++) {
-        const struct answer *a = &w->answers[i];
-        if (!text_is(a->method, http_method(rq)) || !text_starts(http_path(rq), a->path))
-            continue;
-        if (a->nth && a->nth != w->seen_count[i] + 1) {
-            w->seen_count[i] += a->nth > w->seen_count[i] + 1 || a->nth == w->seen_count[i] + 1;
-            continue;
-        }
-        w->seen_count[i]++;
-        if (text_starts(a->body, "@cut ")) {
-            http_begin(rq, a->status, "text/plain", NULL, 0, -1);
-            http_piece(rq, a->body + 5, strlen(a->body + 5));
-            http_abort(rq);
-        } else {
-            http_reply(rq, a->status, a->status < 300 ? "application/json" : "application/problem+json", NULL, 0, SLICE(a->body));
-        }
+    const struct answer *a = answer_for(w, http_method(rq), arena_printf(http_mem(rq), "%s?%s", http_path(rq), http_query(rq)));
+    if (a && text_starts(a->body, "@cut ")) {
+        http_begin(rq, a->status, "text/plain", NULL, 0, -1);
+        http_piece(rq, a->body + 5, strlen(a->body + 5));
+        timer_start(w->os, CUT_MS, cut, rq);        /* after what was said has gone out */
+        return;
+    }
+    if (a) {
+        http_reply(rq, a->status, a->status < 300 ? "application/json" : "application/problem+json", NULL, 0, SLICE(a->body));
         return;
     }
     http_reply(rq, 404, "application/problem+json", NULL, 0, SLICE("{\"type\":\"/problems/not_found\",\"detail\":\"the straw has no such answer\"}"));
