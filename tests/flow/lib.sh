@@ -7,12 +7,13 @@
 set -uo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 1
 : "${ARCUS:=$PWD/build/test/arcus}"
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export LSAN_OPTIONS=${LSAN_OPTIONS:-print_suppressions=0} LC_ALL=C.UTF-8
 FLOW=$(basename "$0" .t)
 BASE=$(mktemp -d "${FLOW_HOME:-${ARCUS_TMP:-/tmp}}/$FLOW.XXXXXX")
 chmod 755 "$BASE"
 mkdir "$BASE/tmp"
+# reports of everything that inherits our environment become files; the agent and its helpers do not, theirs are in the logs
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:log_path=$BASE/report UBSAN_OPTIONS=print_stacktrace=1:log_path=$BASE/report
 export TMPDIR=$BASE/tmp                 # whatever a program of ours leaves there is found at the end
 DATA=$BASE/data RUN=$BASE/run NODE=n${FLOW%%-*}-$$ CACHE=$PWD/build/cache
 export ARCUS_CONFIG=$BASE/config
@@ -179,7 +180,7 @@ left_files() { # what is only there while something happens
     find "$BASE/tmp" "$RUN/tasks" "$BASE"/*.run/tasks "$RUN/crun" "$RUN/runc" "$BASE"/*.run/crun "$BASE"/*.run/runc -mindepth 1 -maxdepth 2 2>/dev/null
     find "$BASE" -path "$BASE/tmp" -prune -o \( -name '*.tmp' -o -name '*.new' -o -name '.tmp*' -o -name '*.part' \) -print 2>/dev/null
 }
-sanitizer_words() { grep -rnE 'AddressSanitizer|LeakSanitizer|runtime error:|UndefinedBehavior|Assertion .* failed' "$BASE" --include='*.log' | head -n 20 || true; }
+sanitizer_words() { head -n 30 "$BASE"/report.* 2>/dev/null; grep -rnE 'AddressSanitizer|LeakSanitizer|runtime error:|UndefinedBehavior|Assertion .* failed' "$BASE" --include='*.log' | head -n 20 || true; }
 all_gone() {
     local left
     left=$(left_processes; left_mounts; left_loops; left_groups; left_files)
