@@ -86,3 +86,56 @@ TEST(what_is_not_there_is_told_with_its_own_exit_code)
     straw_answers(&s, answers, COUNT(answers));
     CHECK(PLAY(&s, "cp", "gone:/x", stage_path(&s, "y")) == 4 && strstr(s.errors.at, "there is no job 'gone'"));
 }
+
+/* A far side that gives. */
+struct giver { struct str tar; const char *end; };
+static void give_message(void *arg, struct ws *w, bool text, const char *at, size_t n) { (void)arg, (void)w, (void)text, (void)at, (void)n; }
+static void give(void *arg, struct ws *w)
+{
+    struct giver *g = arg;
+    AUTO(str_done) struct str m = { 0 };
+    str_char(&m, CHANNEL_OUT);
+    str_put(&m, g->tar.at, g->tar.len);
+    ws_send(w, false, m.at, m.len);
+    if (g->end)
+        say_control(w, g->end);
+    ws_close(w, 1000, "");
+}
+static const struct ws_events giving = { .on_open = give, .on_message = give_message, .on_close = on_close };
+
+static bool got(struct stage *s, const char *from, const char *to, struct giver *g)
+{
+    straw_answers(s, NULL, 0);
+    straw_ws(s, &giving, g);
+    return PLAY(s, "cp", from, to) == 0;
+}
+
+static const char *text_at(struct stage *s, const char *name)
+{
+    struct slice text;
+    struct err err;
+    return file_read(s->c->os, stage_path(s, name), 1000, s->c->mem, &text, &err) ? arena_bytes(s->c->mem, text.at, text.len) : "";
+}
+
+TEST(files_come_out_under_the_name_that_was_asked_for_or_not_at_all)
+{
+    AUTO(stage_down) struct stage s = stage_up();
+    struct giver g = { .end = "{\"exit\":0}" };
+    struct tar_entry e = { .type = TAR_FILE, .name = "log.txt", .mode = 0644, .size = 2 };
+    tar_header(&g.tar, &e);
+    str_text(&g.tar, "hi");
+    tar_pad(&g.tar, 2);
+    tar_end(&g.tar);
+    CHECK(got(&s, "train:/var/log.txt", stage_path(&s, "mine"), &g) && text_is(text_at(&s, "mine"), "hi"));
+    CHECK(strstr(straw_seen(&s), "path=%2Fvar%2Flog.txt&put=false"));
+    mkdir(stage_path(&s, "d"), 0755);
+    CHECK(got(&s, "train:/var/log.txt", stage_path(&s, "d"), &g) && text_is(text_at(&s, "d/log.txt"), "hi"));
+    CHECK(got(&s, "train:/outputs", stage_path(&s, "outs"), &g) && text_is(text_at(&s, "outs/log.txt"), "hi") && strstr(straw_seen(&s), "path=%2Foutputs%2F.&"));
+    CHECK(got(&s, "vol:data", stage_path(&s, "d"), &g) && text_is(text_at(&s, "d/data/log.txt"), "hi"));
+    g.end = "{\"error\":\"/var/log.txt: no such file or folder\"}";
+    g.tar.len = 0;
+    CHECK(!got(&s, "train:/var/log.txt", stage_path(&s, "none"), &g) && strstr(s.errors.at, "no such file") && !*text_at(&s, "none"));
+    g.end = NULL;
+    CHECK(!got(&s, "train:/var/log.txt", stage_path(&s, "none"), &g) && strstr(s.errors.at, "before all was copied"));
+    str_done(&g.tar);
+}

@@ -106,7 +106,9 @@ static void on_request(void *arg, struct http_request *rq)
     str_printf(&w->seen, "%s %s?%s\n", http_method(rq), http_path(rq), http_query(rq));
     str_printf(&w->seen, "project=%s key=%s %s\n%.*s\n\n", project ? project : "", bearer ? bearer : "", idem ? "once" : "", (int)body.len, body.at ? body.at : "");
     if (w->events && ws_asked(rq)) {
-        ws_accept(rq, NULL, w->events, w->arg);
+        struct ws *ws = ws_accept(rq, NULL, w->events, w->arg);
+        if (w->events->on_open)
+            w->events->on_open(w->arg, ws);
         return;
     }
     const struct answer *a = answer_for(w, http_method(rq), arena_printf(http_mem(rq), "%s?%s", http_path(rq), http_query(rq)));
