@@ -439,14 +439,18 @@ void runtime_contact(struct runtime *r)
         return;
 }
 
+/* Asked again for one that is not known any more: its folder could not be removed the first time. */
 void runtime_forget(struct runtime *r, int64_t attempt, bool keep_outputs)
 {
     struct attempt *a = map_get(r->attempts, attempt);
-    if (!a || a->stage != STAGE_ENDED || a->awaited)
+    char path[RUNTIME_PATH], name[ID_TEXT];
+    if (a && (a->stage != STAGE_ENDED || a->awaited))
         return;
-    map_take(r->attempts, attempt);
-    clean_forgotten(r, a->name, !keep_outputs);
-    attempt_free(a);
+    id_text(name, PREFIX_ATTEMPT, attempt);
+    if (a || disk_exists(r->os, in_data(r, path, "tasks", name)))
+        clean_forgotten(r, name, !keep_outputs);
+    if (a)
+        attempt_free(map_take(r->attempts, attempt));
 }
 
 bool runtime_has(struct runtime *r, int64_t attempt) { return map_get(r->attempts, attempt) != NULL; }

@@ -326,7 +326,9 @@ int task_run(struct task *t, int listener)
     log_writer_close(l->log);
     t->status.phase = PHASE_ENDED;
     err = (struct err){0};
-    while (!status_write(t, true, &err))        /* a full disk: whoever makes room is told what happened */
+    /* A full disk: whoever makes room is told what happened. A write may fail and be seen all the same: without our folder
+     * everything was told and settled. */
+    for (bool left = true; left && !status_write(t, true, &err); left = access(t->plan.folder, F_OK) == 0)
         sleep(1);
     mounts_drop(t);                             /* they are ours alone, so nobody waits for them */
     return 0;

@@ -16,7 +16,7 @@ struct straw;
 struct run {
     int64_t attempt;
     int node;
-    int64_t from_ms, to_ms;         /* its process lived, by the world's clock; to 0: it lives */
+    int64_t from_ms, to_ms;         /* from its start until nothing of its task ran, by the world's clock; to 0: it runs */
     int64_t started_ms, ended_ms;   /* its container, by the wall clock; 0: never */
     bool told;                      /* its end is in its status file */
     enum outcome outcome;

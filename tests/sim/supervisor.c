@@ -57,7 +57,8 @@ static bool write_status(struct straw *s)
 static void bury(struct straw *s)
 {
     struct run *r = s->run;
-    r->to_ms = sim_now_ms(s->c->sim);
+    if (!r->to_ms)
+        r->to_ms = sim_now_ms(s->c->sim);
     if (s->container_at && !r->ended_ms)
         r->ended_ms = os_wall_ms(s->os);
     r->alive = NULL;
@@ -73,7 +74,7 @@ static void tell_end(void *arg)
     struct sim_proc *self = s->self;
     struct run *r = s->run;
     s->timer = NULL;
-    if (!write_status(s)) {
+    if (disk_exists(s->os, s->plan.folder) && !write_status(s)) {
         s->timer = timer_start(s->os, AGAIN_MS, tell_end, s);
         return;
     }
@@ -87,6 +88,7 @@ static void tell_end(void *arg)
 
 static void end(struct straw *s, enum outcome outcome, int64_t exit_code)
 {
+    s->run->to_ms = sim_now_ms(s->c->sim);
     s->status.phase = PHASE_ENDED;
     s->status.ended_ms = s->run->ended_ms = os_wall_ms(s->os);
     s->status.outcome = (int)outcome;
