@@ -246,8 +246,8 @@ bool writer_open(struct control *c, struct err *err)
 
 void writer_start(struct control *c)
 {
-    tell_all(c);
     c->writer.actor = actor_new(c->os, "writer", writer_on_posts, c);
+    tell_all(c);                /* last: the planner answers at once where jobs wait, and must find the writer */
 }
 
 void writer_close(struct control *c)
