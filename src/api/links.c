@@ -21,6 +21,7 @@ struct node_link {
     enum link_state state;
     size_t asked;                   /* messages at the door */
     bool paused;
+    bool met;                       /* it has been up before */
     struct arena *held_mem;
     struct slice held[HELD_MOST];
     size_t held_count;
@@ -65,6 +66,7 @@ static void greeted(struct node_link *l, struct slice full)
 {
     int64_t seen = l->held_count ? generation_of(full) : 0;
     l->state = LINK_UP;
+    l->met = true;
     send_text(l, full);
     for (size_t i = 0; i < l->held_count; i++)
         if (generation_of(l->held[i]) > seen)
@@ -101,7 +103,7 @@ void links_commit(struct api *a, const struct commit *k)
 bool links_open_stream(struct api *a, int64_t node, const struct open_stream *o, struct err *err)
 {
     struct node_link *l = map_get(a->links, node);
-    if (!l || !l->ws || l->state != LINK_UP)
+    if (!l || !l->ws || !l->met)            /* a hello again, for a changed inventory, is in nobody's way */
         return err_set(err, RC_UNAVAILABLE,
                        "the node that holds it is not connected at the moment; try again later");
     AUTO(str_done) struct str text = { 0 };
