@@ -1,7 +1,8 @@
-/* blob.c - bytes into the cloud under their own hash: hashed first, uploaded only if they are not there yet.
+/* blob.c - bytes into the cloud under their own hash: hashed first, uploaded only if they are not
+ * there yet.
  *
- * The source is walked twice instead of kept in a third place; if it changed in between, the server's hash differs and the upload
- * is refused, never silently another thing. */
+ * The source is walked twice instead of kept in a third place; if it changed in between, the
+ * server's hash differs and the upload is refused, never silently another thing. */
 #include "cli/blob.h"
 #include "wire/digest.h"
 #include <errno.h>
@@ -15,7 +16,12 @@ enum { IN_FLIGHT = 1 << 20, STORE_MS = 10 * 60 * 1000 };
 
 /* --- the first walk */
 
-struct hashing { struct sha256 *hash; int64_t size; struct progress *progress; const struct blob_check *check; };
+struct hashing {
+    struct sha256 *hash;
+    int64_t size;
+    struct progress *progress;
+    const struct blob_check *check;
+};
 
 static bool hash_put(void *arg, const char *at, size_t n, struct err *err)
 {
@@ -73,15 +79,19 @@ static bool upload_put(void *arg, const char *at, size_t n, struct err *err)
     return true;
 }
 
-static bool send_all(struct cli *c, const struct blob_source *s, const char *digest, int64_t size, struct err *err)
+static bool send_all(struct cli *c, const struct blob_source *s, const char *digest, int64_t size,
+                     struct err *err)
 {
     static const struct http_call_events events = { .on_body_drain = on_drain, .on_end = on_end };
     struct http_header headers[CLI_HEADERS];
     size_t n = cli_headers(c, headers, false, false);
     struct upload u = { .c = c, .size = size };
     headers[n++] = (struct http_header){ "Content-Type", "application/octet-stream" };
-    AUTO(progress_end) struct progress *p = u.progress = progress_start(c, arena_printf(c->mem, "uploading %s", s->what), size);
-    u.call = http_call(c->client, "PUT", arena_printf(c->mem, "/v1/blobs/%s", digest), headers, n, (struct slice){ 0 }, size, &events, &u);
+    AUTO(progress_end)
+    struct progress *p = u.progress
+        = progress_start(c, arena_printf(c->mem, "uploading %s", s->what), size);
+    u.call = http_call(c->client, "PUT", arena_printf(c->mem, "/v1/blobs/%s", digest), headers, n,
+                       (struct slice){ 0 }, size, &events, &u);
     http_call_timeout(u.call, 0);
     bool ok = s->walk(s->arg, &(struct sink){ upload_put, &u }, err);
     if (ok && u.sent != size)
@@ -107,7 +117,8 @@ bool blob_upload(struct cli *c, const struct blob_source *s, const char **digest
     if (!cli_connect(c, err))
         return sha256_end(h.hash, hex), false;
     h.progress = progress_start(c, arena_printf(c->mem, "reading %s", s->what), s->size);
-    bool ok = s->walk(s->arg, &(struct sink){ hash_put, &h }, err) && (!s->check || s->check->end(s->check->arg, err));
+    bool ok = s->walk(s->arg, &(struct sink){ hash_put, &h }, err)
+              && (!s->check || s->check->end(s->check->arg, err));
     progress_end(h.progress);
     sha256_end(h.hash, hex);
     if (!ok)
@@ -128,7 +139,8 @@ static bool walk_folder(void *arg, const struct sink *sink, struct err *err)
     return pack(f->path, &f->how, sink, err);
 }
 
-bool folder_upload(struct cli *c, const char *path, bool ignore, const char **digest, struct err *err)
+bool folder_upload(struct cli *c, const char *path, bool ignore, const char **digest,
+                   struct err *err)
 {
     struct folder f = { path, { .same = true, .ignore = ignore } };
     struct blob_source s = { .what = path, .walk = walk_folder, .arg = &f };
@@ -147,7 +159,8 @@ static bool walk_file(void *arg, const struct sink *sink, struct err *err)
             continue;
         if (n == 0)
             break;
-        ok = n > 0 ? sink->put(sink->arg, chunk, (size_t)n, err) : err_errno(err, "cannot read %s", path);
+        ok = n > 0 ? sink->put(sink->arg, chunk, (size_t)n, err)
+                   : err_errno(err, "cannot read %s", path);
     }
     if (fd != -1)
         close(fd);
@@ -155,7 +168,8 @@ static bool walk_file(void *arg, const struct sink *sink, struct err *err)
     return ok;
 }
 
-bool file_upload(struct cli *c, const char *path, const struct blob_check *check, const char **digest, struct err *err)
+bool file_upload(struct cli *c, const char *path, const struct blob_check *check,
+                 const char **digest, struct err *err)
 {
     struct stat st;
     struct blob_source s = { .what = path, .walk = walk_file, .arg = (void *)path, .check = check };

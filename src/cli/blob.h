@@ -11,10 +11,14 @@ struct blob_check {                 /* sees every byte before one is sent, and m
 struct blob_source {
     const char *what;               /* for the progress bar */
     int64_t size;                   /* about; 0: not known */
-    bool (*walk)(void *arg, const struct sink *sink, struct err *err);  /* all its bytes; is called twice */
+    /* all its bytes; is called twice */
+    bool (*walk)(void *arg, const struct sink *sink, struct err *err);
     void *arg;
     const struct blob_check *check; /* of the first walk; may be NULL */
 };
-MUST_CHECK bool blob_upload(struct cli *c, const struct blob_source *s, const char **digest, struct err *err);
-MUST_CHECK bool folder_upload(struct cli *c, const char *path, bool ignore, const char **digest, struct err *err);
-MUST_CHECK bool file_upload(struct cli *c, const char *path, const struct blob_check *check, const char **digest, struct err *err);
+MUST_CHECK bool blob_upload(struct cli *c, const struct blob_source *s, const char **digest,
+                            struct err *err);
+MUST_CHECK bool folder_upload(struct cli *c, const char *path, bool ignore, const char **digest,
+                              struct err *err);
+MUST_CHECK bool file_upload(struct cli *c, const char *path, const struct blob_check *check,
+                            const char **digest, struct err *err);

@@ -1,4 +1,5 @@
-/* cli.c - argv -> a word, run. Flags of the whole program may stand before the word or among its own. */
+/* cli.c - argv -> a word, run. Flags of the whole program may stand before the word or among its
+ * own. */
 #include "base/version.h"
 #include "cli/cli.h"
 #include "wire/digest.h"
@@ -6,33 +7,45 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char *const output_list[] = { [OUT_TABLE] = "table", [OUT_WIDE] = "wide", [OUT_JSON] = "json", [OUT_YAML] = "yaml" };
+static const char *const output_list[]
+    = { [OUT_TABLE] = "table", [OUT_WIDE] = "wide", [OUT_JSON] = "json", [OUT_YAML] = "yaml" };
 static const struct names output_names = NAMES(output_list);
 
 static const struct field global_rows[] = {
-    FIELD(struct cli, output, ENUM, .names = &output_names, .flag = "-o --output", .help = "table, wide, json or yaml", .example = "json"),
-    FIELD(struct cli, quiet, BOOL, .flag = "-q --quiet", .help = "nothing on standard error but errors"),
-    FIELD_AS(struct cli, context_name, "context", TEXT, .help = "another cloud of the config file (see arcus config list)", .example = "lab"),
-    FIELD_AS(struct cli, context.server, "server", TEXT, .max = 1024, .help = "the address of the cloud", .example = "https://cloud.example.org:6640"),
-    FIELD_AS(struct cli, context.key, "key", TEXT, .max = 256, .help = "the API key; better kept in the config file or in ARCUS_KEY"),
-    FIELD_AS(struct cli, context.project, "project", TEXT, .help = "the project to speak for, by name or id", .example = "vision"),
-    FIELD_AS(struct cli, no_colour, "no-color", BOOL, .flag = "--no-color --no-colour", .help = "no colours, even on a terminal"),
+    FIELD(struct cli, output, ENUM, .names = &output_names, .flag = "-o --output",
+          .help = "table, wide, json or yaml", .example = "json"),
+    FIELD(struct cli, quiet, BOOL, .flag = "-q --quiet",
+          .help = "nothing on standard error but errors"),
+    FIELD_AS(struct cli, context_name, "context", TEXT,
+             .help = "another cloud of the config file (see arcus config list)", .example = "lab"),
+    FIELD_AS(struct cli, context.server, "server", TEXT, .max = 1024,
+             .help = "the address of the cloud", .example = "https://cloud.example.org:6640"),
+    FIELD_AS(struct cli, context.key, "key", TEXT, .max = 256,
+             .help = "the API key; better kept in the config file or in ARCUS_KEY"),
+    FIELD_AS(struct cli, context.project, "project", TEXT,
+             .help = "the project to speak for, by name or id", .example = "vision"),
+    FIELD_AS(struct cli, no_colour, "no-color", BOOL, .flag = "--no-color --no-colour",
+             .help = "no colours, even on a terminal"),
     FIELD(struct cli, help, BOOL, .flag = "-h --help", .help = "this help"),
 };
 const struct fields global_fields = FIELDS(cli, global_rows);
 
 static void settle(struct cli *c)
 {
-    const char *path = getenv("ARCUS_CONFIG"), *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME"), *no = getenv("NO_COLOR");
+    const char *path = getenv("ARCUS_CONFIG"), *home = getenv("HOME"),
+               *xdg = getenv("XDG_CONFIG_HOME"), *no = getenv("NO_COLOR");
     char here[4096];
     c->colour = isatty(STDOUT_FILENO) && !text_given(no) && !text_is(getenv("TERM"), "dumb");
     c->tty_err = isatty(STDERR_FILENO) && !text_is(getenv("TERM"), "dumb");
     if (text_given(path))
-        c->config_path = path[0] == '/' ? path : arena_printf(c->mem, "%s/%s", getcwd(here, sizeof here) ? here : "", path);
+        c->config_path = path[0] == '/' ? path
+                                        : arena_printf(c->mem, "%s/%s",
+                                                       getcwd(here, sizeof here) ? here : "", path);
     else if (text_given(xdg) && xdg[0] == '/')
         c->config_path = arena_printf(c->mem, "%s/arcus/config", xdg);
     else
-        c->config_path = arena_printf(c->mem, "%s/.config/arcus/config", text_given(home) ? home : "");
+        c->config_path
+            = arena_printf(c->mem, "%s/.config/arcus/config", text_given(home) ? home : "");
 }
 
 static int dispatch(struct cli *c, int argc, char **argv)

@@ -1,7 +1,9 @@
-/* cli.h - the command line: words -> verbs. It knows the table of verbs and HTTP, and nothing of the server.
+/* cli.h - the command line: words -> verbs. It knows the table of verbs and HTTP, and nothing of
+ * the server.
  *
- * Standard output is for results, standard error for everything said to a person (progress, hints, errors). Exit codes: 0 good, the
- * job's own code for `run`, else rc_exit() of what went wrong: 2 bad input, 3 not allowed, 4 not found, 5 conflict, 7 try again, 1 the rest. */
+ * Standard output is for results, standard error for everything said to a person (progress, hints,
+ * errors). Exit codes: 0 good, the job's own code for `run`, else rc_exit() of what went wrong: 2
+ * bad input, 3 not allowed, 4 not found, 5 conflict, 7 try again, 1 the rest. */
 #pragma once
 #include "model/verb.h"
 #include "model/view.h"
@@ -15,7 +17,8 @@ struct context { const char *name, *server, *key, *pin, *ca, *project; };
 struct cli {
     struct os *os;
     struct arena *mem;              /* lives as long as the command */
-    struct context context;         /* what the flags say; after cli_connect also what the environment and the config file say */
+    /* what the flags say; after cli_connect also what the environment and the config file say */
+    struct context context;
     struct http_client *client;     /* made at the first call */
     int output;                     /* enum output */
     bool quiet, colour, tty_err, no_colour, help;   /* colour: of standard output */
@@ -25,28 +28,38 @@ struct cli {
 extern const struct fields global_fields;       /* flags of every word, members of struct cli */
 
 /* --- words */
-struct column { const char *title, *member; bool wide, right; };    /* member: "name" or "kind:name"; table.c has the kinds */
+/* member: "name" or "kind:name"; table.c has the kinds */
+struct column { const char *title, *member; bool wide, right; };
 struct word {
-    const char *name;               /* "run", "secrets set"; "nodes list" is also "nodes", and "node" also "nodes" */
+    /* "run", "secrets set"; "nodes list" is also "nodes", and "node" also "nodes" */
+    const char *name;
     int verb;                       /* enum verb_id; -1: none */
-    int (*run)(struct cli *c, const struct word *w, int argc, char **argv);     /* argv: behind the word; returns the exit code */
+    /* argv: behind the word; returns the exit code */
+    int (*run)(struct cli *c, const struct word *w, int argc, char **argv);
     const char *args;               /* of the usage line: "JOB [TASK]" */
     const char *help;               /* one line */
     const char *more, *examples;
     const struct column *columns;
     size_t column_count;
-    const char *takes;              /* members that arguments without a flag fill, in order; NULL: those of the path, then a required name */
-    const char *fixed;              /* members that the word itself sets, as JSON: {"state":"cordoned"} */
-    const struct fields *own;       /* flags of the word that are not the verb's; they go before those */
-    bool command;                   /* the first argument that fills no member begins a command line of its own */
+    /* members that arguments without a flag fill, in order; NULL: those of the path, then a
+     * required name */
+    const char *takes;
+    const char *fixed; /* members that the word itself sets, as JSON: {"state":"cordoned"} */
+    /* flags of the word that are not the verb's; they go before those */
+    const struct fields *own;
+    /* the first argument that fills no member begins a command line of its own */
+    bool command;
 };
 extern const struct word words[];
 extern const size_t word_count;
-const struct word *word_find(int argc, char **argv, int *used);     /* the longest that fits; NULL: none */
-bool word_unknown(int argc, char **argv, struct err *err);          /* a sentence with the nearest; always false */
+/* the longest that fits; NULL: none */
+const struct word *word_find(int argc, char **argv, int *used);
+/* a sentence with the nearest; always false */
+bool word_unknown(int argc, char **argv, struct err *err);
 void word_help(const struct word *w);                               /* to standard output */
 void help_all(void);
-int word_generic(struct cli *c, const struct word *w, int argc, char **argv);   /* flags -> verb -> print */
+/* flags -> verb -> print */
+int word_generic(struct cli *c, const struct word *w, int argc, char **argv);
 
 /* --- flags: from the tables of the verb, the word and the whole program */
 struct flags {
@@ -54,69 +67,104 @@ struct flags {
     void *own;                      /* the struct of word->own */
     struct texts rest;              /* the command line of a word with .command */
 };
-MUST_CHECK bool flags_parse(struct cli *c, const struct word *w, int argc, char **argv, struct flags *out, struct err *err);
-MUST_CHECK bool flags_global(struct cli *c, int *argc, char ***argv, struct err *err);      /* those before the word */
-const struct field *flag_find(const struct fields *fields, const char *flag, size_t n);     /* "--gpus" or "-g" */
-bool flag_next(const struct field *f, size_t *at, struct slice *flag);          /* its spellings, one after the other */
+MUST_CHECK bool flags_parse(struct cli *c, const struct word *w, int argc, char **argv,
+                            struct flags *out, struct err *err);
+/* those before the word */
+MUST_CHECK bool flags_global(struct cli *c, int *argc, char ***argv, struct err *err);
+/* "--gpus" or "-g" */
+const struct field *flag_find(const struct fields *fields, const char *flag, size_t n);
+/* its spellings, one after the other */
+bool flag_next(const struct field *f, size_t *at, struct slice *flag);
 bool flag_takes_value(const struct field *f);
-const struct fields *word_takes(const struct word *w);                          /* of its verb, or none */
-bool word_positional(const struct word *w, const char *name);                   /* is this member given without a flag? */
-bool doc_set(struct cli *c, struct json *doc, const char *name, const char *text);  /* a text member; replaces; always true */
+/* of its verb, or none */
+const struct fields *word_takes(const struct word *w);
+/* is this member given without a flag? */
+bool word_positional(const struct word *w, const char *name);
+/* a text member; replaces; always true */
+bool doc_set(struct cli *c, struct json *doc, const char *name, const char *text);
 void doc_drop(struct json *doc, const char *name);
 
 /* --- calls: one request, waited for. Failure: *err has the server's own words. */
 MUST_CHECK bool cli_connect(struct cli *c, struct err *err);
-MUST_CHECK bool cli_call(struct cli *c, enum verb_id verb, const struct json *ask, struct json **reply, struct err *err);
-MUST_CHECK bool cli_get_all(struct cli *c, enum verb_id verb, struct json *ask, int64_t limit, struct json **list, struct err *err); /* follows every page unless limit > 0 */
-/* The route of a verb filled in: path members into the path, the rest into the query or the body. */
-MUST_CHECK bool cli_route(struct cli *c, enum verb_id verb, const struct json *ask, char **path, struct str *body, struct err *err);
-void cli_wait(struct cli *c, const bool *done);                     /* runs the loop until it is true; whoever sets it calls os_stop */
+MUST_CHECK bool cli_call(struct cli *c, enum verb_id verb, const struct json *ask,
+                         struct json **reply, struct err *err);
+/* follows every page unless limit > 0 */
+MUST_CHECK bool cli_get_all(struct cli *c, enum verb_id verb, struct json *ask, int64_t limit,
+                            struct json **list, struct err *err);
+/* The route of a verb: path members into the path, the rest into the query or the body. */
+MUST_CHECK bool cli_route(struct cli *c, enum verb_id verb, const struct json *ask, char **path,
+                          struct str *body, struct err *err);
+/* runs the loop until it is true; whoever sets it calls os_stop */
+void cli_wait(struct cli *c, const bool *done);
 void cli_sleep(struct cli *c, int64_t ms);
 enum { CLI_HEADERS = 4 };
-size_t cli_headers(struct cli *c, struct http_header out[static CLI_HEADERS], bool body, bool once);    /* once: with a fresh Idempotency-Key */
+/* once: with a fresh Idempotency-Key */
+size_t cli_headers(struct cli *c, struct http_header out[static CLI_HEADERS], bool body, bool once);
 void problem_read(struct cli *c, int status, struct slice body, struct err *err);
 
 /* --- config: contexts of several clouds in one file, mode 0600 */
-MUST_CHECK bool config_load(struct cli *c, struct err *err);        /* fills c->context; an absent file is fine */
-MUST_CHECK bool config_keep(struct cli *c, const struct context *x, struct err *err);   /* sets or changes one and makes it the current one */
+/* fills c->context; an absent file is fine */
+MUST_CHECK bool config_load(struct cli *c, struct err *err);
+/* sets or changes one and makes it the current one */
+MUST_CHECK bool config_keep(struct cli *c, const struct context *x, struct err *err);
 
 /* --- printing */
-void print_reply(struct cli *c, const struct word *w, const struct json *reply);       /* a list or one thing, as -o says */
-void print_table(struct cli *c, const struct column *columns, size_t count, const struct json *items);
-void table_text(struct str *out, const struct column *columns, size_t count, const struct json *items, bool wide, bool colour, int64_t now_ms);
-void print_described(struct cli *c, const struct json *thing);                         /* one thing, line by line */
-void print_data(struct cli *c, const struct json *value);                              /* as -o json or yaml */
+/* a list or one thing, as -o says */
+void print_reply(struct cli *c, const struct word *w, const struct json *reply);
+void print_table(struct cli *c, const struct column *columns, size_t count,
+                 const struct json *items);
+void table_text(struct str *out, const struct column *columns, size_t count,
+                const struct json *items, bool wide, bool colour, int64_t now_ms);
+/* one thing, line by line */
+void print_described(struct cli *c, const struct json *thing);
+/* as -o json or yaml */
+void print_data(struct cli *c, const struct json *value);
 void json_pretty(struct str *out, const struct json *value, int depth);
-void age_text(struct str *out, int64_t now_ms, int64_t then_ms);                        /* "3m ago" */
+void age_text(struct str *out, int64_t now_ms, int64_t then_ms); /* "3m ago" */
 void bytes_text(struct str *out, int64_t bytes);
-size_t text_width(const char *text);                                                    /* columns on a terminal */
-bool out_write(const void *at, size_t n);                                               /* all of it to standard output; false: nobody reads */
-void say(struct cli *c, const char *fmt, ...) PRINTF(2, 3);                             /* a line on standard error, unless -q */
-int print_error(struct cli *c, const struct err *err);                                 /* "arcus: ..." and the exit code */
-struct progress;                                                                        /* a spinner or a bar on a terminal, after a second */
-struct progress *progress_start(struct cli *c, const char *what, int64_t total);        /* total 0: a spinner */
+/* columns on a terminal */
+size_t text_width(const char *text);
+/* all of it to standard output; false: nobody reads */
+bool out_write(const void *at, size_t n);
+/* a line on standard error, unless -q */
+void say(struct cli *c, const char *fmt, ...) PRINTF(2, 3);
+int print_error(struct cli *c, const struct err *err); /* "arcus: ..." and the exit code */
+/* a spinner or a bar on a terminal, after a second */
+struct progress;
+/* total 0: a spinner */
+struct progress *progress_start(struct cli *c, const char *what, int64_t total);
 void progress_set(struct progress *p, int64_t done);
 void progress_text(struct progress *p, const char *fmt, ...) PRINTF(2, 3);
-void progress_clear(struct progress *p);                                                /* so that a line can be printed; it comes again */
-void progress_end(struct progress *p);                                                  /* leaves no trace; NULL is fine */
+/* so that a line can be printed; it comes again */
+void progress_clear(struct progress *p);
+/* leaves no trace; NULL is fine */
+void progress_end(struct progress *p);
 AUTO_FN(struct progress *, progress_end)
 
 /* --- what a task prints, as it comes: callbacks write while the loop runs for whoever waits */
 struct tail;
-struct tail_ask { const char *job, *source; int64_t task, lines, attempt; bool follow; };   /* lines -1: all; source NULL: both */
-struct tail *tail_start(struct cli *c, const struct tail_ask *ask, int fd, const char *prefix);  /* prefix of each line, or NULL */
+/* lines -1: all; source NULL: both */
+struct tail_ask { const char *job, *source; int64_t task, lines, attempt; bool follow; };
+/* prefix of each line, or NULL */
+struct tail *tail_start(struct cli *c, const struct tail_ask *ask, int fd, const char *prefix);
 bool tail_over(const struct tail *t);                   /* whole, failed, or nobody reads */
-bool tail_failed(const struct tail *t, struct err *err);    /* how it failed; RC_OK and false: it did not */
+/* how it failed; RC_OK and false: it did not */
+bool tail_failed(const struct tail *t, struct err *err);
 bool tail_unread(const struct tail *t);                 /* our own reader has gone */
 void tail_free(struct tail *t);                         /* NULL is fine */
 AUTO_FN(struct tail *, tail_free)
 
 /* --- the words' own parts */
-MUST_CHECK bool spec_build(struct cli *c, const struct flags *f, const char *file, struct json **spec, struct err *err);
+MUST_CHECK bool spec_build(struct cli *c, const struct flags *f, const char *file,
+                           struct json **spec, struct err *err);
 MUST_CHECK bool stdin_read(struct cli *c, size_t most, struct slice *out, struct err *err);
-MUST_CHECK bool path_read(struct cli *c, const char *path, size_t most, struct slice *out, struct err *err);    /* a user's path; - is standard input */
-int run_follow(struct cli *c, const char *job, int64_t count);      /* until it ends; its exit code */
-int job_exit_code(const struct json *job, const struct json *task); /* the failed task; may be NULL */
+/* a user's path; - is standard input */
+MUST_CHECK bool path_read(struct cli *c, const char *path, size_t most, struct slice *out,
+                          struct err *err);
+/* until it ends; its exit code */
+int run_follow(struct cli *c, const char *job, int64_t count);
+/* the failed task; may be NULL */
+int job_exit_code(const struct json *job, const struct json *task);
 
 bool completion_text(struct str *out, const char *shell);           /* false: no such shell */
 
@@ -142,5 +190,6 @@ WORD(word_version);
 WORD(word_completion);
 WORD(word_help_word);
 #undef WORD
-extern const struct fields run_fields, submit_fields, describe_fields, logs_fields, exec_fields, cp_fields, login_fields, user_create_fields,
-    user_passwd_fields, secret_fields, import_fields, config_set_fields, config_ref_fields, completion_fields;
+extern const struct fields run_fields, submit_fields, describe_fields, logs_fields, exec_fields,
+    cp_fields, login_fields, user_create_fields, user_passwd_fields, secret_fields, import_fields,
+    config_set_fields, config_ref_fields, completion_fields;

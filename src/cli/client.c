@@ -1,4 +1,5 @@
-/* client.c - a verb, asked over HTTP and waited for: its route filled in, every page followed, a problem turned into the error it was.
+/* client.c - a verb, asked over HTTP and waited for: its route filled in, every page followed, a
+ * problem turned into the error it was.
  *
  * The loop runs only while something is waited for. */
 #include "cli/cli.h"
@@ -45,7 +46,8 @@ bool cli_connect(struct cli *c, struct err *err)
             return err_wrap(err, "the CA of context %s", c->context.name ? c->context.name : "");
         ca = arena_bytes(c->mem, pem.at, pem.len);
     }
-    return http_client_new(c->os, c->context.server, ca, c->context.pin, text_given(c->context.key) ? c->context.key : NULL, &c->client, err);
+    return http_client_new(c->os, c->context.server, ca, c->context.pin,
+                           text_given(c->context.key) ? c->context.key : NULL, &c->client, err);
 }
 
 size_t cli_headers(struct cli *c, struct http_header out[static CLI_HEADERS], bool body, bool once)
@@ -74,7 +76,8 @@ static const char *text_of(struct cli *c, const struct json *v)
     return arena_bytes(c->mem, s.at, s.len);
 }
 
-static void query_add(struct cli *c, struct str *path, char *sep, const char *name, const struct json *v)
+static void query_add(struct cli *c, struct str *path, char *sep, const char *name,
+                      const struct json *v)
 {
     if (v->type == JSON_LIST) {
         for (const struct json *m = v->first; m; m = m->next)
@@ -88,7 +91,8 @@ static void query_add(struct cli *c, struct str *path, char *sep, const char *na
     url_encode(path, text_of(c, v));
 }
 
-static bool fill(struct cli *c, const char *route, const struct json *ask, struct str *path, struct err *err)
+static bool fill(struct cli *c, const char *route, const struct json *ask, struct str *path,
+                 struct err *err)
 {
     for (const char *p = route; *p;) {
         size_t n = strcspn(p, "{");
@@ -101,7 +105,8 @@ static bool fill(struct cli *c, const char *route, const struct json *ask, struc
         const struct json *v = json_get(ask, name);
         const char *text = v ? text_of(c, v) : NULL;
         if (!text_given(text) || text_is(text, ".") || text_is(text, ".."))
-            return err_field(err, name, text_given(text) ? "'%s' is no name" : "%s is missing", text_given(text) ? text : name);
+            return err_field(err, name, text_given(text) ? "'%s' is no name" : "%s is missing",
+                             text_given(text) ? text : name);
         url_encode(path, text);
         p += len + 2;
     }
@@ -115,11 +120,13 @@ static bool in_route(const char *route, const char *name)
     return strstr(route, word) != NULL;
 }
 
-bool cli_route(struct cli *c, enum verb_id verb, const struct json *ask, char **out, struct str *body, struct err *err)
+bool cli_route(struct cli *c, enum verb_id verb, const struct json *ask, char **out,
+               struct str *body, struct err *err)
 {
     const struct verb *v = &verbs[verb];
     AUTO(str_done) struct str path = { 0 };
-    bool in_body = text_is(v->method, "POST") || text_is(v->method, "PUT") || text_is(v->method, "PATCH");
+    bool in_body
+        = text_is(v->method, "POST") || text_is(v->method, "PUT") || text_is(v->method, "PATCH");
     struct json *rest = json_new(c->mem, JSON_OBJECT);
     char sep = '?';
     if (!fill(c, v->path, ask, &path, err))
@@ -160,7 +167,8 @@ void problem_read(struct cli *c, int status, struct slice body, struct err *err)
     bool ours = body.len && json_parse(body, c->mem, &doc, &ignored);
     const char *detail = json_text(doc, "detail"), *field = json_text(doc, "field");
     if (!ours || !detail)
-        err_set(err, rc_of_http(status), "%s answered %d %s; is an Arcus server there?", c->context.server, status, rc_title(rc_of_http(status)));
+        err_set(err, rc_of_http(status), "%s answered %d %s; is an Arcus server there?",
+                c->context.server, status, rc_title(rc_of_http(status)));
     else
         err_set(err, rc_named(json_text(doc, "type"), status), "%s", detail);
     if (field)
@@ -169,7 +177,14 @@ void problem_read(struct cli *c, int status, struct slice body, struct err *err)
 
 /* --- one call */
 
-struct reply { struct cli *c; bool done; int status; struct str body; struct err err; bool too_large; };
+struct reply {
+    struct cli *c;
+    bool done;
+    int status;
+    struct str body;
+    struct err err;
+    bool too_large;
+};
 
 static void on_end(void *arg, int status, struct slice body, const struct err *err)
 {
@@ -183,11 +198,13 @@ static void on_end(void *arg, int status, struct slice body, const struct err *e
     os_stop(r->c->os);
 }
 
-static bool exchange(struct cli *c, const struct verb *v, const char *path, struct slice body, struct reply *r, struct err *err)
+static bool exchange(struct cli *c, const struct verb *v, const char *path, struct slice body,
+                     struct reply *r, struct err *err)
 {
     static const struct http_call_events events = { .on_end = on_end };
     struct http_header headers[CLI_HEADERS];
-    size_t n = cli_headers(c, headers, body.len > 0, v->kind == VERB_WRITE && !text_is(v->method, "PUT") && v->roles);
+    size_t n = cli_headers(c, headers, body.len > 0,
+                           v->kind == VERB_WRITE && !text_is(v->method, "PUT") && v->roles);
     AUTO(progress_end) struct progress *p = progress_start(c, "waiting for the server", 0);
     http_call(c->client, v->method, path, headers, n, body, (int64_t)body.len, &events, r);
     cli_wait(c, &r->done);
@@ -198,7 +215,8 @@ static bool exchange(struct cli *c, const struct verb *v, const char *path, stru
     return true;
 }
 
-bool cli_call(struct cli *c, enum verb_id verb, const struct json *ask, struct json **reply, struct err *err)
+bool cli_call(struct cli *c, enum verb_id verb, const struct json *ask, struct json **reply,
+              struct err *err)
 {
     AUTO(str_done) struct str body = { 0 };
     struct reply r = { .c = c };
@@ -224,10 +242,13 @@ static void limit_set(struct cli *c, struct json *ask, int64_t n)
     json_add(ask, "limit", limit);
 }
 
-bool cli_get_all(struct cli *c, enum verb_id verb, struct json *ask, int64_t limit, struct json **list, struct err *err)
+bool cli_get_all(struct cli *c, enum verb_id verb, struct json *ask, int64_t limit,
+                 struct json **list, struct err *err)
 {
-    struct json *all = json_new(c->mem, JSON_LIST), *out = json_new(c->mem, JSON_OBJECT), *reply, *next = NULL;
-    bool pages = bind_find(verbs[verb].takes, "page") != NULL, limited = bind_find(verbs[verb].takes, "limit") != NULL;
+    struct json *all = json_new(c->mem, JSON_LIST), *out = json_new(c->mem, JSON_OBJECT), *reply,
+                *next = NULL;
+    bool pages = bind_find(verbs[verb].takes, "page") != NULL,
+         limited = bind_find(verbs[verb].takes, "limit") != NULL;
     for (int64_t left = limit > 0 ? limit : INT64_MAX; left > 0;) {
         if (limited)
             limit_set(c, ask, MIN(left, PAGE_MOST));
@@ -246,7 +267,8 @@ bool cli_get_all(struct cli *c, enum verb_id verb, struct json *ask, int64_t lim
         doc_set(c, ask, "page", next->text);
     }
     json_add(out, "items", all);
-    struct json *end = json_new(c->mem, limit > 0 && next && next->type == JSON_TEXT ? JSON_TEXT : JSON_NULL);
+    struct json *end
+        = json_new(c->mem, limit > 0 && next && next->type == JSON_TEXT ? JSON_TEXT : JSON_NULL);
     if (end->type == JSON_TEXT)
         end->text = next->text, end->len = next->len;
     json_add(out, "next", end);

@@ -1,10 +1,12 @@
-/* completion.c - scripts for bash and zsh, printed from the table of words and their fields, so they know what the program knows. */
+/* completion.c - scripts for bash and zsh, printed from the table of words and their fields, so
+ * they know what the program knows. */
 #include "cli/cli.h"
 #include <stdio.h>
 
 struct completion_own { const char *shell; };
 static const struct field completion_rows[] = {
-    FIELD(struct completion_own, shell, TEXT, .required = true, .max = 16, .flag = "", .help = "bash or zsh"),
+    FIELD(struct completion_own, shell, TEXT, .required = true, .max = 16, .flag = "",
+          .help = "bash or zsh"),
 };
 const struct fields completion_fields = FIELDS(completion_own, completion_rows);
 
@@ -51,7 +53,8 @@ static void put_subwords(struct str *out, size_t first)
 static void bash(struct str *out)
 {
     str_text(out, "# bash completion of arcus; use it with: source <(arcus completion bash)\n"
-                  "_arcus() {\n    local cur=\"${COMP_WORDS[COMP_CWORD]}\" word=\"${COMP_WORDS[1]}\" sub=\"${COMP_WORDS[2]}\" list=\"\"\n"
+                  "_arcus() {\n    local cur=\"${COMP_WORDS[COMP_CWORD]}\" list=\"\"\n"
+                  "    local word=\"${COMP_WORDS[1]}\" sub=\"${COMP_WORDS[2]}\"\n"
                   "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        list=\"");
     for (size_t i = 0; i < word_count; i++)
         if (first_of_name(i))
@@ -77,13 +80,17 @@ static void bash(struct str *out)
         str_text(out, "\" ;;\n");
     }
     str_text(out, "        esac\n    fi\n    COMPREPLY=($(compgen -W \"$list\" -- \"$cur\"))\n"
-                  "    [ ${#COMPREPLY[@]} -eq 0 ] && COMPREPLY=($(compgen -f -- \"$cur\"))\n    return 0\n}\ncomplete -F _arcus arcus\n");
+                  "    [ ${#COMPREPLY[@]} -eq 0 ] && COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+                  "    return 0\n}\ncomplete -F _arcus arcus\n");
 }
 
 /* zsh can run the functions of bash. */
 static void zsh(struct str *out)
 {
-    str_text(out, "#compdef arcus\n# zsh completion of arcus; use it with: source <(arcus completion zsh)\nautoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n");
+    str_text(out, "#compdef arcus\n"
+                  "# zsh completion of arcus; use it with: source <(arcus completion zsh)\n"
+                  "autoload -U +X compinit && compinit\n"
+                  "autoload -U +X bashcompinit && bashcompinit\n");
     bash(out);
 }
 

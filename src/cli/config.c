@@ -1,5 +1,6 @@
-/* config.c - the contexts of several clouds, in one JSON file of mode 0600: {"current": "local", "contexts": [{...}]}. The environment
- * (ARCUS_SERVER, ARCUS_KEY, ARCUS_PROJECT) comes before the file, flags before both; --context names an entry of the file. */
+/* config.c - the contexts of several clouds, in one JSON file of mode 0600: {"current": "local",
+ * "contexts": [{...}]}. The environment (ARCUS_SERVER, ARCUS_KEY, ARCUS_PROJECT) comes before the
+ * file, flags before both; --context names an entry of the file. */
 #include "cli/cli.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ static bool read_file(struct cli *c, struct contexts *out, struct err *err)
     *out = (struct contexts){ 0 };
     if (!file_read(c->os, c->config_path, CONFIG_MOST, c->mem, &text, &why))
         return why.rc == RC_NOT_FOUND || (*err = why, false);
-    return (json_parse(text, c->mem, &doc, err) && bind_read(doc, &contexts_fields, c->mem, out, NULL, err))
+    return (json_parse(text, c->mem, &doc, err)
+            && bind_read(doc, &contexts_fields, c->mem, out, NULL, err))
            || err_wrap(err, "%s", c->config_path);
 }
 
@@ -68,16 +70,22 @@ bool config_load(struct cli *c, struct err *err)
         return false;
     struct context *x = find(&all, name ? name : all.current);
     if (name && !x)
-        return err_set(err, RC_BAD_INPUT, "there is no context '%s' in %s; arcus config list shows them", name, c->config_path);
+        return err_set(err, RC_BAD_INPUT,
+                       "there is no context '%s' in %s; arcus config list shows them", name,
+                       c->config_path);
     struct context base = x ? *x : (struct context){ 0 };
-    const char *server = getenv("ARCUS_SERVER"), *key = getenv("ARCUS_KEY"), *project = getenv("ARCUS_PROJECT");
+    const char *server = getenv("ARCUS_SERVER"), *key = getenv("ARCUS_KEY"),
+               *project = getenv("ARCUS_PROJECT");
     server = asked.server ? asked.server : text_given(server) && !name ? server : NULL;
     if (server && !text_is(server, base.server))
-        base = (struct context){ .server = server };    /* another cloud: key, certificate and project of this one are not for it */
+        /* another cloud: key, certificate and project of this one are not for it */
+        base = (struct context){ .server = server };
     c->context = base;
     c->context.server = base.server ? base.server : "http://127.0.0.1:6640";
     c->context.key = asked.key ? asked.key : text_given(key) && !name ? key : base.key;
-    c->context.project = asked.project ? asked.project : text_given(project) ? project : base.project;
+    c->context.project = asked.project         ? asked.project
+                         : text_given(project) ? project
+                                               : base.project;
     c->context.pin = asked.pin ? asked.pin : base.pin;
     c->context.ca = asked.ca ? asked.ca : base.ca;
     return true;
@@ -96,7 +104,8 @@ bool config_keep(struct cli *c, const struct context *given, struct err *err)
             memcpy(list, all.contexts.at, all.contexts.count * sizeof *list);
         old = &list[all.contexts.count];
         all.contexts = (struct objects){ list, all.contexts.count + 1 };
-    } else { /* what is not given stays; but another address is another cloud, whose key and certificate are its own */
+    } else {
+        /* What is not given stays; but another address is another cloud with its own key. */
         bool same = !x.server || text_is(x.server, old->server);
         x.server = x.server ? x.server : old->server;
         x.key = x.key || !same ? x.key : old->key;
@@ -118,7 +127,11 @@ static void list(struct cli *c, const struct contexts *all)
     for (size_t i = 0; i < all->contexts.count; i++) {
         struct json *o = json_new(c->mem, JSON_OBJECT), *t;
         const char *state = text_is(at[i].name, all->current) ? "current" : "";
-        const char *members[][2] = { { "id", at[i].name }, { "name", at[i].name }, { "state", state }, { "server", at[i].server }, { "project", at[i].project } };
+        const char *members[][2] = { { "id", at[i].name },
+                                     { "name", at[i].name },
+                                     { "state", state },
+                                     { "server", at[i].server },
+                                     { "project", at[i].project } };
         for (size_t m = 0; m < COUNT(members); m++) {
             t = json_new(c->mem, members[m][1] ? JSON_TEXT : JSON_NULL);
             t->text = members[m][1];
@@ -130,7 +143,9 @@ static void list(struct cli *c, const struct contexts *all)
     struct json *reply = json_new(c->mem, JSON_OBJECT);
     json_add(reply, "items", items);
     json_add(reply, "next", json_new(c->mem, JSON_NULL));
-    static const struct column columns[] = { { "NAME", "name" }, { "STATE", "state" }, { "SERVER", "server" }, { "PROJECT", "project" } };
+    static const struct column columns[] = {
+        { "NAME", "name" }, { "STATE", "state" }, { "SERVER", "server" }, { "PROJECT", "project" }
+    };
     static const struct word w = { .columns = columns, .column_count = COUNT(columns), .verb = -1 };
     print_reply(c, &w, reply);
 }
@@ -150,21 +165,32 @@ static bool drop(struct cli *c, struct contexts *all, const char *name, struct e
 /* --- the words */
 
 struct config_ask { const char *name, *server, *key, *key_file, *pin, *ca, *project; };
-#define NAME FIELD(struct config_ask, name, TEXT, .required = true, .in_path = true, .max = 63, .help = "what you call the cloud")
+#define NAME                                                                                       \
+    FIELD(struct config_ask, name, TEXT, .required = true, .in_path = true, .max = 63,             \
+          .help = "what you call the cloud")
 static const struct field set_rows[] = {
     NAME,
-    FIELD(struct config_ask, server, TEXT, .max = 1024, .help = "its address", .example = "https://cloud.example.org:6640"),
-    FIELD(struct config_ask, key_file, TEXT, .max = 4096, .help = "a file with your key in its first line; - is standard input", .example = "admin.key"),
-    FIELD(struct config_ask, key, TEXT, .max = 256, .help = "the key itself; others can see it in the list of processes"),
-    FIELD(struct config_ask, pin, TEXT, .max = 64, .help = "SHA-256 of its certificate in hex: the one that is trusted", .example = "9f2c..."),
-    FIELD(struct config_ask, ca, TEXT, .max = 4096, .help = "a file with the certificates to trust, in PEM"),
-    FIELD(struct config_ask, project, TEXT, .help = "the project to speak for", .example = "vision"),
+    FIELD(struct config_ask, server, TEXT, .max = 1024, .help = "its address",
+          .example = "https://cloud.example.org:6640"),
+    FIELD(struct config_ask, key_file, TEXT, .max = 4096,
+          .help = "a file with your key in its first line; - is standard input",
+          .example = "admin.key"),
+    FIELD(struct config_ask, key, TEXT, .max = 256,
+          .help = "the key itself; others can see it in the list of processes"),
+    FIELD(struct config_ask, pin, TEXT, .max = 64,
+          .help = "SHA-256 of its certificate in hex: the one that is trusted",
+          .example = "9f2c..."),
+    FIELD(struct config_ask, ca, TEXT, .max = 4096,
+          .help = "a file with the certificates to trust, in PEM"),
+    FIELD(struct config_ask, project, TEXT, .help = "the project to speak for",
+          .example = "vision"),
 };
 const struct fields config_set_fields = FIELDS(config_ask, set_rows);
 static const struct field ref_rows[] = { NAME };
 const struct fields config_ref_fields = FIELDS(config_ask, ref_rows);
 
-static bool begin(struct cli *c, const struct word *w, int argc, char **argv, struct config_ask **ask, struct contexts *all)
+static bool begin(struct cli *c, const struct word *w, int argc, char **argv,
+                  struct config_ask **ask, struct contexts *all)
 {
     struct flags f;
     if (!flags_parse(c, w, argc, argv, &f, &c->err))
@@ -176,7 +202,8 @@ static bool begin(struct cli *c, const struct word *w, int argc, char **argv, st
 static const char *absolute(struct cli *c, const char *path)
 {
     char here[4096];
-    return path[0] == '/' || !getcwd(here, sizeof here) ? path : arena_printf(c->mem, "%s/%s", here, path);
+    return path[0] == '/' || !getcwd(here, sizeof here) ? path
+                                                        : arena_printf(c->mem, "%s/%s", here, path);
 }
 
 static bool read_key(struct cli *c, const char *path, const char **out, struct err *err)
@@ -198,8 +225,11 @@ int word_config_set(struct cli *c, const struct word *w, int argc, char **argv)
         return print_error(c, &c->err);
     if (c->help)
         return word_help(w), 0;
-    struct context x = { ask->name, ask->server, ask->key, ask->pin, ask->ca ? absolute(c, ask->ca) : NULL, ask->project };
-    if ((ask->key_file && !read_key(c, ask->key_file, &x.key, &c->err)) || !config_keep(c, &x, &c->err))
+    struct context x
+        = { ask->name,   ask->server, ask->key, ask->pin, ask->ca ? absolute(c, ask->ca) : NULL,
+            ask->project };
+    if ((ask->key_file && !read_key(c, ask->key_file, &x.key, &c->err))
+        || !config_keep(c, &x, &c->err))
         return print_error(c, &c->err);
     return 0;
 }
@@ -225,7 +255,8 @@ int word_config_use(struct cli *c, const struct word *w, int argc, char **argv)
     if (c->help)
         return word_help(w), 0;
     if (!find(&all, ask->name)) {
-        err_set(&c->err, RC_NOT_FOUND, "there is no context '%s'; arcus config list shows them", ask->name);
+        err_set(&c->err, RC_NOT_FOUND, "there is no context '%s'; arcus config list shows them",
+                ask->name);
         return print_error(c, &c->err);
     }
     all.current = ask->name;

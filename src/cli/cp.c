@@ -1,7 +1,8 @@
 /* cp.c - `arcus cp`: files into and out of a task or a volume, as tar over a WebSocket.
  *
- * As cp does it: a target that is a folder gets the thing under its own name, any other target becomes the thing. Whether a remote
- * target is a folder is asked first, by looking at the first entry of it. */
+ * As cp does it: a target that is a folder gets the thing under its own name, any other target
+ * becomes the thing. Whether a remote target is a folder is asked first, by looking at the first
+ * entry of it. */
 #include "cli/cp.h"
 #include "cli/pack.h"
 #include "model/channel.h"
@@ -34,7 +35,9 @@ bool place_parse(struct cli *c, const char *text, struct place *out, struct err 
         out->job = who;
         out->path = path;
         if (path[0] != '/')
-            return err_set(err, RC_BAD_INPUT, "'%.60s': a path inside a job begins with /; write %.40s:/path", text, who);
+            return err_set(err, RC_BAD_INPUT,
+                           "'%.60s': a path inside a job begins with /; write %.40s:/path", text,
+                           who);
     }
     for (const char *p = out->path; (p = strstr(p, "..")); p += 2)
         if ((p == out->path || p[-1] == '/') && (p[2] == 0 || p[2] == '/'))
@@ -163,11 +166,13 @@ static void on_close(void *arg, struct ws *w, const struct err *why)
     if (why->rc != RC_OK)
         fail(k, why);
     else if (!k->good && !k->done)
-        fail(k, (err_set(&cut, RC_UNAVAILABLE, "the connection ended before all was copied"), &cut));
+        fail(k,
+             (err_set(&cut, RC_UNAVAILABLE, "the connection ended before all was copied"), &cut));
     finish(k);
 }
 
-static bool dial(struct copy *k, const struct place *p, const char *path, bool put, int64_t task, struct err *err)
+static bool dial(struct copy *k, const struct place *p, const char *path, bool put, int64_t task,
+                 struct err *err)
 {
     static const struct ws_events events = { on_open, on_message, on_drain, on_close };
     static const struct ws_limits limits = { .message_bytes = CHANNEL_MESSAGE };
@@ -180,9 +185,11 @@ static bool dial(struct copy *k, const struct place *p, const char *path, bool p
     doc_set(k->c, ask, "put", put ? "true" : "false");
     if (p->job)
         doc_set(k->c, ask, "task", arena_printf(k->c->mem, "%lld", (long long)task));
-    if (!cli_connect(k->c, err) || !cli_route(k->c, p->job ? VERB_JOB_FILES : VERB_VOLUME_FILES, ask, &route, &body, err))
+    if (!cli_connect(k->c, err)
+        || !cli_route(k->c, p->job ? VERB_JOB_FILES : VERB_VOLUME_FILES, ask, &route, &body, err))
         return false;
-    k->ws = ws_dial(k->c->client, route, headers, cli_headers(k->c, headers, false, false), &limits, &events, k);
+    k->ws = ws_dial(k->c->client, route, headers, cli_headers(k->c, headers, false, false), &limits,
+                    &events, k);
     while (!k->open && !k->done)
         os_run(k->c->os);
     return k->open || (*err = k->err, false);
@@ -205,10 +212,14 @@ static bool first_entry(void *arg, const struct tar_entry *e, struct err *err)
     k->found = true;
     return err_set(err, RC_CONFLICT, "seen");
 }
-static bool no_data(void *arg, const char *at, size_t n, struct err *err) { return (void)arg, (void)at, (void)n, (void)err, true; }
+static bool no_data(void *arg, const char *at, size_t n, struct err *err)
+{
+    return (void)arg, (void)at, (void)n, (void)err, true;
+}
 static bool no_end(void *arg, struct err *err) { return (void)arg, (void)err, true; }
 
-static bool remote_is_folder(struct cli *c, const struct place *p, int64_t task, bool *out, struct err *err)
+static bool remote_is_folder(struct cli *c, const struct place *p, int64_t task, bool *out,
+                             struct err *err)
 {
     static const struct tar_events events = { first_entry, no_data, no_end };
     struct copy k = { .c = c };
@@ -248,9 +259,11 @@ static bool put_piece(void *arg, const char *at, size_t n, struct err *err)
     return true;
 }
 
-static bool put(struct cli *c, const struct place *from, const struct place *to, int64_t task, struct err *err)
+static bool put(struct cli *c, const struct place *from, const struct place *to, int64_t task,
+                struct err *err)
 {
-    static const char eof[] = { CHANNEL_CONTROL, '{', '"', 'e', 'o', 'f', '"', ':', 't', 'r', 'u', 'e', '}' };
+    static const char eof[]
+        = { CHANNEL_CONTROL, '{', '"', 'e', 'o', 'f', '"', ':', 't', 'r', 'u', 'e', '}' };
     struct copy k = { .c = c };
     struct stat st;
     bool folder;
@@ -260,7 +273,8 @@ static bool put(struct cli *c, const struct place *from, const struct place *to,
     if (!remote_is_folder(c, to, task, &folder, err))
         return false;
     struct pack_how how = { .top = folder ? name_of(c, from) : name_of(c, to) };
-    if (!pack_size(from->path, &how, &size, err) || !dial(&k, to, folder ? to->path : folder_of(c, to->path), true, task, err))
+    if (!pack_size(from->path, &how, &size, err)
+        || !dial(&k, to, folder ? to->path : folder_of(c, to->path), true, task, err))
         return false;
     k.progress = progress_start(c, arena_printf(c->mem, "copying %s", from->path), size);
     bool ok = pack(from->path, &how, &(struct sink){ put_piece, &k }, err);
@@ -277,13 +291,18 @@ static bool put(struct cli *c, const struct place *from, const struct place *to,
 
 /* --- from it */
 
-static bool get(struct cli *c, const struct place *from, const struct place *to, int64_t task, struct err *err)
+static bool get(struct cli *c, const struct place *from, const struct place *to, int64_t task,
+                struct err *err)
 {
     struct copy k = { .c = c };
     struct stat st;
-    bool folder = stat(to->path, &st) == 0 && S_ISDIR(st.st_mode), all = text_is(from->path, "/") || text_is(from->path, "/outputs") || text_is(from->path, "/outputs/");
-    const char *name = name_of(c, from), *target = folder ? arena_printf(c->mem, "%s/%s", to->path, name) : to->path;
-    const char *ask = all && from->job && from->path[1] ? "/outputs/." : from->path;    /* its own name is not in what an ended task left */
+    bool folder = stat(to->path, &st) == 0 && S_ISDIR(st.st_mode),
+         all = text_is(from->path, "/") || text_is(from->path, "/outputs")
+               || text_is(from->path, "/outputs/");
+    const char *name = name_of(c, from),
+               *target = folder ? arena_printf(c->mem, "%s/%s", to->path, name) : to->path;
+    /* its own name is not in what an ended task left */
+    const char *ask = all && from->job && from->path[1] ? "/outputs/." : from->path;
     AUTO(unpack_free) struct unpack *u = NULL;
     if (!folder && to->path[strlen(to->path) - 1] == '/' && mkdir(to->path, 0777) == -1)
         return err_errno(err, "cannot make %s", to->path);
@@ -303,9 +322,11 @@ static bool get(struct cli *c, const struct place *from, const struct place *to,
 
 struct cp_own { const char *from, *to; int64_t task; };
 static const struct field cp_rows[] = {
-    FIELD(struct cp_own, from, TEXT, .required = true, .max = 4096, .flag = "", .help = "what to copy"),
+    FIELD(struct cp_own, from, TEXT, .required = true, .max = 4096, .flag = "",
+          .help = "what to copy"),
     FIELD(struct cp_own, to, TEXT, .required = true, .max = 4096, .flag = "", .help = "where to"),
-    FIELD(struct cp_own, task, INT, .min = -1, .max = JOB_COUNT_MAX, .def = "-1", .flag = "-n --task", .help = "of this task of an array", .example = "3"),
+    FIELD(struct cp_own, task, INT, .min = -1, .max = JOB_COUNT_MAX, .def = "-1",
+          .flag = "-n --task", .help = "of this task of an array", .example = "3"),
 };
 const struct fields cp_fields = FIELDS(cp_own, cp_rows);
 
@@ -321,8 +342,12 @@ int word_cp(struct cli *c, const struct word *w, int argc, char **argv)
     if (!place_parse(c, own->from, &from, &c->err) || !place_parse(c, own->to, &to, &c->err))
         return print_error(c, &c->err);
     if (is_remote(&from) == is_remote(&to)) {
-        err_set(&c->err, RC_BAD_INPUT, is_remote(&from) ? "one of the two must be a local path" : "one of the two must be JOB:/path or vol:NAME/path");
+        err_set(&c->err, RC_BAD_INPUT,
+                is_remote(&from) ? "one of the two must be a local path"
+                                 : "one of the two must be JOB:/path or vol:NAME/path");
         return print_error(c, &c->err);
     }
-    return (is_remote(&to) ? put : get)(c, &from, &to, own->task, &c->err) ? 0 : print_error(c, &c->err);
+    return (is_remote(&to) ? put : get)(c, &from, &to, own->task, &c->err)
+               ? 0
+               : print_error(c, &c->err);
 }

@@ -1,4 +1,5 @@
-/* describe.c - one thing with all that belongs to it: a job with its tasks, attempts and what was asked; a node; a project. */
+/* describe.c - one thing with all that belongs to it: a job with its tasks, attempts and what was
+ * asked; a node; a project. */
 #include "cli/cli.h"
 #include <stdio.h>
 
@@ -33,7 +34,8 @@ static void section(struct cli *c, const char *title, const char *word, const st
     print_table(c, w->columns, w->column_count, items);
 }
 
-static void print_job(struct cli *c, struct json *job, const struct json *tasks, const struct json *attempts)
+static void print_job(struct cli *c, struct json *job, const struct json *tasks,
+                      const struct json *attempts)
 {
     struct json *spec = json_get(job, "spec");
     struct json *asked = json_new(c->mem, JSON_OBJECT), *copy = json_new(c->mem, JSON_OBJECT);
@@ -48,11 +50,13 @@ static void print_job(struct cli *c, struct json *job, const struct json *tasks,
     if (n > 1 && n <= TASKS_SHOWN)
         section(c, "tasks", "tasks", tasks);
     else if (n > TASKS_SHOWN)
-        printf("\ntasks: %zu have been placed; arcus tasks %s lists them\n", n, json_text(job, "id"));
+        printf("\ntasks: %zu have been placed; arcus tasks %s lists them\n", n,
+               json_text(job, "id"));
     if (count_of(attempts) <= TASKS_SHOWN)
         section(c, "attempts", "attempts", attempts);
     else
-        printf("\nattempts: %zu; arcus attempts %s lists them\n", count_of(attempts), json_text(job, "id"));
+        printf("\nattempts: %zu; arcus attempts %s lists them\n", count_of(attempts),
+               json_text(job, "id"));
     fflush(stdout);
     if (spec) {
         out_write("\n", 1);
@@ -82,8 +86,13 @@ static int describe_job(struct cli *c, const char *name)
     return 0;
 }
 
-static const struct { const char *kind, *plural; enum verb_id verb; const char *member; } others[] = {
-    { "node", "nodes", VERB_NODE_GET, "node" }, { "project", "projects", VERB_PROJECT_GET, "project" },
+static const struct {
+    const char *kind, *plural;
+    enum verb_id verb;
+    const char *member;
+} others[] = {
+    { "node", "nodes", VERB_NODE_GET, "node" },
+    { "project", "projects", VERB_PROJECT_GET, "project" },
 };
 
 int word_describe(struct cli *c, const struct word *w, int argc, char **argv)
@@ -112,7 +121,8 @@ int word_describe(struct cli *c, const struct word *w, int argc, char **argv)
 }
 
 static const struct field describe_rows[] = {
-    FIELD(struct describe_own, what, TEXT, .required = true, .max = 128, .flag = "", .help = "a job, or one of job, node and project"),
+    FIELD(struct describe_own, what, TEXT, .required = true, .max = 128, .flag = "",
+          .help = "a job, or one of job, node and project"),
     FIELD(struct describe_own, name, TEXT, .max = 128, .flag = "", .help = "which one"),
 };
 const struct fields describe_fields = FIELDS(describe_own, describe_rows);

@@ -1,5 +1,6 @@
-/* events.c - `arcus events`: what happened, by number; with -f as it happens, going on from the last number when the connection
- * breaks, so that nothing is missed or told twice. With -o json each event is one line. */
+/* events.c - `arcus events`: what happened, by number; with -f as it happens, going on from the
+ * last number when the connection breaks, so that nothing is missed or told twice. With -o json
+ * each event is one line. */
 #include "cli/cli.h"
 #include "base/when.h"
 #include <stdio.h>
@@ -21,7 +22,10 @@ struct events {
 
 static void put_one(struct cli *c, struct str *out, const struct json *e)
 {
-    static const struct { const char *member; int width; } parts[] = { { "name", -22 }, { "subject", -24 }, { "actor", -18 } };
+    static const struct {
+        const char *member;
+        int width;
+    } parts[] = { { "name", -22 }, { "subject", -24 }, { "actor", -18 } };
     const char *at = json_text(e, "at");
     const struct json *data = json_get(e, "data");
     if (c->output == OUT_JSON || c->output == OUT_YAML) {
@@ -62,7 +66,9 @@ static void take_event(struct events *e, struct slice data)
 static void take_lines(struct events *e)
 {
     size_t from = 0;
-    for (char *end; from < e->text.len && (end = memchr(e->text.at + from, '\n', e->text.len - from)); from = (size_t)(end - e->text.at) + 1) {
+    for (char *end;
+         from < e->text.len && (end = memchr(e->text.at + from, '\n', e->text.len - from));
+         from = (size_t)(end - e->text.at) + 1) {
         *end = 0;
         const char *line = e->text.at + from;
         if (text_starts(line, "data: "))
@@ -107,14 +113,17 @@ static void on_end(void *arg, int status, struct slice body, const struct err *e
 
 static void follow_once(struct events *e)
 {
-    static const struct http_call_events events = { .on_head = on_head, .on_data = on_data, .on_end = on_end };
+    static const struct http_call_events events
+        = { .on_head = on_head, .on_data = on_data, .on_end = on_end };
     struct http_header headers[CLI_HEADERS];
     size_t n = cli_headers(e->c, headers, false, false);
     headers[n++] = (struct http_header){ "Accept", "text/event-stream" };
     e->done = e->cut = false;
     e->status = 0;
     str_clear(&e->text);
-    e->call = http_call(e->c->client, "GET", arena_printf(e->c->mem, "/v1/events?since=%lld", (long long)e->since), headers, n, (struct slice){ 0 }, 0, &events, e);
+    e->call = http_call(e->c->client, "GET",
+                        arena_printf(e->c->mem, "/v1/events?since=%lld", (long long)e->since),
+                        headers, n, (struct slice){ 0 }, 0, &events, e);
     http_call_timeout(e->call, SILENT_MS);      /* a server says something every 15 seconds */
     cli_wait(e->c, &e->done);
 }

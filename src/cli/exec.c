@@ -1,6 +1,8 @@
-/* exec.c - `arcus exec`: a command inside a running task, with our standard input, output and, with -t, our terminal.
+/* exec.c - `arcus exec`: a command inside a running task, with our standard input, output and,
+ * with -t, our terminal.
  *
- * Exits as the command does. Without a terminal of its own the signals we get go to the command; the third interrupt leaves. */
+ * Exits as the command does. Without a terminal of its own the signals we get go to the command;
+ * the third interrupt leaves. */
 #include "cli/terminal.h"
 #include "model/channel.h"
 #include "net/ws.h"
@@ -13,7 +15,8 @@ enum { IN_FLIGHT = 256 << 10, LEAVE_AFTER = 3, EXIT_FAILED = 125, EXIT_LEFT = 13
 
 struct exec_own { bool stdin_too; };
 static const struct field exec_rows[] = {
-    FIELD_AS(struct exec_own, stdin_too, "stdin", BOOL, .flag = "-i --stdin --interactive", .help = "pass on standard input"),
+    FIELD_AS(struct exec_own, stdin_too, "stdin", BOOL, .flag = "-i --stdin --interactive",
+             .help = "pass on standard input"),
 };
 const struct fields exec_fields = FIELDS(exec_own, exec_rows);
 
@@ -179,7 +182,8 @@ static void add_size(struct cli *c, struct json *doc)
 static void converse(struct exec *e, bool tty, bool stdin_too)
 {
     static const struct input_events events = { on_data, on_input_end };
-    AUTO(terminal_restore) struct terminal *raw = tty && stdin_too ? terminal_raw(STDIN_FILENO) : NULL;
+    AUTO(terminal_restore)
+    struct terminal *raw = tty && stdin_too ? terminal_raw(STDIN_FILENO) : NULL;
     os_on_signal(e->c->os, SIGTERM, on_term, e);
     os_on_signal(e->c->os, SIGHUP, on_hup, e);
     os_on_signal(e->c->os, SIGINT, on_int, e);
@@ -207,7 +211,8 @@ static bool open_it(struct exec *e, const struct json *doc, struct err *err)
     if (!cli_connect(e->c, err) || !cli_route(e->c, VERB_JOB_EXEC, doc, &path, &body, err))
         return false;
     p = progress_start(e->c, "waiting for the task's node", 0);
-    e->ws = ws_dial(e->c->client, path, headers, cli_headers(e->c, headers, false, false), &limits, &events, e);
+    e->ws = ws_dial(e->c->client, path, headers, cli_headers(e->c, headers, false, false), &limits,
+                    &events, e);
     while (!e->open && !e->done)
         os_run(e->c->os);
     return e->open || (*err = e->err, false);
@@ -230,9 +235,13 @@ int word_exec(struct cli *c, const struct word *w, int argc, char **argv)
         arg->len = strlen(arg->text);
         json_add(command, NULL, arg);
     }
-    if (!f.rest.count && !err_set(&c->err, RC_BAD_INPUT, "what to run? arcus exec %s -- COMMAND [ARG...]", json_text(f.doc, "job")))
+    if (!f.rest.count
+        && !err_set(&c->err, RC_BAD_INPUT, "what to run? arcus exec %s -- COMMAND [ARG...]",
+                    json_text(f.doc, "job")))
         return print_error(c, &c->err);
-    if (tty && stdin_too && !isatty(STDIN_FILENO) && !err_set(&c->err, RC_BAD_INPUT, "-t with -i needs a terminal; standard input is none: leave -t out"))
+    if (tty && stdin_too && !isatty(STDIN_FILENO)
+        && !err_set(&c->err, RC_BAD_INPUT,
+                    "-t with -i needs a terminal; standard input is none: leave -t out"))
         return print_error(c, &c->err);
     json_add(f.doc, "argv", command);
     if (tty)

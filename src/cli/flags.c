@@ -1,14 +1,19 @@
-/* flags.c - arguments -> a document for the verb, by the rows of field tables. A flag is looked for in the word's own table, then in
- * the verb's, then in the program's; so help, completion and what is accepted cannot drift apart.
+/* flags.c - arguments -> a document for the verb, by the rows of field tables. A flag is looked
+ * for in the word's own table, then in the verb's, then in the program's; so help, completion and
+ * what is accepted cannot drift apart.
  *
- * Each value is read once by wire/bind here, so that a bad one is told with the name of its flag before anything is sent. */
+ * Each value is read once by wire/bind here, so that a bad one is told with the name of its flag
+ * before anything is sent. */
 #include "cli/cli.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 static const struct fields no_fields = { "nothing", NULL, 0, 1 };
 
-const struct fields *word_takes(const struct word *w) { return w->verb < 0 ? &no_fields : verbs[w->verb].takes; }
+const struct fields *word_takes(const struct word *w)
+{
+    return w->verb < 0 ? &no_fields : verbs[w->verb].takes;
+}
 
 bool flag_takes_value(const struct field *f) { return f->type != F_BOOL; }
 
@@ -16,7 +21,8 @@ bool flag_takes_value(const struct field *f) { return f->type != F_BOOL; }
 
 bool flag_next(const struct field *f, size_t *at, struct slice *flag)
 {
-    if (f->in_path || f->hidden || f->secret || f->type == F_INLINE || f->type == F_OBJECT)    /* arguments are no place for secrets */
+    /* arguments are no place for secrets */
+    if (f->in_path || f->hidden || f->secret || f->type == F_INLINE || f->type == F_OBJECT)
         return false;
     if (!f->flag) {                     /* --name, with dashes where the name has underscores */
         *flag = SLICE(f->name);
@@ -85,7 +91,8 @@ static const char *nth(struct cli *c, const struct word *w, size_t n)
     }
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < fields->count; i++)
-            if (pass == 0 ? fields->rows[i].in_path : is_name(&fields->rows[i]) && !fields->rows[i].in_path)
+            if (pass == 0 ? fields->rows[i].in_path
+                          : is_name(&fields->rows[i]) && !fields->rows[i].in_path)
                 if (n-- == 0)
                     return fields->rows[i].name;
     return NULL;
@@ -95,7 +102,9 @@ static const char *nth(struct cli *c, const struct word *w, size_t n)
 
 static struct json *scalar(struct cli *c, const struct field *f, const char *text)
 {
-    struct json *v = json_new(c->mem, f->type == F_BOOL ? JSON_BOOL : f->type == F_INT ? JSON_NUMBER : JSON_TEXT);
+    struct json *v = json_new(c->mem, f->type == F_BOOL  ? JSON_BOOL
+                                      : f->type == F_INT ? JSON_NUMBER
+                                                         : JSON_TEXT);
     v->text = arena_text(c->mem, text);
     v->len = strlen(text);
     v->is_int = f->type == F_INT;
@@ -131,21 +140,26 @@ static bool pair_add(struct cli *c, struct json *to, const char *text, struct er
     size_t n = strcspn(text, "=");
     const char *key = arena_bytes(c->mem, text, n), *value = text[n] ? text + n + 1 : getenv(key);
     if (!value)
-        return err_set(err, RC_BAD_INPUT, "'%.60s' is not NAME=VALUE, and your environment has no such variable", text);
+        return err_set(err, RC_BAD_INPUT,
+                       "'%.60s' is not NAME=VALUE, and your environment has no such variable",
+                       text);
     return doc_set(c, to, key, value);
 }
 
-static bool doc_add(struct cli *c, struct json *doc, const struct field *f, const char *text, struct err *err)
+static bool doc_add(struct cli *c, struct json *doc, const struct field *f, const char *text,
+                    struct err *err)
 {
     struct json *list = json_get(doc, f->name), *value;
     bool many = f->type == F_TEXTS || f->type == F_PAIRS || f->type == F_OBJECTS;
     if (!many) {
-        doc_drop(doc, f->name);         /* the last one counts, so that an alias in a shell can be overruled */
+        /* the last one counts, so that an alias in a shell can be overruled */
+        doc_drop(doc, f->name);
         json_add(doc, f->name, scalar(c, f, text));
         return true;
     }
     if (!list)
-        json_add(doc, f->name, list = json_new(c->mem, f->type == F_PAIRS ? JSON_OBJECT : JSON_LIST));
+        json_add(doc, f->name,
+                 list = json_new(c->mem, f->type == F_PAIRS ? JSON_OBJECT : JSON_LIST));
     if (f->type == F_PAIRS)
         return pair_add(c, list, text, err);
     if (f->type == F_TEXTS)
@@ -176,7 +190,8 @@ enum home { HOME_OWN, HOME_VERB, HOME_GLOBAL, HOMES };
 
 static const struct field *find(const struct parse *p, const char *flag, size_t n, enum home *home)
 {
-    const struct fields *tables[HOMES] = { p->w->own ? p->w->own : &no_fields, word_takes(p->w), &global_fields };
+    const struct fields *tables[HOMES]
+        = { p->w->own ? p->w->own : &no_fields, word_takes(p->w), &global_fields };
     for (int h = 0; h < HOMES; h++) {
         const struct field *f = flag_find(tables[h], flag, n);
         if (f && !(h == HOME_VERB && word_positional(p->w, f->name)))
@@ -187,7 +202,8 @@ static const struct field *find(const struct parse *p, const char *flag, size_t 
 
 static bool unknown(const struct parse *p, const char *flag)
 {
-    const struct fields *tables[HOMES] = { p->w->own ? p->w->own : &no_fields, word_takes(p->w), &global_fields };
+    const struct fields *tables[HOMES]
+        = { p->w->own ? p->w->own : &no_fields, word_takes(p->w), &global_fields };
     char best[64] = "";
     size_t distance = SIZE_MAX, n = strcspn(flag, "=");
     const char *given = arena_bytes(p->c->mem, flag, n);
@@ -196,7 +212,8 @@ static bool unknown(const struct parse *p, const char *flag)
             struct slice s;
             for (size_t at = 0; flag_next(&tables[h]->rows[i], &at, &s);) {
                 char known[64];
-                snprintf(known, sizeof known, "%s%.*s", tables[h]->rows[i].flag ? "" : "--", (int)s.len, s.at);
+                snprintf(known, sizeof known, "%s%.*s", tables[h]->rows[i].flag ? "" : "--",
+                         (int)s.len, s.at);
                 for (char *u = known; *u; u++)
                     *u = *u == '_' ? '-' : *u;
                 size_t d = text_distance(given, known);
@@ -204,29 +221,37 @@ static bool unknown(const struct parse *p, const char *flag)
                     distance = d, memcpy(best, known, sizeof best);
             }
         }
-    return err_set(p->err, RC_BAD_INPUT, "%s knows no flag '%.60s'; did you mean %s? (arcus %s --help shows all)", p->w->name, given, best, p->w->name);
+    return err_set(p->err, RC_BAD_INPUT,
+                   "%s knows no flag '%.60s'; did you mean %s? (arcus %s --help shows all)",
+                   p->w->name, given, best, p->w->name);
 }
 
-static bool give(struct parse *p, const struct field *f, enum home home, const char *flag, size_t n, const char *text)
+static bool give(struct parse *p, const struct field *f, enum home home, const char *flag, size_t n,
+                 const char *text)
 {
     struct err *err = p->err;
     void *to = home == HOME_OWN ? p->out->own : home == HOME_GLOBAL ? (void *)p->c : p->tried;
     bool pairs_from_env = f->type == F_PAIRS && !strchr(text, '=');
-    bool ok = pairs_from_env || (home == HOME_VERB && f->type == F_OBJECTS) || bind_text(f, text, p->c->mem, to, err);
+    bool ok = pairs_from_env || (home == HOME_VERB && f->type == F_OBJECTS)
+              || bind_text(f, text, p->c->mem, to, err);
     if (ok && home == HOME_VERB)
         ok = doc_add(p->c, p->out->doc, f, text, err);
     if (ok)
         return true;
     char why[sizeof err->text];
     memcpy(why, err->text, sizeof why);
-    const char *inner = err->field[0] && text_starts(why, err->field) ? why + strlen(err->field) + strspn(why + strlen(err->field), ": ") : why;
+    const char *inner = err->field[0] && text_starts(why, err->field)
+                            ? why + strlen(err->field) + strspn(why + strlen(err->field), ": ")
+                            : why;
     return err_set(err, RC_BAD_INPUT, "%.*s: %s", (int)n, flag, inner);
 }
 
-static bool value_of(struct parse *p, const char *flag, size_t n, const char *attached, const char **out)
+static bool value_of(struct parse *p, const char *flag, size_t n, const char *attached,
+                     const char **out)
 {
     if (!attached && p->at + 1 >= p->argc)
-        return err_set(p->err, RC_BAD_INPUT, "%.*s needs a value (arcus %s --help)", (int)n, flag, p->w->name);
+        return err_set(p->err, RC_BAD_INPUT, "%.*s needs a value (arcus %s --help)", (int)n, flag,
+                       p->w->name);
     *out = attached ? attached : p->argv[++p->at];
     return true;
 }
@@ -255,7 +280,8 @@ static bool short_flags(struct parse *p, const char *arg)
         if (!f)
             return unknown(p, at == arg + 1 ? arg : flag);
         if (flag_takes_value(f))
-            return value_of(p, flag, 2, at[1] ? at + 1 + (at[1] == '=') : NULL, &value) && give(p, f, home, flag, 2, value);
+            return value_of(p, flag, 2, at[1] ? at + 1 + (at[1] == '=') : NULL, &value)
+                   && give(p, f, home, flag, 2, value);
         if (!give(p, f, home, flag, 2, "true"))
             return false;
     }
@@ -271,7 +297,8 @@ static bool positional(struct parse *p, const char *arg)
         p->positional++;
         return give(p, own ? own : f, own ? HOME_OWN : HOME_VERB, name, strlen(name), arg);
     }
-    return err_set(p->err, RC_BAD_INPUT, "'%.60s' is one argument too many; usage: arcus %s %s", arg, p->w->name, p->w->args ? p->w->args : "");
+    return err_set(p->err, RC_BAD_INPUT, "'%.60s' is one argument too many; usage: arcus %s %s",
+                   arg, p->w->name, p->w->args ? p->w->args : "");
 }
 
 static void rest_from(struct parse *p, int at)
@@ -291,7 +318,8 @@ static bool walk(struct parse *p)
                 rest_from(p, p->at + 1);
         } else if (!flag && p->w->command && !nth(p->c, p->w, p->positional)) {
             rest_from(p, p->at);
-        } else if (flag ? !(arg[1] == '-' ? long_flag : short_flags)(p, arg) : !positional(p, arg)) {
+        } else if (flag ? !(arg[1] == '-' ? long_flag : short_flags)(p, arg)
+                        : !positional(p, arg)) {
             return false;
         }
     }
@@ -306,7 +334,8 @@ static bool complete(struct parse *p)
         f = bind_find(p->w->own, name);
     if (p->c->help || !f || (!f->required && !f->in_path))
         return true;
-    return err_set(p->err, RC_BAD_INPUT, "%s is missing; usage: arcus %s %s", name, p->w->name, p->w->args ? p->w->args : "");
+    return err_set(p->err, RC_BAD_INPUT, "%s is missing; usage: arcus %s %s", name, p->w->name,
+                   p->w->args ? p->w->args : "");
 }
 
 static bool add_fixed(struct cli *c, const struct word *w, struct json *doc, struct err *err)
@@ -332,7 +361,8 @@ static void own_defaults(struct cli *c, const struct fields *own, void *to)
             (void)!bind_text(&own->rows[i], own->rows[i].def, c->mem, to, &ignored);
 }
 
-bool flags_parse(struct cli *c, const struct word *w, int argc, char **argv, struct flags *out, struct err *err)
+bool flags_parse(struct cli *c, const struct word *w, int argc, char **argv, struct flags *out,
+                 struct err *err)
 {
     struct parse p = { .c = c, .w = w, .out = out, .argc = argc, .argv = argv, .err = err };
     *out = (struct flags){ .doc = json_new(c->mem, JSON_OBJECT) };
@@ -358,7 +388,9 @@ bool flags_global(struct cli *c, int *argc, char ***argv, struct err *err)
         if (text_is(arg, "--version") || text_is(arg, "-V"))
             break;
         if (!(arg[1] == '-' ? long_flag : short_flags)(&p, arg))
-            return err_set(err, RC_BAD_INPUT, "'%.60s' is not a flag that may stand before a word; arcus --help shows them", arg);
+            return err_set(
+                err, RC_BAD_INPUT,
+                "'%.60s' is not a flag that may stand before a word; arcus --help shows them", arg);
     }
     *argc -= p.at;
     *argv += p.at;

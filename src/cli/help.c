@@ -26,8 +26,9 @@ static void wrap(struct str *out, size_t indent, const char *text)
 static const char *value_name(const struct field *f)
 {
     static const char *const names[FIELD_TYPE_COUNT] = {
-        [F_INT] = "N", [F_TEXT] = "TEXT", [F_ID] = "ID", [F_TIME] = "TIME", [F_DURATION] = "TIME", [F_MIB] = "SIZE", [F_MILLI] = "N",
-        [F_ENUM] = "WORD", [F_TEXTS] = "TEXT", [F_PAIRS] = "NAME=VALUE", [F_OBJECTS] = "JSON", [F_JSON] = "JSON",
+        [F_INT] = "N",         [F_TEXT] = "TEXT",        [F_ID] = "ID",        [F_TIME] = "TIME",
+        [F_DURATION] = "TIME", [F_MIB] = "SIZE",         [F_MILLI] = "N",      [F_ENUM] = "WORD",
+        [F_TEXTS] = "TEXT",    [F_PAIRS] = "NAME=VALUE", [F_OBJECTS] = "JSON", [F_JSON] = "JSON",
     };
     return names[f->type] ? names[f->type] : "";
 }
@@ -46,7 +47,8 @@ static void flag_line(struct str *out, const struct field *f)
     if (flag_takes_value(f))
         str_printf(&left, " %s", value_name(f));
     str_text(&right, f->help ? f->help : "");
-    for (size_t i = 0; f->type == F_ENUM && !strstr(right.at, f->names->at[0]) && i < f->names->count; i++)
+    for (size_t i = 0;
+         f->type == F_ENUM && !strstr(right.at, f->names->at[0]) && i < f->names->count; i++)
         str_printf(&right, "%s%s", i ? ", " : ": ", f->names->at[i]);
     if (f->type == F_TEXTS || f->type == F_PAIRS)
         str_text(&right, "; may be repeated");
@@ -70,12 +72,15 @@ static bool hidden_by(const struct fields *own, const struct field *f)
     return all && !shown;
 }
 
-static void flag_lines(struct str *out, const char *title, const struct word *w, const struct fields *fields, bool verb)
+static void flag_lines(struct str *out, const char *title, const struct word *w,
+                       const struct fields *fields, bool verb)
 {
     AUTO(str_done) struct str lines = { 0 };
     for (size_t i = 0; fields && i < fields->count; i++)
-        if (!verb || (!word_positional(w, fields->rows[i].name) && !hidden_by(w->own, &fields->rows[i])
-                      && !(w->fixed && strstr(w->fixed, fields->rows[i].name)) && !fields->rows[i].secret))
+        if (!verb
+            || (!word_positional(w, fields->rows[i].name) && !hidden_by(w->own, &fields->rows[i])
+                && !(w->fixed && strstr(w->fixed, fields->rows[i].name))
+                && !fields->rows[i].secret))
             flag_line(&lines, &fields->rows[i]);
     if (lines.len)
         str_printf(out, "\n%s:\n%s", title, lines.at);
@@ -94,7 +99,8 @@ void word_help(const struct word *w)
 {
     AUTO(str_done) struct str out = { 0 };
     const char *list = strstr(w->name, " list");
-    str_printf(&out, "usage: arcus %.*s%s%s\n\n%s.\n", (int)(list ? (size_t)(list - w->name) : strlen(w->name)), w->name,
+    str_printf(&out, "usage: arcus %.*s%s%s\n\n%s.\n",
+               (int)(list ? (size_t)(list - w->name) : strlen(w->name)), w->name,
                text_given(w->args) ? " " : "", w->args ? w->args : "", w->help);
     if (w->more) {
         str_char(&out, '\n');
@@ -129,11 +135,15 @@ static const struct { const char *name, *help; } programs[] = {
 void help_all(void)
 {
     AUTO(str_done) struct str out = { 0 };
-    str_printf(&out, "arcus %s - a GPU cloud in one program\n\nusage: arcus WORD [ARGUMENTS] [FLAGS]\n\n", ARCUS_VERSION);
+    str_printf(&out,
+               "arcus %s - a GPU cloud in one program\n\nusage: arcus WORD [ARGUMENTS] [FLAGS]\n\n",
+               ARCUS_VERSION);
     for (size_t i = 0; i < word_count; i++) {
         const char *list = strstr(words[i].name, " list");
         char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)(list ? (size_t)(list - words[i].name) : strlen(words[i].name)), words[i].name);
+        snprintf(name, sizeof name, "%.*s",
+                 (int)(list ? (size_t)(list - words[i].name) : strlen(words[i].name)),
+                 words[i].name);
         str_printf(&out, "  %-18s %s\n", name, words[i].help);
     }
     str_char(&out, '\n');

@@ -1,5 +1,5 @@
-/* login.c - words that ask for a secret: it is typed without echo or read from standard input, never taken from the arguments
- * (others can see those), except where a flag says so by name. */
+/* login.c - words that ask for a secret: it is typed without echo or read from standard input,
+ * never taken from the arguments (others can see those), except where a flag says so by name. */
 #include "cli/terminal.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -10,8 +10,11 @@ enum { VALUE_MOST = 64 << 10 };
 
 struct login_own { const char *pin, *ca; };
 static const struct field login_rows[] = {
-    FIELD(struct login_own, pin, TEXT, .max = 64, .help = "SHA-256 of the server's certificate in hex, if no CA vouches for it", .example = "9f2c..."),
-    FIELD(struct login_own, ca, TEXT, .max = 4096, .help = "a file with the certificates to trust, in PEM"),
+    FIELD(struct login_own, pin, TEXT, .max = 64,
+          .help = "SHA-256 of the server's certificate in hex, if no CA vouches for it",
+          .example = "9f2c..."),
+    FIELD(struct login_own, ca, TEXT, .max = 4096,
+          .help = "a file with the certificates to trust, in PEM"),
 };
 const struct fields login_fields = FIELDS(login_own, login_rows);
 
@@ -52,9 +55,14 @@ int word_login(struct cli *c, const struct word *w, int argc, char **argv)
     if (c->help)
         return word_help(w), 0;
     const char *user = json_text(f.doc, "user");
-    bool ok = load(c, f.own, &c->err) && (text_given(user) || err_set(&c->err, RC_BAD_INPUT, "--user is missing: your name in the cloud"))
-        && prompt_hidden(c, arena_printf(c->mem, "password of %s at %s", user, c->context.server), &password, &c->err)
-        && doc_set(c, f.doc, "password", password) && cli_call(c, VERB_LOGIN, f.doc, &reply, &c->err);
+    bool ok
+        = load(c, f.own, &c->err)
+          && (text_given(user)
+              || err_set(&c->err, RC_BAD_INPUT, "--user is missing: your name in the cloud"))
+          && prompt_hidden(c, arena_printf(c->mem, "password of %s at %s", user, c->context.server),
+                           &password, &c->err)
+          && doc_set(c, f.doc, "password", password)
+          && cli_call(c, VERB_LOGIN, f.doc, &reply, &c->err);
     if (!ok)
         return print_error(c, &c->err);
     struct context x = c->context;
@@ -77,7 +85,8 @@ static bool new_password(struct cli *c, const char *whose, const char **out, str
         return false;
     if (!isatty(STDIN_FILENO))
         return true;
-    return prompt_hidden(c, "once more", &again, err) && (text_is(*out, again) || err_set(err, RC_BAD_INPUT, "the two are not the same"));
+    return prompt_hidden(c, "once more", &again, err)
+           && (text_is(*out, again) || err_set(err, RC_BAD_INPUT, "the two are not the same"));
 }
 
 int word_user_create(struct cli *c, const struct word *w, int argc, char **argv)
@@ -114,9 +123,13 @@ int word_user_passwd(struct cli *c, const struct word *w, int argc, char **argv)
         return word_help(w), 0;
     const struct user_own *own = f.own;
     struct json *ask = json_new(c->mem, JSON_OBJECT);
-    bool ok = own->user ? new_password(c, own->user, &password, &c->err) && doc_set(c, ask, "user", own->user) && doc_set(c, ask, "password", password)
-                        : prompt_hidden(c, "your present password", &old, &c->err) && new_password(c, "yours", &password, &c->err)
-                              && doc_set(c, ask, "password", old) && doc_set(c, ask, "new_password", password);
+    bool ok = own->user ? new_password(c, own->user, &password, &c->err)
+                              && doc_set(c, ask, "user", own->user)
+                              && doc_set(c, ask, "password", password)
+                        : prompt_hidden(c, "your present password", &old, &c->err)
+                              && new_password(c, "yours", &password, &c->err)
+                              && doc_set(c, ask, "password", old)
+                              && doc_set(c, ask, "new_password", password);
     if (!ok || !cli_call(c, own->user ? VERB_USER_UPDATE : VERB_PASSWORD, ask, &reply, &c->err))
         return print_error(c, &c->err);
     say(c, "the password is changed");
@@ -124,12 +137,15 @@ int word_user_passwd(struct cli *c, const struct word *w, int argc, char **argv)
 }
 
 static const struct field create_rows[] = {
-    FIELD(struct user_own, password_stdin, BOOL, .flag = "--password-stdin", .help = "read the password from standard input"),
-    FIELD(struct user_own, no_password, BOOL, .flag = "--no-password", .help = "ask for none: the user can use keys, and cannot log in"),
+    FIELD(struct user_own, password_stdin, BOOL, .flag = "--password-stdin",
+          .help = "read the password from standard input"),
+    FIELD(struct user_own, no_password, BOOL, .flag = "--no-password",
+          .help = "ask for none: the user can use keys, and cannot log in"),
 };
 const struct fields user_create_fields = FIELDS(user_own, create_rows);
 static const struct field passwd_rows[] = {
-    FIELD(struct user_own, user, TEXT, .max = 64, .flag = "--user", .help = "whose; your own when left out", .example = "ada"),
+    FIELD(struct user_own, user, TEXT, .max = 64, .flag = "--user",
+          .help = "whose; your own when left out", .example = "ada"),
 };
 const struct fields user_passwd_fields = FIELDS(user_own, passwd_rows);
 
@@ -137,7 +153,9 @@ const struct fields user_passwd_fields = FIELDS(user_own, passwd_rows);
 
 struct secret_own { const char *value; };
 static const struct field secret_rows[] = {
-    FIELD(struct secret_own, value, TEXT, .max = VALUE_MOST, .help = "the value itself; others can see it in the list of processes and in your shell's history"),
+    FIELD(struct secret_own, value, TEXT, .max = VALUE_MOST,
+          .help = "the value itself; others can see it in the list of processes and in your "
+                  "shell's history"),
 };
 const struct fields secret_fields = FIELDS(secret_own, secret_rows);
 
@@ -150,7 +168,8 @@ static bool read_value(struct cli *c, const char *name, const char **out, struct
         return false;
     char *value = arena_bytes(c->mem, text.at, text.len);
     if (strlen(value) != text.len)
-        return err_set(err, RC_BAD_INPUT, "the value has a NUL byte in it; encode it first, for instance with base64");
+        return err_set(err, RC_BAD_INPUT,
+                       "the value has a NUL byte in it; encode it first, for instance with base64");
     if (text.len && value[text.len - 1] == '\n')
         value[text.len - 1] = 0;        /* that of echo */
     *out = value;
@@ -168,7 +187,9 @@ int word_secret_set(struct cli *c, const struct word *w, int argc, char **argv)
     const char *value = ((struct secret_own *)f.own)->value, *name = json_text(f.doc, "name");
     bool ok = value || read_value(c, name, &value, &c->err);
     ok = ok && (text_given(value) || err_set(&c->err, RC_BAD_INPUT, "the value is empty"));
-    if (!ok || (doc_set(c, f.doc, "value", value), !cli_call(c, VERB_SECRET_SET, f.doc, &reply, &c->err)))
+    if (!ok
+        || (doc_set(c, f.doc, "value", value),
+            !cli_call(c, VERB_SECRET_SET, f.doc, &reply, &c->err)))
         return print_error(c, &c->err);
     print_reply(c, w, reply);
     return 0;

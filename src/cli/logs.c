@@ -1,12 +1,15 @@
-/* logs.c - `arcus logs`: what a task printed, to standard output in the order it was printed, or one of its two streams. */
+/* logs.c - `arcus logs`: what a task printed, to standard output in the order it was printed, or
+ * one of its two streams. */
 #include "cli/cli.h"
 #include <stdio.h>
 #include <unistd.h>
 
 struct logs_own { bool only_out, only_err; };
 static const struct field logs_rows[] = {
-    FIELD_AS(struct logs_own, only_out, "stdout", BOOL, .help = "only what it wrote to standard output"),
-    FIELD_AS(struct logs_own, only_err, "stderr", BOOL, .help = "only what it wrote to standard error"),
+    FIELD_AS(struct logs_own, only_out, "stdout", BOOL,
+             .help = "only what it wrote to standard output"),
+    FIELD_AS(struct logs_own, only_err, "stderr", BOOL,
+             .help = "only what it wrote to standard error"),
 };
 const struct fields logs_fields = FIELDS(logs_own, logs_rows);
 
@@ -20,8 +23,15 @@ int word_logs(struct cli *c, const struct word *w, int argc, char **argv)
     const struct logs_own *own = f.own;
     const struct json *follow = json_get(f.doc, "follow");
     struct tail_ask ask = {
-        .job = json_text(f.doc, "job"), .task = json_int(f.doc, "task", -1), .lines = json_int(f.doc, "tail", -1), .follow = follow && follow->flag,
-        .attempt = json_int(f.doc, "attempt", 0), .source = own->only_out && own->only_err ? NULL : own->only_out ? "stdout" : own->only_err ? "stderr" : json_text(f.doc, "source"),
+        .job = json_text(f.doc, "job"),
+        .task = json_int(f.doc, "task", -1),
+        .lines = json_int(f.doc, "tail", -1),
+        .follow = follow && follow->flag,
+        .attempt = json_int(f.doc, "attempt", 0),
+        .source = own->only_out && own->only_err ? NULL
+                  : own->only_out                ? "stdout"
+                  : own->only_err                ? "stderr"
+                                                 : json_text(f.doc, "source"),
     };
     if (!cli_connect(c, &c->err))
         return print_error(c, &c->err);

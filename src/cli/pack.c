@@ -1,7 +1,8 @@
 /* pack.c - a walk over a local tree in the order of names, written as tar.
  *
- * A link is sent as a link, so a loop of them cannot be walked into. A file that grows or shrinks meanwhile is cut or filled to the
- * size its header told, so that the stream stays readable. Sockets, pipes and devices are left out. */
+ * A link is sent as a link, so a loop of them cannot be walked into. A file that grows or shrinks
+ * meanwhile is cut or filled to the size its header told, so that the stream stays readable.
+ * Sockets, pipes and devices are left out. */
 #include "cli/pack.h"
 #include "base/fault.h"
 #include "wire/tar.h"
@@ -74,7 +75,8 @@ static bool read_rules(struct packer *p, const char *folder)
         p->rules.len += (size_t)n;
     close(fd);
     str_char(&p->rules, '\n');
-    return p->rules.len < RULES_MOST || err_set(p->err, RC_TOO_LARGE, "%s is larger than a megabyte", path);
+    return p->rules.len < RULES_MOST
+           || err_set(p->err, RC_TOO_LARGE, "%s is larger than a megabyte", path);
 }
 
 /* --- entries */
@@ -85,10 +87,15 @@ static bool put(struct packer *p, const char *at, size_t n)
     return p->measure || !n || p->sink->put(p->sink->arg, at, n, p->err);
 }
 
-static bool put_header(struct packer *p, enum tar_type type, const struct stat *st, const char *target)
+static bool put_header(struct packer *p, enum tar_type type, const struct stat *st,
+                       const char *target)
 {
     AUTO(str_done) struct str out = { 0 };
-    struct tar_entry e = { .type = type, .name = p->name, .target = target, .mode = st->st_mode & 0777, .size = type == TAR_FILE ? st->st_size : 0,
+    struct tar_entry e = { .type = type,
+                           .name = p->name,
+                           .target = target,
+                           .mode = st->st_mode & 0777,
+                           .size = type == TAR_FILE ? st->st_size : 0,
                            .mtime_s = st->st_mtim.tv_sec };
     if (p->how->same) {
         e.mode = type == TAR_DIR || (st->st_mode & 0100) ? 0755 : 0644;
@@ -130,7 +137,9 @@ static bool put_folder(struct packer *p, int fd, int depth);
 
 static bool unreadable(struct packer *p)
 {
-    return p->how->ignore ? err_errno(p->err, "cannot read %s (a line in .arcusignore leaves it out)", p->name) : err_errno(p->err, "cannot read %s", p->name);
+    return p->how->ignore
+               ? err_errno(p->err, "cannot read %s (a line in .arcusignore leaves it out)", p->name)
+               : err_errno(p->err, "cannot read %s", p->name);
 }
 
 static bool put_entry(struct packer *p, int dir, const char *name, int depth)
@@ -146,7 +155,9 @@ static bool put_entry(struct packer *p, int dir, const char *name, int depth)
     }
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return true;
-    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (S_ISDIR(st.st_mode) ? O_DIRECTORY : 0));
+    int fd = openat(dir, name,
+                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+                        | (S_ISDIR(st.st_mode) ? O_DIRECTORY : 0));
     if (fd == -1)
         return unreadable(p);
     bool ok = fstat(fd, &st) == 0 || unreadable(p);
@@ -158,7 +169,10 @@ static bool put_entry(struct packer *p, int dir, const char *name, int depth)
     return ok;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 static bool names_of(struct packer *p, int fd, struct arena *mem, char ***out, size_t *count)
 {
@@ -200,14 +214,17 @@ static bool put_folder(struct packer *p, int fd, int depth)
     size_t len = strlen(p->name), count;
     char **names;
     if (depth > DEPTH_MOST)
-        return err_set(p->err, RC_TOO_LARGE, "folders are nested deeper than %d at %.120s", DEPTH_MOST, p->name);
+        return err_set(p->err, RC_TOO_LARGE, "folders are nested deeper than %d at %.120s",
+                       DEPTH_MOST, p->name);
     if (!names_of(p, fd, mem, &names, &count))
         return false;
     bool ok = true;
     for (size_t i = 0; ok && i < count; i++) {
-        size_t more = (size_t)snprintf(p->name + len, NAME_ROOM - len, "%s%s", len ? "/" : "", names[i]);
+        size_t more
+            = (size_t)snprintf(p->name + len, NAME_ROOM - len, "%s%s", len ? "/" : "", names[i]);
         if (more >= NAME_ROOM - len)
-            ok = err_set(p->err, RC_TOO_LARGE, "a path below %.120s is longer than %d bytes", p->name, NAME_ROOM);
+            ok = err_set(p->err, RC_TOO_LARGE, "a path below %.120s is longer than %d bytes",
+                         p->name, NAME_ROOM);
         else if (!is_ignored(p, fd, names[i]))
             ok = put_entry(p, fd, names[i], depth);
         p->name[len] = 0;
@@ -217,7 +234,8 @@ static bool put_folder(struct packer *p, int fd, int depth)
 
 /* --- the whole */
 
-static bool walk(const char *path, const struct pack_how *how, const struct sink *sink, bool measure, int64_t *bytes, struct err *err)
+static bool walk(const char *path, const struct pack_how *how, const struct sink *sink,
+                 bool measure, int64_t *bytes, struct err *err)
 {
     struct packer *p = calloc(1, sizeof *p);
     AUTO(str_done) struct str end = { 0 };
@@ -225,11 +243,13 @@ static bool walk(const char *path, const struct pack_how *how, const struct sink
     if (!p || !(p->chunk = malloc(CHUNK)))
         abort();
     p->how = how, p->sink = sink, p->measure = measure, p->err = err;
-    bool ok = stat(path, &st) == 0 || err_errno(err, "%s", path);   /* the top itself may be a link: the user named it */
+    /* the top itself may be a link: the user named it */
+    bool ok = stat(path, &st) == 0 || err_errno(err, "%s", path);
     if (ok && !how->top && !S_ISDIR(st.st_mode))
         ok = err_set(err, RC_BAD_INPUT, "%s is not a folder", path);
     if (ok && how->top)
-        ok = text_copy(p->name, sizeof p->name, how->top) || err_set(err, RC_BAD_INPUT, "the name %.100s is too long", how->top);
+        ok = text_copy(p->name, sizeof p->name, how->top)
+             || err_set(err, RC_BAD_INPUT, "the name %.100s is too long", how->top);
     p->top = ok ? strlen(p->name) : 0;
     if (ok && how->ignore && S_ISDIR(st.st_mode))
         ok = read_rules(p, path);

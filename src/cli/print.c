@@ -1,6 +1,8 @@
-/* print.c - replies as people or programs want them: a table, one thing line by line, JSON or YAML; and errors with a hint.
+/* print.c - replies as people or programs want them: a table, one thing line by line, JSON or
+ * YAML; and errors with a hint.
  *
- * What came from the cloud is shown with control characters taken out, so that a job's name cannot drive a terminal. */
+ * What came from the cloud is shown with control characters taken out, so that a job's name cannot
+ * drive a terminal. */
 #include "cli/cli.h"
 #include "base/when.h"
 #include "wire/yaml.h"
@@ -82,7 +84,8 @@ void print_data(struct cli *c, const struct json *value)
 
 static bool empty(const struct json *v)
 {
-    return v->type == JSON_NULL || (v->type == JSON_TEXT && !v->len) || ((v->type == JSON_LIST || v->type == JSON_OBJECT) && !v->first);
+    return v->type == JSON_NULL || (v->type == JSON_TEXT && !v->len)
+           || ((v->type == JSON_LIST || v->type == JSON_OBJECT) && !v->first);
 }
 
 static void put_clean(struct str *out, const char *text)
@@ -111,7 +114,9 @@ void print_described(struct cli *c, const struct json *thing)
     AUTO(str_done) struct str out = { 0 };
     size_t wide = 0;
     for (const struct json *m = thing->first; m; m = m->next)
-        wide = !empty(m) && m->type != JSON_OBJECT && m->type != JSON_LIST ? MAX(wide, strlen(m->name)) : wide;
+        wide = !empty(m) && m->type != JSON_OBJECT && m->type != JSON_LIST
+                   ? MAX(wide, strlen(m->name))
+                   : wide;
     for (const struct json *m = thing->first; m; m = m->next) {
         AUTO(str_done) struct str block = { 0 };
         if (empty(m))
@@ -153,9 +158,13 @@ static const char *hint(struct cli *c, const struct err *err)
     if (err->rc == RC_UNAUTHENTICATED && !c->context.key)
         return "there is no key for this cloud; arcus login gets one, or set ARCUS_KEY";
     if (err->rc == RC_UNAUTHENTICATED && *c->context.key)
-        return "the key was not taken; arcus login gets a new one, arcus config list shows which cloud this is";
+        return "the key was not taken; arcus login gets a new one, arcus config list shows which "
+               "cloud this is";
     if (err->rc == RC_UNAVAILABLE && strstr(err->text, "refused"))
-        return arena_printf(c->mem, "is the cloud running? ./dev up (or arcus up) starts one here; arcus config list shows others than %s", server);
+        return arena_printf(c->mem,
+                            "is the cloud running? ./dev up (or arcus up) starts one here; arcus "
+                            "config list shows others than %s",
+                            server);
     if (err->rc == RC_DENIED)
         return "arcus whoami shows your roles";
     return NULL;

@@ -1,7 +1,8 @@
-/* progress.c - something moves on standard error while a person waits: a spinner, or a bar where the whole is known.
+/* progress.c - something moves on standard error while a person waits: a spinner, or a bar where
+ * the whole is known.
  *
- * Only on a terminal, only after a second, and gone without a trace at the end. It is drawn by a timer while the loop runs and by
- * progress_set while a file is read outside of it. */
+ * Only on a terminal, only after a second, and gone without a trace at the end. It is drawn by a
+ * timer while the loop runs and by progress_set while a file is read outside of it. */
 #include "cli/cli.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
-/* submit.c - a workload from a file and from flags, and its submission. Flags overrule the file, field by field.
+/* submit.c - a workload from a file and from flags, and its submission. Flags overrule the file,
+ * field by field.
  *
- * The file is not bound here: the server has the last word about fields, so that an older program can submit to a newer cloud. */
+ * The file is not bound here: the server has the last word about fields, so that an older program
+ * can submit to a newer cloud. */
 #include "cli/blob.h"
 #include "wire/yaml.h"
 #include <errno.h>
@@ -11,7 +13,8 @@ enum { FILE_MOST = 1 << 20 };
 
 struct submit_own { const char *file; };
 static const struct field submit_rows[] = {
-    FIELD(struct submit_own, file, TEXT, .max = 4096, .flag = "-f --file", .help = "the workload, in YAML or JSON; - is standard input", .example = "train.yaml"),
+    FIELD(struct submit_own, file, TEXT, .max = 4096, .flag = "-f --file",
+          .help = "the workload, in YAML or JSON; - is standard input", .example = "train.yaml"),
 };
 const struct fields submit_fields = FIELDS(submit_own, submit_rows);
 
@@ -54,7 +57,8 @@ static bool read_file(struct cli *c, const char *file, struct json **doc, struct
         return false;
     if (!(json ? json_parse : yaml_parse)(text, c->mem, doc, err))
         return err_wrap(err, "%s", file);
-    return (*doc)->type == JSON_OBJECT || err_set(err, RC_BAD_INPUT, "%s is not a workload: it has no fields", file);
+    return (*doc)->type == JSON_OBJECT
+           || err_set(err, RC_BAD_INPUT, "%s is not a workload: it has no fields", file);
 }
 
 /* A flag takes the place of the field it spells, whatever alias or group the file used for it. */
@@ -76,7 +80,8 @@ static void overrule(struct json *doc, const struct field *f)
     }
 }
 
-static bool is_group(const struct field *f) { return f->type == F_PAIRS; }      /* -e adds to the env of the file */
+/* -e adds to the env of the file */
+static bool is_group(const struct field *f) { return f->type == F_PAIRS; }
 
 static void merge(struct cli *c, struct json *doc, struct json *flags)
 {
@@ -99,7 +104,8 @@ static void merge(struct cli *c, struct json *doc, struct json *flags)
     }
 }
 
-/* A path becomes the digest of what is there now. Relative to where the command is typed, also in a file. */
+/* A path becomes the digest of what is there now. Relative to where the command is typed, also in
+ * a file. */
 static bool send_workdir(struct cli *c, struct json *doc, struct err *err)
 {
     const struct field *f = bind_find(&job_spec_fields, "workdir");
@@ -115,7 +121,8 @@ static bool send_workdir(struct cli *c, struct json *doc, struct err *err)
     return doc_set(c, doc, "workdir", digest);
 }
 
-bool spec_build(struct cli *c, const struct flags *f, const char *file, struct json **spec, struct err *err)
+bool spec_build(struct cli *c, const struct flags *f, const char *file, struct json **spec,
+                struct err *err)
 {
     struct json *doc = json_new(c->mem, JSON_OBJECT);
     if (file && !read_file(c, file, &doc, err))
@@ -147,10 +154,12 @@ int word_submit(struct cli *c, const struct word *w, int argc, char **argv)
         return word_help(w), 0;
     const struct submit_own *own = f.own;
     if (!own->file && !f.doc->first && !f.rest.count) {
-        err_set(&c->err, RC_BAD_INPUT, "nothing to submit: give -f FILE or a command; arcus submit --help shows more");
+        err_set(&c->err, RC_BAD_INPUT,
+                "nothing to submit: give -f FILE or a command; arcus submit --help shows more");
         return print_error(c, &c->err);
     }
-    if (!spec_build(c, &f, own->file, &spec, &c->err) || !cli_call(c, VERB_JOB_SUBMIT, spec, &job, &c->err))
+    if (!spec_build(c, &f, own->file, &spec, &c->err)
+        || !cli_call(c, VERB_JOB_SUBMIT, spec, &job, &c->err))
         return print_error(c, &c->err);
     if (c->output == OUT_JSON || c->output == OUT_YAML)
         print_data(c, job);

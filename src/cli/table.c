@@ -1,6 +1,8 @@
-/* table.c - lists for people: columns that line up, times as ages, sizes in units, states in colour.
+/* table.c - lists for people: columns that line up, times as ages, sizes in units, states in
+ * colour.
  *
- * A column names a member, with its kind before a colon: "age:created". A column of marks that marks nothing is left out. */
+ * A column names a member, with its kind before a colon: "age:created". A column of marks that
+ * marks nothing is left out. */
 #include "cli/cli.h"
 #include "base/when.h"
 #include "wire/utf8.h"
@@ -12,13 +14,20 @@ enum { GAP = 2 };
 
 /* --- cells */
 
-static bool wide_char(uint32_t c)       /* East Asian wide and emoji, roughly: enough for names of people and jobs */
+/* East Asian wide and emoji, roughly: enough for names of people and jobs */
+static bool wide_char(uint32_t c)
 {
-    return (c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) || (c >= 0xac00 && c <= 0xd7a3) || (c >= 0xf900 && c <= 0xfaff)
-        || (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) || (c >= 0x1f300 && c <= 0x1faff) || (c >= 0x20000 && c <= 0x3fffd);
+    return (c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf)
+           || (c >= 0xac00 && c <= 0xd7a3) || (c >= 0xf900 && c <= 0xfaff)
+           || (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60)
+           || (c >= 0x1f300 && c <= 0x1faff) || (c >= 0x20000 && c <= 0x3fffd);
 }
 
-static bool no_width(uint32_t c) { return (c >= 0x300 && c <= 0x36f) || (c >= 0x200b && c <= 0x200f) || (c >= 0xfe00 && c <= 0xfe0f); }
+static bool no_width(uint32_t c)
+{
+    return (c >= 0x300 && c <= 0x36f) || (c >= 0x200b && c <= 0x200f)
+           || (c >= 0xfe00 && c <= 0xfe0f);
+}
 
 size_t text_width(const char *text)
 {
@@ -40,11 +49,15 @@ size_t text_width(const char *text)
 
 void age_text(struct str *out, int64_t now_ms, int64_t then_ms)
 {
-    static const struct { int64_t s; const char *unit; } units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "m" }, { 1, "s" } };
+    static const struct {
+        int64_t s;
+        const char *unit;
+    } units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "m" }, { 1, "s" } };
     int64_t s = (now_ms - then_ms) / 1000, far = s < 0 ? -s : s;
     for (size_t i = 0; i < COUNT(units); i++)
         if (far >= units[i].s) {
-            str_printf(out, s < 0 ? "in %lld%s" : "%lld%s ago", (long long)(far / units[i].s), units[i].unit);
+            str_printf(out, s < 0 ? "in %lld%s" : "%lld%s ago", (long long)(far / units[i].s),
+                       units[i].unit);
             return;
         }
     str_text(out, "now");
@@ -116,7 +129,8 @@ static void put_hours(struct str *out, const struct item *i)
     if (!i->value || i->value->type != JSON_NUMBER)
         return;
     if (i->value->is_int)
-        milli = i->value->number > INT64_MAX / 1000 ? INT64_MAX / 1000 * 1000 : i->value->number * 1000;
+        milli = i->value->number > INT64_MAX / 1000 ? INT64_MAX / 1000 * 1000
+                                                    : i->value->number * 1000;
     else if (!milli_parse(i->value->text, &milli))
         return;
     int64_t hundredths = (milli / 1000 * 100 + 1800) / 3600;
@@ -148,10 +162,21 @@ static void put_gpus(struct str *out, const struct item *i)
         str_text(out, " (simulated)");
 }
 
-static const struct { const char *kind; void (*put)(struct str *out, const struct item *i); bool optional; } kinds[] = {
-    { "age", put_age, false }, { "mib", put_mib, false }, { "bytes", put_bytes, false }, { "hours", put_hours, false },
-    { "gib_hours", put_gib_hours, false }, { "mark", put_mark, true }, { "gpus", put_gpus, false }, { "limit", put_limit, false },
-    { "state", put_text, false }, { "some", put_text, true },
+static const struct {
+    const char *kind;
+    void (*put)(struct str *out, const struct item *i);
+    bool optional;
+} kinds[] = {
+    { "age", put_age, false },
+    { "mib", put_mib, false },
+    { "bytes", put_bytes, false },
+    { "hours", put_hours, false },
+    { "gib_hours", put_gib_hours, false },
+    { "mark", put_mark, true },
+    { "gpus", put_gpus, false },
+    { "limit", put_limit, false },
+    { "state", put_text, false },
+    { "some", put_text, true },
 };
 
 static size_t kind_of(const char *member, const char **path)
@@ -159,7 +184,8 @@ static size_t kind_of(const char *member, const char **path)
     const char *colon = strchr(member, ':');
     *path = colon ? colon + 1 : member;
     for (size_t k = 0; colon && k < COUNT(kinds); k++)
-        if (strlen(kinds[k].kind) == (size_t)(colon - member) && strncmp(kinds[k].kind, member, (size_t)(colon - member)) == 0)
+        if (strlen(kinds[k].kind) == (size_t)(colon - member)
+            && strncmp(kinds[k].kind, member, (size_t)(colon - member)) == 0)
             return k;
     return COUNT(kinds);
 }
@@ -178,10 +204,13 @@ static const struct json *member_at(const struct json *item, const char *path)
 
 /* --- colours of states */
 
-static const struct { const char *state, *on; } colours[] = {
-    { "running", "\033[32m" }, { "ready", "\033[32m" }, { "done", "\033[32m" }, { "active", "\033[32m" }, { "free", "\033[32m" },
-    { "queued", "\033[33m" }, { "placed", "\033[33m" }, { "stopping", "\033[33m" }, { "cordoned", "\033[33m" }, { "current", "\033[32m" },
-    { "failed", "\033[31m" }, { "lost", "\033[31m" }, { "disabled", "\033[31m" }, { "expired", "\033[31m" }, { "cancelled", "\033[35m" },
+static const struct { const char *state, *on;
+} colours[] = {
+    { "running", "\033[32m" },  { "ready", "\033[32m" },    { "done", "\033[32m" },
+    { "active", "\033[32m" },   { "free", "\033[32m" },     { "queued", "\033[33m" },
+    { "placed", "\033[33m" },   { "stopping", "\033[33m" }, { "cordoned", "\033[33m" },
+    { "current", "\033[32m" },  { "failed", "\033[31m" },   { "lost", "\033[31m" },
+    { "disabled", "\033[31m" }, { "expired", "\033[31m" },  { "cancelled", "\033[35m" },
 };
 
 static const char *colour_of(const char *text)
@@ -196,7 +225,8 @@ static const char *colour_of(const char *text)
 
 struct table { size_t columns, rows; char **cells; size_t *width; bool *drop; struct arena *mem; };
 
-static char *cell(struct arena *mem, const struct column *col, const struct json *item, int64_t now_ms)
+static char *cell(struct arena *mem, const struct column *col, const struct json *item,
+                  int64_t now_ms)
 {
     AUTO(str_done) struct str text = { 0 };
     const char *path;
@@ -206,7 +236,8 @@ static char *cell(struct arena *mem, const struct column *col, const struct json
     return arena_bytes(mem, text.at ? text.at : "", text.len);
 }
 
-static void fill(struct table *t, const struct column *columns, const struct json *items, bool wide, int64_t now_ms)
+static void fill(struct table *t, const struct column *columns, const struct json *items, bool wide,
+                 int64_t now_ms)
 {
     for (size_t c = 0; c < t->columns; c++) {
         const char *path;
@@ -224,7 +255,8 @@ static void fill(struct table *t, const struct column *columns, const struct jso
     }
 }
 
-static void put_cell(struct str *out, const char *text, size_t width, bool right, bool last, const char *colour)
+static void put_cell(struct str *out, const char *text, size_t width, bool right, bool last,
+                     const char *colour)
 {
     int gap = (int)(width - text_width(text));
     if (right)
@@ -234,7 +266,8 @@ static void put_cell(struct str *out, const char *text, size_t width, bool right
         str_printf(out, "%*s", (right ? 0 : gap) + GAP, "");
 }
 
-static void put_row(struct str *out, const struct table *t, const struct column *columns, char **cells, bool colour)
+static void put_row(struct str *out, const struct table *t, const struct column *columns,
+                    char **cells, bool colour)
 {
     size_t last = t->columns;
     for (size_t c = 0; c < t->columns; c++)
@@ -244,14 +277,19 @@ static void put_row(struct str *out, const struct table *t, const struct column 
         size_t k = kind_of(columns[c].member, &path);
         bool state = k < COUNT(kinds) && text_is(kinds[k].kind, "state");
         if (!t->drop[c])
-            put_cell(out, text, t->width[c], columns[c].right, c == last, !colour ? NULL : !cells ? "\033[1m" : state ? colour_of(text) : NULL);
+            put_cell(out, text, t->width[c], columns[c].right, c == last,
+                     !colour  ? NULL
+                     : !cells ? "\033[1m"
+                     : state  ? colour_of(text)
+                              : NULL);
     }
     while (out->len && out->at[out->len - 1] == ' ')
         out->at[--out->len] = 0;
     str_char(out, '\n');
 }
 
-void table_text(struct str *out, const struct column *columns, size_t count, const struct json *items, bool wide, bool colour, int64_t now_ms)
+void table_text(struct str *out, const struct column *columns, size_t count,
+                const struct json *items, bool wide, bool colour, int64_t now_ms)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct table t = { .columns = count, .mem = mem };
@@ -266,7 +304,8 @@ void table_text(struct str *out, const struct column *columns, size_t count, con
         put_row(out, &t, columns, t.cells + r * count, colour);
 }
 
-void print_table(struct cli *c, const struct column *columns, size_t count, const struct json *items)
+void print_table(struct cli *c, const struct column *columns, size_t count,
+                 const struct json *items)
 {
     AUTO(str_done) struct str out = { 0 };
     if (!items->first) {

@@ -1,7 +1,8 @@
 /* tail.c - what a task prints, written to one of our own descriptors as it comes.
  *
- * When the connection breaks while it is followed, it is asked for again and the bytes that were written already are skipped.
- * Bytes are passed on as they are; only a prefix, where one is asked for, makes lines of them. */
+ * When the connection breaks while it is followed, it is asked for again and the bytes that were
+ * written already are skipped. Bytes are passed on as they are; only a prefix, where one is asked
+ * for, makes lines of them. */
 #include "cli/cli.h"
 #include <errno.h>
 #include <stdio.h>
@@ -120,12 +121,14 @@ static void on_end(void *arg, int status, struct slice body, const struct err *e
 
 static void begin(struct tail *t)
 {
-    static const struct http_call_events events = { .on_head = on_head, .on_data = on_data, .on_end = on_end };
+    static const struct http_call_events events
+        = { .on_head = on_head, .on_data = on_data, .on_end = on_end };
     struct http_header headers[CLI_HEADERS];
     size_t n = cli_headers(t->c, headers, false, false);
     t->err = (struct err){ 0 };
     t->status = 0;
-    t->call = http_call(t->c->client, "GET", t->path, headers, n, (struct slice){ 0 }, 0, &events, t);
+    t->call
+        = http_call(t->c->client, "GET", t->path, headers, n, (struct slice){ 0 }, 0, &events, t);
     if (t->follow)
         http_call_timeout(t->call, 0);
 }
@@ -138,12 +141,15 @@ struct tail *tail_start(struct cli *c, const struct tail_ask *ask, int fd, const
         abort();
     str_text(&path, "/v1/jobs/");
     url_encode(&path, ask->job);
-    str_printf(&path, "/logs?follow=%s&tail=%lld&task=%lld", ask->follow ? "true" : "false", (long long)ask->lines, (long long)ask->task);
+    str_printf(&path, "/logs?follow=%s&tail=%lld&task=%lld", ask->follow ? "true" : "false",
+               (long long)ask->lines, (long long)ask->task);
     if (text_given(ask->source))
         str_printf(&path, "&source=%s", ask->source);
     if (ask->attempt)
         str_printf(&path, "&attempt=%lld", (long long)ask->attempt);
-    *t = (struct tail){ .c = c, .fd = fd, .follow = ask->follow, .prefix = prefix, .path = strdup(path.at) };
+    *t = (struct tail){
+        .c = c, .fd = fd, .follow = ask->follow, .prefix = prefix, .path = strdup(path.at)
+    };
     begin(t);
     return t;
 }

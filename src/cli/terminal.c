@@ -1,4 +1,5 @@
-/* terminal.c - see terminal.h. Whatever mode a terminal is put in is taken back, also when a signal ends us. */
+/* terminal.c - see terminal.h. Whatever mode a terminal is put in is taken back, also when a
+ * signal ends us. */
 #include "cli/terminal.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +66,8 @@ struct terminal { int fd; struct termios before; };
 bool terminal_size(int64_t *rows, int64_t *cols)
 {
     struct winsize size;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == -1 && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == -1)
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == -1
+        && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == -1)
         return false;
     *rows = size.ws_row, *cols = size.ws_col;
     return size.ws_row > 0 && size.ws_col > 0;
@@ -142,7 +144,8 @@ static void *reader(void *arg)
     struct input *i = arg;
     bool end = false;
     while (!end && may_read(i)) {
-        struct pollfd fds[] = { { .fd = i->fd, .events = POLLIN }, { .fd = i->wake[0], .events = POLLIN } };
+        struct pollfd fds[]
+            = { { .fd = i->fd, .events = POLLIN }, { .fd = i->wake[0], .events = POLLIN } };
         if (poll(fds, COUNT(fds), -1) == -1 && errno != EINTR)
             break;
         if (fds[1].revents)
@@ -199,7 +202,8 @@ void input_stop(struct input *i)
     (void)!write(i->wake[1], "", 1);
     pthread_join(i->thread, NULL);
     i->events = &deaf;
-    for (bool waiting = i->posted; waiting; waiting = i->posted)    /* a piece on its way still needs us */
+    /* a piece on its way still needs us */
+    for (bool waiting = i->posted; waiting; waiting = i->posted)
         cli_sleep(i->c, 1);
     pthread_mutex_destroy(&i->lock);
     pthread_cond_destroy(&i->changed);

@@ -1,7 +1,8 @@
 /* unpack.c - what a task or a volume sends, made below one local path and nowhere else.
  *
- * The sender is not trusted: names with `..` are refused by the tar reader, every folder on the way is opened by itself without
- * following links, a link in the place of a file is replaced, and set-uid bits are dropped. Hard links are refused. */
+ * The sender is not trusted: names with `..` are refused by the tar reader, every folder on the
+ * way is opened by itself without following links, a link in the place of a file is replaced, and
+ * set-uid bits are dropped. Hard links are refused. */
 #include "cli/pack.h"
 #include "base/fault.h"
 #include "wire/tar.h"
@@ -16,7 +17,7 @@
 struct unpack {
     struct tar_reader *tar;
     int base;                       /* the folder that holds the top entry */
-    char top[256];                  /* what the top entry is called here; "" keeps the names as they come */
+    char top[256]; /* what the top entry is called here; "" keeps the names as they come */
     int file;                       /* being written, or -1 */
     int64_t mtime_s, bytes;
 };
@@ -28,7 +29,8 @@ static void fd_shut(int fd)
 }
 
 /* Opens the folder that `path` is in, making what is missing. *last: the part behind it. */
-static bool open_above(struct unpack *u, const char *path, int *out, const char **last, struct err *err)
+static bool open_above(struct unpack *u, const char *path, int *out, const char **last,
+                       struct err *err)
 {
     int fd = fcntl(u->base, F_DUPFD_CLOEXEC, 3);
     for (;;) {
@@ -51,7 +53,10 @@ static bool open_above(struct unpack *u, const char *path, int *out, const char 
         if (next == -1) {
             bool link = errno == ELOOP || errno == ENOTDIR;
             close(fd);
-            return link ? err_set(err, RC_CONFLICT, "%s is a link or a file here, and a folder there; it is not written through", part)
+            return link ? err_set(
+                       err, RC_CONFLICT,
+                       "%s is a link or a file here, and a folder there; it is not written through",
+                       part)
                         : err_errno(err, "cannot open the folder %s", part);
         }
         close(fd);
@@ -81,13 +86,16 @@ static bool make_folder(int dir, const char *name, unsigned mode, struct err *er
         return true;
     if (errno == EEXIST && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
         return true;
-    return errno == EEXIST ? err_set(err, RC_CONFLICT, "%s is in the way: a folder comes where a file or link is", name) : err_errno(err, "cannot make %s", name);
+    return errno == EEXIST ? err_set(
+               err, RC_CONFLICT, "%s is in the way: a folder comes where a file or link is", name)
+                           : err_errno(err, "cannot make %s", name);
 }
 
 static bool make_file(struct unpack *u, int dir, const char *name, unsigned mode, struct err *err)
 {
     struct stat st;
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)
+        && !S_ISDIR(st.st_mode))
         unlinkat(dir, name, 0);                 /* a link or a pipe: never written through */
     u->file = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode & 0777);
     return u->file != -1 || err_errno(err, "cannot write %s", name);
@@ -112,11 +120,13 @@ static bool on_entry(void *arg, const struct tar_entry *e, struct err *err)
     if (!local_name(u, e->name, &path, err) || !open_above(u, path.at, &dir, &last, err))
         return false;
     u->mtime_s = e->mtime_s;
-    bool ok = text_is(last, "..") || text_is(last, ".") ? err_set(err, RC_BAD_INPUT, "the name %.100s is not taken", path.at)
-            : e->type == TAR_DIR ? make_folder(dir, last, e->mode, err)
-            : e->type == TAR_FILE ? make_file(u, dir, last, e->mode, err)
-            : e->type == TAR_SYMLINK ? make_link(dir, last, e->target, err)
-                                     : err_set(err, RC_BAD_INPUT, "%s is a hard link, which is not taken", path.at);
+    bool ok = text_is(last, "..") || text_is(last, ".")
+                  ? err_set(err, RC_BAD_INPUT, "the name %.100s is not taken", path.at)
+              : e->type == TAR_DIR  ? make_folder(dir, last, e->mode, err)
+              : e->type == TAR_FILE ? make_file(u, dir, last, e->mode, err)
+              : e->type == TAR_SYMLINK
+                  ? make_link(dir, last, e->target, err)
+                  : err_set(err, RC_BAD_INPUT, "%s is a hard link, which is not taken", path.at);
     fd_shut(dir);
     return ok;
 }
@@ -158,14 +168,17 @@ bool unpack_start(const char *target, bool into, struct unpack **out, struct err
     if (!u)
         abort();
     u->base = u->file = -1;
-    bool ok = text_copy(path, sizeof path, target) || err_set(err, RC_BAD_INPUT, "the path %.100s is too long", target);
+    bool ok = text_copy(path, sizeof path, target)
+              || err_set(err, RC_BAD_INPUT, "the path %.100s is too long", target);
     size_t n = ok ? strlen(path) : 0;
     while (n > 1 && path[n - 1] == '/')
         path[--n] = 0;
     if (ok && !into) {
         char *slash = strrchr(path, '/');
-        ok = text_copy(u->top, sizeof u->top, slash ? slash + 1 : path) || err_set(err, RC_BAD_INPUT, "the name %.100s is too long", path);
-        snprintf(path, sizeof path, "%.*s", slash ? (int)MAX(slash - path, 1) : 1, slash ? target : ".");
+        ok = text_copy(u->top, sizeof u->top, slash ? slash + 1 : path)
+             || err_set(err, RC_BAD_INPUT, "the name %.100s is too long", path);
+        snprintf(path, sizeof path, "%.*s", slash ? (int)MAX(slash - path, 1) : 1,
+                 slash ? target : ".");
     }
     if (ok && into && mkdir(path, 0777) == -1 && errno != EEXIST)
         ok = err_errno(err, "cannot make %s", path);
@@ -182,11 +195,15 @@ bool unpack_start(const char *target, bool into, struct unpack **out, struct err
     return true;
 }
 
-bool unpack_feed(struct unpack *u, const char *at, size_t n, struct err *err) { return tar_feed(u->tar, at, n, err); }
+bool unpack_feed(struct unpack *u, const char *at, size_t n, struct err *err)
+{
+    return tar_feed(u->tar, at, n, err);
+}
 
 bool unpack_end(struct unpack *u, struct err *err)
 {
-    return tar_complete(u->tar) || err_set(err, RC_UNAVAILABLE, "it was cut short: not all of it came");
+    return tar_complete(u->tar)
+           || err_set(err, RC_UNAVAILABLE, "it was cut short: not all of it came");
 }
 
 int64_t unpack_bytes(const struct unpack *u) { return u->bytes; }

@@ -4,7 +4,8 @@
 #include "wire/digest.h"
 #include <sys/stat.h>
 
-static const struct answer absent[] = { { "HEAD", "/v1/blobs/", 0, 404, "" }, { "PUT", "/v1/blobs/", 0, 201, "{\"id\":\"x\"}" } };
+static const struct answer absent[]
+    = { { "HEAD", "/v1/blobs/", 0, 404, "" }, { "PUT", "/v1/blobs/", 0, 201, "{\"id\":\"x\"}" } };
 
 TEST(a_file_is_uploaded_under_its_hash_once)
 {
@@ -16,10 +17,13 @@ TEST(a_file_is_uploaded_under_its_hash_once)
     stage_write(&s, "f", "some bytes");
     digest_sha256("some bytes", 10, hex);
     straw_answers(&s, absent, COUNT(absent));
-    CHECK(file_upload(s.c, stage_path(&s, "f"), NULL, &digest, &err) && text_starts(digest, "sha256:") && text_is(digest + 7, hex));
-    CHECK(strstr(straw_seen(&s), "\nsome bytes\n") && straw_count(&s, "PUT", "/v1/blobs/sha256:") == 1);
+    CHECK(file_upload(s.c, stage_path(&s, "f"), NULL, &digest, &err)
+          && text_starts(digest, "sha256:") && text_is(digest + 7, hex));
+    CHECK(strstr(straw_seen(&s), "\nsome bytes\n")
+          && straw_count(&s, "PUT", "/v1/blobs/sha256:") == 1);
     straw_answers(&s, present, COUNT(present));
-    CHECK(file_upload(s.c, stage_path(&s, "f"), NULL, &digest, &err) && straw_count(&s, "PUT", "/v1/blobs") == 0);
+    CHECK(file_upload(s.c, stage_path(&s, "f"), NULL, &digest, &err)
+          && straw_count(&s, "PUT", "/v1/blobs") == 0);
 }
 
 TEST(a_large_file_goes_in_pieces_and_comes_whole)
@@ -41,14 +45,20 @@ TEST(a_refused_upload_says_why)
     AUTO(stage_down) struct stage s = stage_up();
     struct err err = { 0 };
     const char *digest;
-    static const struct answer full[] = { { "HEAD", "/v1/blobs/", 0, 404, "" }, { "PUT", "/v1/blobs/", 0, 403, "{\"type\":\"/problems/over_quota\",\"detail\":\"the disk is full\"}" } };
+    static const struct answer full[]
+        = { { "HEAD", "/v1/blobs/", 0, 404, "" },
+            { "PUT", "/v1/blobs/", 0, 403,
+              "{\"type\":\"/problems/over_quota\",\"detail\":\"the disk is full\"}" } };
     static const struct answer denied[] = { { "HEAD", "/v1/blobs/", 0, 403, "" } };
     stage_write(&s, "f", "x");
     straw_answers(&s, full, COUNT(full));
-    CHECK(!file_upload(s.c, stage_path(&s, "f"), NULL, &digest, &err) && err.rc == RC_OVER_QUOTA && text_is(err.text, "the disk is full"));
+    CHECK(!file_upload(s.c, stage_path(&s, "f"), NULL, &digest, &err) && err.rc == RC_OVER_QUOTA
+          && text_is(err.text, "the disk is full"));
     straw_answers(&s, denied, COUNT(denied));
-    CHECK(!file_upload(s.c, stage_path(&s, "f"), NULL, &digest, &err) && err.rc == RC_DENIED && straw_count(&s, "PUT", "/v1") == 0);
-    CHECK(!file_upload(s.c, stage_path(&s, "none"), NULL, &digest, &err) && strstr(err.text, "none"));
+    CHECK(!file_upload(s.c, stage_path(&s, "f"), NULL, &digest, &err) && err.rc == RC_DENIED
+          && straw_count(&s, "PUT", "/v1") == 0);
+    CHECK(!file_upload(s.c, stage_path(&s, "none"), NULL, &digest, &err)
+          && strstr(err.text, "none"));
 }
 
 /* A source that is another one the second time. */
@@ -67,6 +77,7 @@ TEST(what_changes_while_it_is_uploaded_is_refused)
     int times = 0;
     straw_answers(&s, absent, COUNT(absent));
     struct blob_source source = { .what = "it", .walk = walk_changing, .arg = &times };
-    CHECK(!blob_upload(s.c, &source, &digest, &err) && strstr(err.text, "changed while it was uploaded"));
+    CHECK(!blob_upload(s.c, &source, &digest, &err)
+          && strstr(err.text, "changed while it was uploaded"));
     CHECK(straw_count(&s, "PUT", "/v1") <= 1);
 }

@@ -31,5 +31,6 @@ TEST(they_complete_words_subwords_and_flags)
     stage_write(&s, "script", text.at);
     const char *argv[] = { "/bin/bash", "--norc", stage_path(&s, "script"), NULL };
     CHECK(proc_run(s.c->os, argv, 4000, s.c->mem, &output, NULL, &err));
-    CHECK(text_is(output, "cancel\nuncordon\n--gpus --gpus-per-node --gpu-memory\n--value\n--state\n--password-stdin\n"));
+    CHECK(text_is(output, "cancel\nuncordon\n--gpus --gpus-per-node "
+                          "--gpu-memory\n--value\n--state\n--password-stdin\n"));
 }

@@ -2,9 +2,15 @@
 #include "cli_test.h"
 
 static const struct answer answers[] = {
-    { "GET", "/v1/jobs/job-1/tasks", 0, 200, "{\"items\":[{\"task\":0,\"state\":\"done\"},{\"task\":1,\"state\":\"failed\"}],\"next\":null}" },
-    { "GET", "/v1/jobs/job-1/attempts", 0, 200, "{\"items\":[{\"id\":\"att-1\",\"task\":0,\"state\":\"done\",\"gpus\":\"0 (simulated)\"}],\"next\":null}" },
-    { "GET", "/v1/jobs/train", 0, 200, "{\"id\":\"job-1\",\"name\":\"train\",\"state\":\"queued\",\"reason\":\"resources\",\"reason_text\":\"no node has room\",\"spec\":{\"command\":[\"x\"]}}" },
+    { "GET", "/v1/jobs/job-1/tasks", 0, 200,
+      "{\"items\":[{\"task\":0,\"state\":\"done\"},{\"task\":1,\"state\":\"failed\"}],\"next\":"
+      "null}" },
+    { "GET", "/v1/jobs/job-1/attempts", 0, 200,
+      "{\"items\":[{\"id\":\"att-1\",\"task\":0,\"state\":\"done\",\"gpus\":\"0 "
+      "(simulated)\"}],\"next\":null}" },
+    { "GET", "/v1/jobs/train", 0, 200,
+      "{\"id\":\"job-1\",\"name\":\"train\",\"state\":\"queued\",\"reason\":\"resources\",\"reason_"
+      "text\":\"no node has room\",\"spec\":{\"command\":[\"x\"]}}" },
     { "GET", "/v1/nodes/n", 0, 200, "{\"id\":\"nod-1\",\"name\":\"n\",\"state\":\"ready\"}" },
 };
 
@@ -15,10 +21,15 @@ TEST(a_job_is_shown_with_tasks_attempts_reason_and_spec)
     struct err err;
     straw_answers(&s, answers, COUNT(answers));
     CHECK(PLAY(&s, "describe", "train") == 0);
-    CHECK(strstr(s.out.at, "reason_text: no node has room\n") && strstr(s.out.at, "\ntasks:\nTASK") && strstr(s.out.at, "\nattempts:\nID") && strstr(s.out.at, "\nspec:\n  command:"));
-    CHECK(strstr(s.out.at, "tasks:") < strstr(s.out.at, "attempts:") && strstr(s.out.at, "attempts:") < strstr(s.out.at, "spec:"));
-    CHECK(PLAY(&s, "describe", "job", "train", "-o", "json") == 0 && json_parse(SLICE(s.out.at), s.c->mem, &doc, &err));
-    CHECK(json_get(doc, "tasks")->first->next && json_get(doc, "attempts")->first && json_get(doc, "spec"));
+    CHECK(strstr(s.out.at, "reason_text: no node has room\n") && strstr(s.out.at, "\ntasks:\nTASK")
+          && strstr(s.out.at, "\nattempts:\nID") && strstr(s.out.at, "\nspec:\n  command:"));
+    CHECK(strstr(s.out.at, "tasks:") < strstr(s.out.at, "attempts:")
+          && strstr(s.out.at, "attempts:") < strstr(s.out.at, "spec:"));
+    CHECK(PLAY(&s, "describe", "job", "train", "-o", "json") == 0
+          && json_parse(SLICE(s.out.at), s.c->mem, &doc, &err));
+    CHECK(json_get(doc, "tasks")->first->next && json_get(doc, "attempts")->first
+          && json_get(doc, "spec"));
     CHECK(PLAY(&s, "describe", "node", "n") == 0 && strstr(s.out.at, "nod-1"));
-    CHECK(PLAY(&s, "describe", "planet", "x") == 2 && PLAY(&s, "describe", "none") == 4 && PLAY(&s, "describe") == 2);
+    CHECK(PLAY(&s, "describe", "planet", "x") == 2 && PLAY(&s, "describe", "none") == 4
+          && PLAY(&s, "describe") == 2);
 }

@@ -24,7 +24,10 @@ static void on_message(void *arg, struct ws *w, bool text, const char *at, size_
     send_on(w, CHANNEL_CONTROL, f->last);
     ws_close(w, 1000, "");
 }
-static void on_close(void *arg, struct ws *w, const struct err *why) { (void)arg, (void)w, (void)why; }
+static void on_close(void *arg, struct ws *w, const struct err *why)
+{
+    (void)arg, (void)w, (void)why;
+}
 static const struct ws_events events = { .on_message = on_message, .on_close = on_close };
 
 TEST(a_command_gets_our_input_and_we_exit_as_it_does)
@@ -33,12 +36,18 @@ TEST(a_command_gets_our_input_and_we_exit_as_it_does)
     struct far far = { .last = "{\"exit\":7}" };
     straw_answers(&s, NULL, 0);
     straw_ws(&s, &events, &far);
-    CHECK(play_with(&s, "typed", (const char *const[]){ "exec", "-i", "train", "--task", "2", "--", "cat", "-x", NULL }) == 7);
-    CHECK(text_is(s.out.at, "out\n") && text_is(s.errors.at, "err\n") && text_is(far.got.at, "typed"));
-    CHECK(strstr(straw_seen(&s), "GET /v1/jobs/train/exec?") && strstr(straw_seen(&s), "task=2") && strstr(straw_seen(&s), "argv=cat&argv=-x"));
+    CHECK(play_with(&s, "typed",
+                    (const char *const[]){ "exec", "-i", "train", "--task", "2", "--", "cat", "-x",
+                                           NULL })
+          == 7);
+    CHECK(text_is(s.out.at, "out\n") && text_is(s.errors.at, "err\n")
+          && text_is(far.got.at, "typed"));
+    CHECK(strstr(straw_seen(&s), "GET /v1/jobs/train/exec?") && strstr(straw_seen(&s), "task=2")
+          && strstr(straw_seen(&s), "argv=cat&argv=-x"));
     str_clear(&far.got);
     str_clear(&far.controls);
-    CHECK(play_with(&s, "not for it", (const char *const[]){ "exec", "train", "ls", NULL }) == 7 && !far.got.len);
+    CHECK(play_with(&s, "not for it", (const char *const[]){ "exec", "train", "ls", NULL }) == 7
+          && !far.got.len);
     str_done(&far.got);
     str_done(&far.controls);
 }
@@ -49,17 +58,21 @@ TEST(a_command_that_could_not_run_is_no_exit_code_of_it)
     struct far far = { .last = "{\"error\":\"the task has ended\"}" };
     straw_answers(&s, NULL, 0);
     straw_ws(&s, &events, &far);
-    CHECK(PLAY(&s, "exec", "train", "ls") == 125 && strstr(s.errors.at, "arcus: the task has ended\n"));
+    CHECK(PLAY(&s, "exec", "train", "ls") == 125
+          && strstr(s.errors.at, "arcus: the task has ended\n"));
     far.last = "{}";
     str_clear(&far.controls);
-    CHECK(PLAY(&s, "exec", "train", "ls") == 125 && strstr(s.errors.at, "the connection ended before the command did"));
+    CHECK(PLAY(&s, "exec", "train", "ls") == 125
+          && strstr(s.errors.at, "the connection ended before the command did"));
     str_done(&far.controls);
 }
 
 TEST(what_exec_needs_is_asked_for)
 {
     AUTO(stage_down) struct stage s = stage_up();
-    static const struct answer answers[] = { { "GET", "/v1/jobs/gone/exec", 0, 404, "{\"type\":\"/problems/not_found\",\"detail\":\"there is no job 'gone'\"}" } };
+    static const struct answer answers[]
+        = { { "GET", "/v1/jobs/gone/exec", 0, 404,
+              "{\"type\":\"/problems/not_found\",\"detail\":\"there is no job 'gone'\"}" } };
     straw_answers(&s, answers, COUNT(answers));
     CHECK(PLAY(&s, "exec", "train") == 2 && strstr(s.errors.at, "what to run?"));
     CHECK(PLAY(&s, "exec", "-it", "train", "sh") == 2 && strstr(s.errors.at, "needs a terminal"));

@@ -2,7 +2,8 @@
 #include "cli_test.h"
 #include <stdlib.h>
 
-static bool parse(struct stage *s, const char *word, const char *const *args, struct flags *f, struct err *err)
+static bool parse(struct stage *s, const char *word, const char *const *args, struct flags *f,
+                  struct err *err)
 {
     char *first[] = { (char *)word, NULL, NULL }, *space = strchr(word, ' ');
     char name[32], **argv = ARENA_ARRAY(s->c->mem, char *, 32);
@@ -28,11 +29,17 @@ TEST(flags_of_run_become_the_fields_of_a_job)
     AUTO(stage_down) struct stage s = stage_up();
     struct flags f;
     struct err err = { 0 };
-    CHECK(parse(&s, "run", ARGS("--gpus", "H200:2", "-c4", "--mem=16GB", "-e", "A=1", "-e", "B=x=y", "--secret", "TOK", "-n", "3", "--", "sh", "-c", "x"), &f, &err));
-    CHECK(text_is(doc_of(&s, &f), "{\"gpus\":\"H200:2\",\"cpus\":\"4\",\"memory\":\"16GB\",\"env\":{\"A\":\"1\",\"B\":\"x=y\"},\"secrets\":[\"TOK\"],\"count\":3}"));
+    CHECK(parse(&s, "run",
+                ARGS("--gpus", "H200:2", "-c4", "--mem=16GB", "-e", "A=1", "-e", "B=x=y",
+                     "--secret", "TOK", "-n", "3", "--", "sh", "-c", "x"),
+                &f, &err));
+    CHECK(
+        text_is(doc_of(&s, &f), "{\"gpus\":\"H200:2\",\"cpus\":\"4\",\"memory\":\"16GB\",\"env\":{"
+                                "\"A\":\"1\",\"B\":\"x=y\"},\"secrets\":[\"TOK\"],\"count\":3}"));
     CHECK(f.rest.count == 3 && text_is(f.rest.at[2], "x"));
     struct job_spec spec = { 0 };
-    CHECK(bind_read(f.doc, &job_spec_fields, s.c->mem, &spec, NULL, &err) && spec.cpu_milli == 4000 && spec.mem_mib == 16 * 1024);
+    CHECK(bind_read(f.doc, &job_spec_fields, s.c->mem, &spec, NULL, &err) && spec.cpu_milli == 4000
+          && spec.mem_mib == 16 * 1024);
 }
 
 TEST(a_command_keeps_its_own_flags)
@@ -40,8 +47,10 @@ TEST(a_command_keeps_its_own_flags)
     AUTO(stage_down) struct stage s = stage_up();
     struct flags f;
     struct err err = { 0 };
-    CHECK(parse(&s, "run", ARGS("-g", "1", "python", "train.py", "-o", "json", "--help"), &f, &err));
-    CHECK(f.rest.count == 5 && text_is(f.rest.at[4], "--help") && !s.c->help && s.c->output == OUT_TABLE);
+    CHECK(
+        parse(&s, "run", ARGS("-g", "1", "python", "train.py", "-o", "json", "--help"), &f, &err));
+    CHECK(f.rest.count == 5 && text_is(f.rest.at[4], "--help") && !s.c->help
+          && s.c->output == OUT_TABLE);
     CHECK(parse(&s, "exec", ARGS("-it", "train", "ls", "-t"), &f, &err));
     CHECK(f.rest.count == 2 && text_is(doc_of(&s, &f), "{\"tty\":true,\"job\":\"train\"}"));
     CHECK(parse(&s, "exec", ARGS("train", "-n", "2", "--", "-x"), &f, &err));
@@ -57,7 +66,8 @@ TEST(a_variable_without_a_value_comes_from_our_environment)
     CHECK(parse(&s, "run", ARGS("-e", "ARCUS_TEST_VARIABLE", "true"), &f, &err));
     CHECK(text_is(json_text(json_get(f.doc, "env"), "ARCUS_TEST_VARIABLE"), "from here"));
     unsetenv("ARCUS_TEST_VARIABLE");
-    CHECK(!parse(&s, "run", ARGS("-e", "ARCUS_TEST_VARIABLE", "true"), &f, &err) && strstr(err.text, "-e: 'ARCUS_TEST_VARIABLE'"));
+    CHECK(!parse(&s, "run", ARGS("-e", "ARCUS_TEST_VARIABLE", "true"), &f, &err)
+          && strstr(err.text, "-e: 'ARCUS_TEST_VARIABLE'"));
 }
 
 TEST(what_is_wrong_is_told_with_the_name_of_its_flag)
@@ -65,12 +75,16 @@ TEST(what_is_wrong_is_told_with_the_name_of_its_flag)
     AUTO(stage_down) struct stage s = stage_up();
     struct flags f;
     struct err err = { 0 };
-    CHECK(!parse(&s, "run", ARGS("--cpus", "many", "true"), &f, &err) && text_starts(err.text, "--cpus: 'many' is not a number"));
-    CHECK(!parse(&s, "run", ARGS("-p", "101", "true"), &f, &err) && text_starts(err.text, "-p: ") && err.rc == RC_BAD_INPUT);
-    CHECK(!parse(&s, "run", ARGS("--gpsu", "1", "true"), &f, &err) && strstr(err.text, "did you mean --gpus?"));
+    CHECK(!parse(&s, "run", ARGS("--cpus", "many", "true"), &f, &err)
+          && text_starts(err.text, "--cpus: 'many' is not a number"));
+    CHECK(!parse(&s, "run", ARGS("-p", "101", "true"), &f, &err) && text_starts(err.text, "-p: ")
+          && err.rc == RC_BAD_INPUT);
+    CHECK(!parse(&s, "run", ARGS("--gpsu", "1", "true"), &f, &err)
+          && strstr(err.text, "did you mean --gpus?"));
     CHECK(!parse(&s, "ps", ARGS("--limit"), &f, &err) && strstr(err.text, "--limit needs a value"));
     CHECK(!parse(&s, "cancel", ARGS("a", "b"), &f, &err) && strstr(err.text, "too many"));
-    CHECK(!parse(&s, "cancel", ARGS("--grace", "5s"), &f, &err) && strstr(err.text, "job is missing"));
+    CHECK(!parse(&s, "cancel", ARGS("--grace", "5s"), &f, &err)
+          && strstr(err.text, "job is missing"));
     CHECK(!parse(&s, "ps", ARGS("-o", "xml"), &f, &err) && text_starts(err.text, "-o: "));
 }
 
@@ -79,10 +93,14 @@ TEST(arguments_without_a_flag_fill_the_members_of_the_word)
     AUTO(stage_down) struct stage s = stage_up();
     struct flags f;
     struct err err = { 0 };
-    CHECK(parse(&s, "members set", ARGS("ada", "developer"), &f, &err) && text_is(doc_of(&s, &f), "{\"user\":\"ada\",\"roles\":\"developer\"}"));
-    CHECK(parse(&s, "volumes create", ARGS("data"), &f, &err) && text_is(doc_of(&s, &f), "{\"name\":\"data\"}"));
-    CHECK(parse(&s, "nodes cordon", ARGS("gpu-07"), &f, &err) && text_is(doc_of(&s, &f), "{\"node\":\"gpu-07\",\"state\":\"cordoned\"}"));
-    CHECK(parse(&s, "projects quota", ARGS("vision", "--gpus", "-1"), &f, &err) && text_is(json_text(f.doc, "gpus"), "-1"));
+    CHECK(parse(&s, "members set", ARGS("ada", "developer"), &f, &err)
+          && text_is(doc_of(&s, &f), "{\"user\":\"ada\",\"roles\":\"developer\"}"));
+    CHECK(parse(&s, "volumes create", ARGS("data"), &f, &err)
+          && text_is(doc_of(&s, &f), "{\"name\":\"data\"}"));
+    CHECK(parse(&s, "nodes cordon", ARGS("gpu-07"), &f, &err)
+          && text_is(doc_of(&s, &f), "{\"node\":\"gpu-07\",\"state\":\"cordoned\"}"));
+    CHECK(parse(&s, "projects quota", ARGS("vision", "--gpus", "-1"), &f, &err)
+          && text_is(json_text(f.doc, "gpus"), "-1"));
     CHECK(parse(&s, "keys create", ARGS(NULL), &f, &err) && !f.doc->first);
 }
 
@@ -93,7 +111,8 @@ TEST(the_last_of_a_flag_counts_and_booleans_take_a_word)
     struct err err = { 0 };
     CHECK(parse(&s, "ps", ARGS("-s", "done", "--state=failed", "--all=false", "-q"), &f, &err));
     CHECK(text_is(doc_of(&s, &f), "{\"state\":\"failed\",\"all\":false}") && s.c->quiet);
-    CHECK(parse(&s, "ps", ARGS("--all=off"), &f, &err) && text_is(doc_of(&s, &f), "{\"all\":false}"));
+    CHECK(parse(&s, "ps", ARGS("--all=off"), &f, &err)
+          && text_is(doc_of(&s, &f), "{\"all\":false}"));
     CHECK(parse(&s, "ps", ARGS("-a"), &f, &err) && text_is(doc_of(&s, &f), "{\"all\":true}"));
 }
 
@@ -102,9 +121,11 @@ TEST(arguments_are_no_place_for_secrets)
     AUTO(stage_down) struct stage s = stage_up();
     struct flags f;
     struct err err = { 0 };
-    CHECK(!parse(&s, "users create", ARGS("ada", "--password", "hunter22"), &f, &err) && strstr(err.text, "knows no flag '--password'"));
+    CHECK(!parse(&s, "users create", ARGS("ada", "--password", "hunter22"), &f, &err)
+          && strstr(err.text, "knows no flag '--password'"));
     CHECK(!parse(&s, "login", ARGS("--user", "ada", "--password", "x"), &f, &err));
-    CHECK(parse(&s, "secrets set", ARGS("TOK", "--value", "x"), &f, &err));       /* only where it is asked for by name */
+    /* only where it is asked for by name */
+    CHECK(parse(&s, "secrets set", ARGS("TOK", "--value", "x"), &f, &err));
 }
 
 TEST(flags_of_the_whole_program_may_stand_before_the_word)

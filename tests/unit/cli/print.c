@@ -2,8 +2,12 @@
 #include "cli_test.h"
 
 static const struct answer answers[] = {
-    { "GET", "/v1/nodes/n", 0, 200, "{\"id\":\"nod-1\",\"name\":\"n\\u001b[2J\",\"state\":\"ready\",\"info\":{\"gpus\":[1,2]},\"labels\":{},\"seen\":null,\"joined\":\"2020-01-01T00:00:00.000Z\"}" },
-    { "GET", "/v1/nodes", 0, 200, "{\"items\":[{\"id\":\"nod-1\",\"name\":\"n\",\"state\":\"ready\",\"gpus\":4,\"simulated\":true,\"cpus\":0.5}],\"next\":null}" },
+    { "GET", "/v1/nodes/n", 0, 200,
+      "{\"id\":\"nod-1\",\"name\":\"n\\u001b[2J\",\"state\":\"ready\",\"info\":{\"gpus\":[1,2]},"
+      "\"labels\":{},\"seen\":null,\"joined\":\"2020-01-01T00:00:00.000Z\"}" },
+    { "GET", "/v1/nodes", 0, 200,
+      "{\"items\":[{\"id\":\"nod-1\",\"name\":\"n\",\"state\":\"ready\",\"gpus\":4,\"simulated\":"
+      "true,\"cpus\":0.5}],\"next\":null}" },
     { "GET", "/v1/volumes", 0, 200, "{\"items\":[],\"next\":null}" },
 };
 
@@ -12,8 +16,10 @@ TEST(one_thing_is_told_line_by_line)
     AUTO(stage_down) struct stage s = stage_up();
     straw_answers(&s, answers, COUNT(answers));
     CHECK(PLAY(&s, "nodes", "get", "n") == 0);
-    CHECK(text_starts(s.out.at, "id:     nod-1\nname:   n [2J\nstate:  ready\ninfo:\n  gpus:\n") && !strchr(s.out.at, 033));
-    CHECK(strstr(s.out.at, "joined: 2020-01-01T00:00:00.000Z (") && strstr(s.out.at, "d ago)") && !strstr(s.out.at, "seen") && !strstr(s.out.at, "labels"));
+    CHECK(text_starts(s.out.at, "id:     nod-1\nname:   n [2J\nstate:  ready\ninfo:\n  gpus:\n")
+          && !strchr(s.out.at, 033));
+    CHECK(strstr(s.out.at, "joined: 2020-01-01T00:00:00.000Z (") && strstr(s.out.at, "d ago)")
+          && !strstr(s.out.at, "seen") && !strstr(s.out.at, "labels"));
 }
 
 TEST(lists_are_tables_json_or_yaml)
@@ -22,10 +28,14 @@ TEST(lists_are_tables_json_or_yaml)
     struct json *doc;
     struct err err;
     straw_answers(&s, answers, COUNT(answers));
-    CHECK(PLAY(&s, "nodes") == 0 && strstr(s.out.at, "4 (simulated)") && text_starts(s.out.at, "NAME"));
+    CHECK(PLAY(&s, "nodes") == 0 && strstr(s.out.at, "4 (simulated)")
+          && text_starts(s.out.at, "NAME"));
     CHECK(PLAY(&s, "nodes", "-o", "json") == 0 && strstr(s.out.at, "\"state\": \"ready\""));
-    CHECK(json_parse(SLICE(s.out.at), s.c->mem, &doc, &err) && json_get(doc, "next")->type == JSON_NULL && json_get(json_get(doc, "items")->first, "cpus")->type == JSON_NUMBER);
-    CHECK(PLAY(&s, "nodes", "-o", "yaml") == 0 && strstr(s.out.at, "state: ready") && strstr(s.out.at, "next: null"));
+    CHECK(json_parse(SLICE(s.out.at), s.c->mem, &doc, &err)
+          && json_get(doc, "next")->type == JSON_NULL
+          && json_get(json_get(doc, "items")->first, "cpus")->type == JSON_NUMBER);
+    CHECK(PLAY(&s, "nodes", "-o", "yaml") == 0 && strstr(s.out.at, "state: ready")
+          && strstr(s.out.at, "next: null"));
     CHECK(PLAY(&s, "volumes") == 0 && !s.out.len && text_is(s.errors.at, "none\n"));
     CHECK(PLAY(&s, "volumes", "-o", "json") == 0 && strstr(s.out.at, "\"items\": []"));
     CHECK(PLAY(&s, "volumes", "-q") == 0 && !s.errors.len);

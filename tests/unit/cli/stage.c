@@ -65,7 +65,10 @@ void stage_down(struct stage *s)
     remove_all(s->folder);
 }
 
-char *stage_path(struct stage *s, const char *name) { return arena_printf(s->c->mem, "%s/%s", s->folder, name); }
+char *stage_path(struct stage *s, const char *name)
+{
+    return arena_printf(s->c->mem, "%s/%s", s->folder, name);
+}
 
 void stage_write(struct stage *s, const char *name, const char *text)
 {
@@ -76,7 +79,10 @@ void stage_write(struct stage *s, const char *name, const char *text)
 
 /* --- the server */
 
-static bool same_kind(const struct answer *a, const struct answer *b) { return text_is(a->method, b->method) && text_is(a->path, b->path); }
+static bool same_kind(const struct answer *a, const struct answer *b)
+{
+    return text_is(a->method, b->method) && text_is(a->path, b->path);
+}
 
 /* Requests are counted by the first answer of their kind. */
 static const struct answer *answer_for(struct straw *w, const char *method, const char *path)
@@ -102,16 +108,20 @@ static void on_request(void *arg, struct http_request *rq)
 {
     struct straw *w = arg;
     struct slice body = http_body(rq);
-    const char *idem = http_header(rq, "idempotency-key"), *project = http_header(rq, "arcus-project"), *bearer = http_header(rq, "authorization");
+    const char *idem = http_header(rq, "idempotency-key"),
+               *project = http_header(rq, "arcus-project"),
+               *bearer = http_header(rq, "authorization");
     str_printf(&w->seen, "%s %s?%s\n", http_method(rq), http_path(rq), http_query(rq));
-    str_printf(&w->seen, "project=%s key=%s %s\n%.*s\n\n", project ? project : "", bearer ? bearer : "", idem ? "once" : "", (int)body.len, body.at ? body.at : "");
+    str_printf(&w->seen, "project=%s key=%s %s\n%.*s\n\n", project ? project : "",
+               bearer ? bearer : "", idem ? "once" : "", (int)body.len, body.at ? body.at : "");
     if (w->events && ws_asked(rq)) {
         struct ws *ws = ws_accept(rq, NULL, w->events, w->arg);
         if (w->events->on_open)
             w->events->on_open(w->arg, ws);
         return;
     }
-    const struct answer *a = answer_for(w, http_method(rq), arena_printf(http_mem(rq), "%s?%s", http_path(rq), http_query(rq)));
+    const struct answer *a = answer_for(
+        w, http_method(rq), arena_printf(http_mem(rq), "%s?%s", http_path(rq), http_query(rq)));
     if (a && text_starts(a->body, "@cut ")) {
         http_begin(rq, a->status, "text/plain", NULL, 0, -1);
         http_piece(rq, a->body + 5, strlen(a->body + 5));
@@ -119,10 +129,13 @@ static void on_request(void *arg, struct http_request *rq)
         return;
     }
     if (a) {
-        http_reply(rq, a->status, a->status < 300 ? "application/json" : "application/problem+json", NULL, 0, SLICE(a->body));
+        http_reply(rq, a->status, a->status < 300 ? "application/json" : "application/problem+json",
+                   NULL, 0, SLICE(a->body));
         return;
     }
-    http_reply(rq, 404, "application/problem+json", NULL, 0, SLICE("{\"type\":\"/problems/not_found\",\"detail\":\"the straw has no such answer\"}"));
+    http_reply(
+        rq, 404, "application/problem+json", NULL, 0,
+        SLICE("{\"type\":\"/problems/not_found\",\"detail\":\"the straw has no such answer\"}"));
 }
 
 static void on_head(void *arg, struct http_request *rq)
@@ -134,12 +147,14 @@ static void on_gone(void *arg, struct http_request *rq) { (void)arg, (void)rq; }
 
 void straw_answers(struct stage *s, const struct answer *answers, size_t count)
 {
-    static const struct http_handler handler = { .on_head = on_head, .on_request = on_request, .on_gone = on_gone };
+    static const struct http_handler handler
+        = { .on_head = on_head, .on_request = on_request, .on_gone = on_gone };
     struct err err;
     if (!s->straw) {
         s->straw = calloc(1, sizeof *s->straw);
         s->straw->os = s->c->os;
-        if (!http_listen(s->c->os, "127.0.0.1:0", NULL, NULL, &handler, s->straw, &s->straw->server, &err))
+        if (!http_listen(s->c->os, "127.0.0.1:0", NULL, NULL, &handler, s->straw, &s->straw->server,
+                         &err))
             abort();
     }
     s->straw->answers = answers;
@@ -203,7 +218,8 @@ int play_with(struct stage *s, const char *input, const char *const *argv)
         typed[argc] = arena_text(s->c->mem, argv[argc]), argc++;
     stage_write(s, "in", input);
     fflush(stdout);
-    int in = swap(0, stage_path(s, "in"), O_RDONLY), out = swap(1, stage_path(s, "out"), O_WRONLY | O_CREAT | O_TRUNC);
+    int in = swap(0, stage_path(s, "in"), O_RDONLY),
+        out = swap(1, stage_path(s, "out"), O_WRONLY | O_CREAT | O_TRUNC);
     int errors = swap(2, stage_path(s, "errors"), O_WRONLY | O_CREAT | O_TRUNC);
     const struct word *w = word_find(argc, typed, &used);
     s->c->help = false;

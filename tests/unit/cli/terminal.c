@@ -49,7 +49,8 @@ TEST(a_reader_that_waits_can_be_stopped)
     input_pause(i, true);
     CHECK(write(ends[1], "x", 1) == 1);
     input_stop(i);
-    i = input_start(s.c, ends[0], &events, &h);     /* what it did not take is still there, or it was heard */
+    /* what it did not take is still there, or it was heard */
+    i = input_start(s.c, ends[0], &events, &h);
     while (!h.text.len)
         os_run(s.c->os);
     input_stop(i);

@@ -16,7 +16,8 @@ TEST(every_verb_with_a_route_is_reached_by_a_word)
         for (size_t i = 0; i < word_count; i++)
             found |= words[i].verb == (int)v;
         for (size_t i = 0; i < COUNT(not_words); i++) {
-            CHECK(not_words[i] != v || !found);             /* else it does not belong on the list */
+            /* else it does not belong on the list */
+            CHECK(not_words[i] != v || !found);
             found |= not_words[i] == v;
         }
         if (!found)
@@ -28,7 +29,8 @@ TEST(every_verb_with_a_route_is_reached_by_a_word)
 TEST(every_word_has_help_examples_and_a_function)
 {
     for (size_t i = 0; i < word_count; i++) {
-        CHECK(words[i].run && text_given(words[i].help) && words[i].help[strlen(words[i].help) - 1] != '.');
+        CHECK(words[i].run && text_given(words[i].help)
+              && words[i].help[strlen(words[i].help) - 1] != '.');
         CHECK(text_given(words[i].examples) && words[i].verb < VERB_COUNT && words[i].verb >= -1);
         CHECK(words[i].run != word_generic || words[i].verb >= 0);
         for (size_t k = 0; k < i; k++)
@@ -40,12 +42,15 @@ TEST(every_example_finds_its_word_and_its_flags_are_known)
 {
     AUTO(stage_down) struct stage s = stage_up();
     for (size_t i = 0; i < word_count; i++)
-        for (const char *line = words[i].examples; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] == '\n')) {
-            char *argv[32], *copy = arena_bytes(s.c->mem, line, strcspn(line, "\n<|;'")), *save = NULL;
+        for (const char *line = words[i].examples; *line;
+             line += strcspn(line, "\n") + (line[strcspn(line, "\n")] == '\n')) {
+            char *argv[32], *copy = arena_bytes(s.c->mem, line, strcspn(line, "\n<|;'")),
+                            *save = NULL;
             int argc = 0, used;
             struct flags f;
             struct err err = { 0 };
-            for (char *w = strtok_r(copy, " ", &save); w && argc < 31; w = strtok_r(NULL, " ", &save))
+            for (char *w = strtok_r(copy, " ", &save); w && argc < 31;
+                 w = strtok_r(NULL, " ", &save))
                 argv[argc++] = w;
             if (argc < 2 || !text_is(argv[0], "arcus"))
                 continue;
@@ -84,11 +89,14 @@ TEST(whatever_lists_gpus_says_when_they_are_simulated)
 {
     for (size_t i = 0; i < word_count; i++) {
         const struct word *w = &words[i];
-        if (w->verb < 0 || !verbs[w->verb].list || !verbs[w->verb].gives || !bind_find(verbs[w->verb].gives, "simulated"))
+        if (w->verb < 0 || !verbs[w->verb].list || !verbs[w->verb].gives
+            || !bind_find(verbs[w->verb].gives, "simulated"))
             continue;
         bool told = false;
         for (size_t k = 0; k < w->column_count; k++)
-            told |= !w->columns[k].wide && (text_starts(w->columns[k].member, "gpus:") || text_is(w->columns[k].member, "mark:simulated"));
+            told |= !w->columns[k].wide
+                    && (text_starts(w->columns[k].member, "gpus:")
+                        || text_is(w->columns[k].member, "mark:simulated"));
         CHECK(told);
     }
 }
@@ -105,8 +113,10 @@ TEST(fixed_members_and_positional_ones_are_known_to_the_verb)
                 CHECK(bind_find(word_takes(&words[i]), m->name));
         }
         char *save = NULL, *takes = arena_text(s.c->mem, words[i].takes);
-        for (char *name = takes ? strtok_r(takes, " ", &save) : NULL; name; name = strtok_r(NULL, " ", &save))
-            CHECK(bind_find(word_takes(&words[i]), name) || (words[i].own && bind_find(words[i].own, name)));
+        for (char *name = takes ? strtok_r(takes, " ", &save) : NULL; name;
+             name = strtok_r(NULL, " ", &save))
+            CHECK(bind_find(word_takes(&words[i]), name)
+                  || (words[i].own && bind_find(words[i].own, name)));
     }
 }
 
@@ -137,6 +147,8 @@ TEST(a_word_that_is_not_there_gets_the_nearest)
 {
     struct err err;
     char *typo[] = { "cancle" }, *sub[] = { "nodes", "foo" };
-    CHECK(!word_unknown(1, typo, &err) && strstr(err.text, "did you mean 'cancel'?") && err.rc == RC_BAD_INPUT);
-    CHECK(!word_unknown(2, sub, &err) && strstr(err.text, "nodes knows no 'foo'; it knows list, get, token"));
+    CHECK(!word_unknown(1, typo, &err) && strstr(err.text, "did you mean 'cancel'?")
+          && err.rc == RC_BAD_INPUT);
+    CHECK(!word_unknown(2, sub, &err)
+          && strstr(err.text, "nodes knows no 'foo'; it knows list, get, token"));
 }
