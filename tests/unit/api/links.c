@@ -48,6 +48,34 @@ TEST(what_is_pushed_between_a_hello_and_its_answer_follows_it_if_it_is_newer)
     world_close(&w);
 }
 
+TEST(a_node_that_tells_its_inventory_again_is_reached_meanwhile)
+{
+    struct world w;
+    struct talk t;
+    struct straw s = { .generation = 5 };
+    struct open_stream o = { .kind = "open", .stream = "w0rd", .what = "exec" };
+    struct err err = { 0 };
+    world_open(&w);
+    w.control->script = straw_answer;
+    w.control->arg = &s;
+    talk_start(&t, &w, "node1", "/v1/nodes/link");
+    CHECK(talk_open(&t));
+    w.control->hold = true;
+    say(&t, HELLO);
+    CHECK(world_until(&w, something_held, w.control));
+    CHECK(!links_open_stream(w.api, fake_node(1), &o, &err) && err.rc == RC_UNAVAILABLE);
+    fake_release(w.control);
+    CHECK(talk_has(&t, "\"full\":true"));
+    w.control->hold = true;
+    say(&t, HELLO);
+    CHECK(world_until(&w, something_held, w.control));
+    CHECK(links_open_stream(w.api, fake_node(1), &o, &err));
+    CHECK(talk_has(&t, "w0rd"));
+    fake_release(w.control);
+    talk_done(&t);
+    world_close(&w);
+}
+
 TEST(a_newer_link_of_a_node_replaces_the_older)
 {
     struct world w;
