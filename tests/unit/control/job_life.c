@@ -182,7 +182,7 @@ TEST(a_chain_falls_to_its_end_and_a_long_one_does_not_fall_through_the_stack)
 {
     struct one o = one_new();
     AUTO(door_free) struct door *d = o.d;
-    enum { LONG = 3000 };
+    enum { LONG = 600 };
     const char *first = door_submit(d, d->admin, "{\"command\":[\"true\"]}"), *last = first;
     const char *mourner = after(&o, first, "fail");
     for (int i = 0; i < LONG; i++)
