@@ -31,7 +31,7 @@ ok "without -t there is no terminal" test $? != 0
 # --- a terminal: script(1) gives us one to type at
 typed() { script -qec "stty rows 33 cols 77; $ARCUS exec -it box -- $1" /dev/null <"${2:-/dev/null}" 2>&1 | tr -d '\r'; }
 like "with -t there is" "$(typed 'tty')" '/dev/(pts/[0-9]+|console)'
-is "it has our size" "$(typed 'stty size' | grep -E '^[0-9]+ [0-9]+$')" "33 77"
+is "it has our size" "$(typed "sh -c 'sleep 0.5; stty size'" | grep -E '^[0-9]+ [0-9]+$')" "33 77"
 script -qec "$ARCUS exec -it box -- sh -c 'exit 9'" /dev/null </dev/null >/dev/null 2>&1
 is "the exit code comes through the terminal" $? 9
 {
@@ -66,7 +66,7 @@ wait $SCRIPT
 exec 7>&-
 
 # --- ends
-arcus exec box -- sleep 500 </dev/null >/dev/null 2>&1 &
+"$ARCUS" exec box -- sleep 500 </dev/null >/dev/null 2>&1 &
 GONE=$!
 gone() { ! in_box sh -c 'cat /proc/[0-9]*/cmdline | tr "\0" " " | grep -q "sleep 50[0] "'; }
 there() { ! gone; }
@@ -76,7 +76,7 @@ wait $GONE 2>/dev/null
 until_ok 10 gone
 ok "a command whose client is gone is ended" gone
 ok "the task itself goes on" in_state box running
-arcus exec box -- sh -c 'echo started; sleep 500' </dev/null >"$BASE/out" 2>&1 &
+"$ARCUS" exec box -- sh -c 'echo started; sleep 500' </dev/null >"$BASE/out" 2>&1 &
 LAST=$!
 until_ok 10 grep -q started "$BASE/out"
 call POST /v1/jobs/box/cancel '{"grace":"1s"}'

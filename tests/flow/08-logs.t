@@ -6,7 +6,7 @@ cloud_up
 # --- live
 arcus run -d --name clock -c 0.2 -m 128MB -- sh -c 'i=0; while [ ! -e /tmp/stop ]; do i=$((i+1)); echo tick $i; echo tock $i >&2; sleep 0.2; done; printf "no end of line"' >/dev/null 2>&1
 wait_for clock running
-arcus logs -f clock >"$BASE/followed" 2>"$BASE/followed.err" &
+"$ARCUS" logs -f clock >"$BASE/followed" 2>"$BASE/followed.err" &
 FOLLOW=$!
 pids+=($FOLLOW)
 until_ok 10 grep -q 'tick 3' "$BASE/followed"
@@ -67,7 +67,7 @@ within "... and its log stays small (KB)" "$(du -sk --apparent-size "$DATA/agent
 # --- before the beginning, and what is not there
 call PATCH "/v1/nodes/$NODE" '{"state":"cordoned"}'
 WAITS=$(submit "$(sh_job 'echo at last')")
-arcus logs -f "$WAITS" >"$BASE/waited" 2>/dev/null &
+"$ARCUS" logs -f "$WAITS" >"$BASE/waited" 2>/dev/null &
 FOLLOW=$!
 pids+=($FOLLOW)
 call PATCH "/v1/nodes/$NODE" '{"state":"ready"}'

@@ -70,10 +70,10 @@ store_flags() { # on PostgreSQL every flow has its own database
     local db=flow_${FLOW//[!a-z0-9]/_}_$$
     psql -qAt "$ARCUS_FLOW_STORE" -c "CREATE DATABASE $db" >/dev/null || { echo "Bail out! no database"; exit 1; }
     STORE=(--store "${ARCUS_FLOW_STORE/\/arcus\?/\/$db?}")
-    DB=$db
+    STORE_DB=$db
 }
 sql() { # sql STATEMENT: straight into the store, to look at the books
-    if [ -n "${ARCUS_FLOW_STORE:-}" ]; then psql -qAt "${ARCUS_FLOW_STORE/\/arcus\?/\/$DB?}" -c "$1"; else sqlite3 -readonly "$DATA/arcus.db" "$1"; fi
+    if [ -n "${ARCUS_FLOW_STORE:-}" ]; then psql -qAt "${ARCUS_FLOW_STORE/\/arcus\?/\/$STORE_DB?}" -c "$1"; else sqlite3 -readonly "$DATA/arcus.db" "$1"; fi
 }
 answers() { curl -fsSk --max-time 2 "$(cat "$DATA/address" 2>/dev/null)/readyz"; }
 node_ready() { [ "$(get "/v1/nodes/${1:-$NODE}" | jq -r .state)" = ready ]; }
@@ -82,7 +82,7 @@ node_knows() { get "/v1/nodes/${1:-$NODE}" | jq -e '.info | tostring | test("cru
 server_start() { # server_start server|up FLAGS...: one of them, and waits until it answers
     local what=$1
     shift
-    [ -n "${DB:-}" ] || store_flags
+    [ -n "${STORE_DB:-}" ] || store_flags
     rm -f "$DATA/address"
     setsid "$ARCUS" "$what" --data "$DATA" "${STORE[@]}" "$@" >>"$BASE/server.log" 2>&1 </dev/null &
     UP=$!
@@ -187,7 +187,7 @@ all_gone() {
     [ -z "$left" ] || { printf '%s\n' "$left"; return 1; }
 }
 # No job is alive any more, and no folder of one: asked before the cloud stops, while there is somebody to clean up.
-quiet() { [ "$(get '/v1/jobs?limit=1000' | jq '.items | length')" = 0 ] && [ -z "$(ls "$RUN/tasks" 2>/dev/null)" ]; }
+quiet() { [ "$(get '/v1/jobs?limit=1000' | jq '.items | length')" = 0 ] && [ -z "$(ls "$RUN/tasks" 2>/dev/null; ls -d "$BASE"/*.run/tasks/* 2>/dev/null)" ]; }
 
 finish() {
     local id code left
@@ -209,7 +209,7 @@ finish() {
     is "no cgroup is left" "$(left_groups)" ""
     is "no temporary file is left" "$(left_files)" ""
     is "the sanitizers said nothing" "$(sanitizer_words)" ""
-    [ -n "${DB:-}" ] && psql -qAt "$ARCUS_FLOW_STORE" -c "DROP DATABASE $DB WITH (FORCE)" >/dev/null 2>&1
+    [ -n "${STORE_DB:-}" ] && psql -qAt "$ARCUS_FLOW_STORE" -c "DROP DATABASE $STORE_DB WITH (FORCE)" >/dev/null 2>&1
     echo "1..$count"
     said_plan=1
     [ $bad = 0 ] || note "$bad failed; FLOW_KEEP=1 keeps its folder"

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# 20-hostile.t - somebody who wants what is not theirs: a developer of one project against another's, root inside a container, a node that
+# lies, a stranger on the network. Each check is an attack that once worked, or would if its rule were gone.
+. "$(dirname "$0")/lib.sh"
+cloud_up
+
+# --- two tenants who distrust each other
+tenant() { # tenant NAME PROJECT: a developer's key
+    call POST /v1/projects "{\"name\":\"$2\"}"
+    call POST /v1/users "{\"name\":\"$1\",\"password\":\"password of $1\"}"
+    call PUT "/v1/members/$1?project=$2" '{"roles":"developer"}'
+    call POST /v1/login "{\"user\":\"$1\",\"password\":\"password of $1\"}"
+    field .key
+}
+ALICE=$(tenant alice red) MALLORY=$(tenant mallory blue)
+is "alice is in red alone" "$(AS=$ALICE get /v1/projects | jq -r '.items[].name')" red
+is "mallory is in blue alone" "$(AS=$MALLORY get /v1/projects | jq -r '.items[].name')" blue
+run_as() { # run_as KEY JSON: to its end; OUT, HOW
+    AS=$1
+    JOB=$(submit "$2") HOW=$(how "$JOB" 60) OUT=$(logs "$JOB")
+    unset AS
+}
+sh_in() { jq -nc --arg i "$1" --arg s "$2" '{image: $i, command: ["sh", "-c", $s], cpus: 0.2, memory: "128MB"}'; }    # sh_in IMAGE SCRIPT
+
+# --- images. A layout is a folder that umoci makes; $1 is what /who says in it
+make_layout() { # make_layout FOLDER WORD
+    umoci init --layout "$1" && umoci new --image "$1:image" && umoci unpack --image "$1:image" "$1.bundle" >/dev/null 2>&1 || return 1
+    mkdir -p "$1.bundle/rootfs/bin" && cp /bin/busybox "$1.bundle/rootfs/bin/"
+    for word in sh cat ls id stat head dd touch echo sleep; do ln -s busybox "$1.bundle/rootfs/bin/$word"; done
+    echo "$2" >"$1.bundle/rootfs/who"
+    umoci repack --image "$1:image" "$1.bundle" >/dev/null 2>&1 && rm -rf "$1.bundle"
+}
+import() { # import KEY LAYOUT NAME: its digest
+    tar -C "$2" -cf "$2.tar" .
+    local digest
+    digest=sha256:$(sha256sum "$2.tar" | cut -d ' ' -f 1)
+    AS=$1 call PUT "/v1/blobs/$digest" '' --data-binary "@$2.tar" -H 'Content-Type: application/octet-stream'
+    AS=$1 call POST /v1/images "{\"name\":\"$3\",\"digest\":\"$digest\"}"
+    echo "$digest"
+}
+ok "images are made" make_layout "$BASE/good" "what everybody means"
+ok "... and made again" make_layout "$BASE/evil" "what mallory wants others to run"
+
+# A registry that says of a tag first one thing, then another: what it said first must not become the name of what came second.
+cat >"$BASE/registry.pl" <<'EOF2'
+use strict; use IO::Socket::INET; use JSON::PP;
+my ($base, $port) = @ARGV;
+sub slurp { local (@ARGV, $/) = ($_[0]); binmode ARGV; my $text = <>; $text }
+my %digest = map { $_ => decode_json(slurp("$base/$_/index.json"))->{manifests}[0]{digest} } qw(good evil);
+my $listener = IO::Socket::INET->new(LocalAddr => "127.0.0.1:$port", Listen => 16, ReuseAddr => 1) or die;
+my $asked = 0;
+while (my $c = $listener->accept) {
+    my ($method, $path) = split ' ', <$c> // '';
+    while (defined(my $line = <$c>)) { last if $line =~ /^\r?\n$/ }
+    my ($type, $body) = ('application/json', $path eq '/v2/' ? '{}' : undef);
+    my ($what, $ref) = $path =~ m{/(manifests|blobs)/(.*)};
+    if (defined $what) {
+        my $d = $ref =~ /^sha256:/ ? $ref : $path =~ m{/evil/} && $asked++ ? $digest{evil} : $digest{good};
+        (my $hex = $d) =~ s/.*://;
+        my ($file) = grep { -e } map { "$base/$_/blobs/sha256/$hex" } qw(good evil);
+        $body = slurp($file) if $file && $hex =~ /^[0-9a-f]+$/;
+        $type = 'application/vnd.oci.image.manifest.v1+json' if $what eq 'manifests';
+    }
+    my $status = defined $body ? '200 OK' : '404 Not Found';
+    $body //= '{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}';
+    print $c "HTTP/1.1 $status\r\nContent-Type: $type\r\nConnection: close\r\nContent-Length: ", length $body, "\r\n\r\n", $method eq 'HEAD' ? '' : $body;
+    close $c;
+}
+EOF2
+port=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(LocalAddr => "127.0.0.1:0", Listen => 1)->sockport')
+perl "$BASE/registry.pl" "$BASE" "$port" >"$BASE/registry.log" 2>&1 &
+pids+=($!)
+ok "a registry that lies" until_ok 5 curl -fs "http://127.0.0.1:$port/v2/"
+run_as "$MALLORY" "$(sh_in "127.0.0.1:$port/evil/x:latest" 'cat /who')"
+unlike "what a registry swaps behind a digest is not run under it" "$OUT" mallory
+run_as "$ALICE" "$(sh_in "127.0.0.1:$port/good/x:latest" 'cat /who')"
+is "another tenant gets what that digest means" "$HOW|$OUT" "done succeeded 0|what everybody means"
+
+make_layout "$BASE/private" "the weights of alice"
+digest=$(import "$ALICE" "$BASE/private" model)
+run_as "$ALICE" "$(sh_in model 'cat /who')"
+is "alice runs what she imported" "$OUT" "the weights of alice"
+for image in "$digest" "registry.invalid/x@$digest" "127.0.0.1:$port/good/x@$digest" "model"; do
+    run_as "$MALLORY" "$(sh_in "$image" 'cat /who')" 2>/dev/null
+    unlike "mallory does not get it as ${image%%sha256*}" "$HOW|$OUT" weights
+done
+
+finish
