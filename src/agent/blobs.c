@@ -1,5 +1,6 @@
-/* blobs.c - GET /v1/blobs/DIGEST into a file. The loop only passes pieces on; hashing and writing are a workshop's work, and the
- * server is made to wait while too many pieces are under way. */
+/* blobs.c - GET /v1/blobs/DIGEST into a file. The loop only passes pieces on; hashing and
+ * writing are a workshop's work, and the server is made to wait while too many pieces are under
+ * way. */
 #include "agent/blobs.h"
 #include "agent/image_manifest.h"
 #include "agent/workshop.h"
@@ -14,7 +15,11 @@
 
 enum { UNDERWAY_MAX = 4 << 20, STALL_MS = 60000 };
 
-struct waiter { struct waiter *next; blob_fn *fn; void *arg; };
+struct waiter {
+    struct waiter *next;
+    blob_fn *fn;
+    void *arg;
+};
 struct blobs {
     struct os *os;
     struct http_client *server;
@@ -28,8 +33,8 @@ struct fetch {
     struct blobs *blobs;
     struct waiter *waiters;
     struct http_call *call;
-    size_t underway;            /* bytes at the workshop */
-    bool ending;                /* `end` is at the workshop: it frees us if nobody is left to be told */
+    size_t underway; /* bytes at the workshop */
+    bool ending;     /* `end` is at the workshop: it frees us if nobody is left to be told */
     char digest[80], path[4200], part[4200];
     int status;
     /* the workshop's */
@@ -37,14 +42,21 @@ struct fetch {
     struct sha256 *hash;
     struct err err;
 };
-struct piece { struct work work; struct fetch *f; size_t n; char at[]; };
+struct piece {
+    struct work work;
+    struct fetch *f;
+    size_t n;
+    char at[];
+};
 
 struct blobs *blobs_new(struct os *os, const char *folder, struct http_client *server)
 {
     struct blobs *b = calloc(1, sizeof *b);
     if (!b)
         abort();
-    *b = (struct blobs){ .os = os, .server = server, .folder = strdup(folder), .shop = workshop_new(os, "blobs") };
+    *b = (struct blobs){
+        .os = os, .server = server, .folder = strdup(folder), .shop = workshop_new(os, "blobs")
+    };
     return b;
 }
 
@@ -88,7 +100,7 @@ static void piece_write(struct work *w)
     if (f->err.rc)
         return;
     sha256_add(f->hash, p->at, p->n);
-    for (size_t done = 0; done < p->n; ) {
+    for (size_t done = 0; done < p->n;) {
         ssize_t n = write(f->fd, p->at + done, p->n - done);
         if (n <= 0) {
             err_errno(&f->err, "cannot write %s", f->part);
@@ -132,7 +144,10 @@ static void end_done(struct work *w)
     tell(f, &err);
 }
 
-static void end_drop(struct work *w) { fetch_free(CONTAINER(w, struct fetch, end)); }
+static void end_drop(struct work *w)
+{
+    fetch_free(CONTAINER(w, struct fetch, end));
+}
 
 static void piece_done(struct work *w)
 {
@@ -179,12 +194,13 @@ static void on_end(void *arg, int status, struct slice body, const struct err *e
         err_set(&f->err, RC_UNAVAILABLE, "the server answered %d for %s", status, f->digest);
     f->end = (struct work){ .run = end_write, .done = end_done, .drop = end_drop };
     f->ending = true;
-    workshop_do(f->blobs->shop, &f->end);       /* behind every piece, as the order of posts is kept */
+    workshop_do(f->blobs->shop, &f->end); /* behind every piece, as the order of posts is kept */
 }
 
 static bool fetch_start(struct blobs *b, struct fetch *f, struct err *err)
 {
-    static const struct http_call_events events = { .on_head = on_head, .on_data = on_data, .on_end = on_end };
+    static const struct http_call_events events
+        = { .on_head = on_head, .on_data = on_data, .on_end = on_end };
     snprintf(f->part, sizeof f->part, "%s/.%s", b->folder, f->digest + 7);
     f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->fd == -1)
@@ -194,14 +210,14 @@ static bool fetch_start(struct blobs *b, struct fetch *f, struct err *err)
     f->hash = sha256_new();
     char path[128];
     snprintf(path, sizeof path, "/v1/blobs/%s", f->digest);
-    f->call = http_call(b->server, "GET", path, NULL, 0, (struct slice){0}, 0, &events, f);
+    f->call = http_call(b->server, "GET", path, NULL, 0, (struct slice){ 0 }, 0, &events, f);
     http_call_timeout(f->call, STALL_MS);
     return true;
 }
 
 void blobs_want(struct blobs *b, const char *digest, blob_fn *fn, void *arg)
 {
-    struct err err = {0};
+    struct err err = { 0 };
     char path[4200];
     if (!image_digest_ok(digest)) {
         err_set(&err, RC_BAD_INPUT, "'%.80s' is not a sha256 digest", digest ? digest : "");
@@ -209,7 +225,8 @@ void blobs_want(struct blobs *b, const char *digest, blob_fn *fn, void *arg)
         return;
     }
     snprintf(path, sizeof path, "%s/%s", b->folder, digest + 7);
-    if (utimensat(AT_FDCWD, path, NULL, 0) == 0) {      /* here, and used now: what nobody uses is removed after a while */
+    if (utimensat(AT_FDCWD, path, NULL, 0)
+        == 0) { /* here, and used now: what nobody uses is removed after a while */
         fn(arg, path, &err);
         return;
     }

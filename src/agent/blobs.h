@@ -1,7 +1,8 @@
-/* blobs.h - content-addressed bytes fetched from the server (images, work folders), kept in DATA/blobs by their digest.
+/* blobs.h - content-addressed bytes fetched from the server (images, work folders), kept in
+ * DATA/blobs by their digest.
  *
- * A blob is asked for once however many wait for it, checked against its digest before anybody sees it, and there or not
- * there, never half. */
+ * A blob is asked for once however many wait for it, checked against its digest before anybody
+ * sees it, and there or not there, never half. */
 #pragma once
 #include "base/err.h"
 

@@ -1,28 +1,51 @@
 /* bundle.c - config.json for crun and runc.
  *
- * The tables below are the promise: namespaces, capabilities, mounts, paths that are hidden. A task is root only within its
- * own range of ids; what it may do there is what public images need to install packages and drop to their user. */
+ * The tables below are the promise: namespaces, capabilities, mounts, paths that are hidden. A
+ * task is root only within its own range of ids; what it may do there is what public images need
+ * to install packages and drop to their user. */
 #include "agent/bundle.h"
 #include "agent/seccomp.h"
 #include "agent/task_plan.h"
 #include <stdio.h>
 
-enum { PERIOD_US = 100000, PIDS_MAX = 4096, OOM_SCORE = 300, SOFT_FILES = 65536, HARD_FILES = 1 << 20, SHM_MIB = 64, ENV_MAX = 2048 };
+enum {
+    PERIOD_US = 100000,
+    PIDS_MAX = 4096,
+    OOM_SCORE = 300,
+    SOFT_FILES = 65536,
+    HARD_FILES = 1 << 20,
+    SHM_MIB = 64,
+    ENV_MAX = 2048
+};
 
 static const char *const capabilities[] = {
-    "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP",
-    "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_AUDIT_WRITE",
+    "CAP_CHOWN",       "CAP_DAC_OVERRIDE", "CAP_FOWNER",  "CAP_FSETID",           "CAP_KILL",
+    "CAP_SETUID",      "CAP_SETGID",       "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT",
+    "CAP_AUDIT_WRITE",
 };
 static const char *const namespaces[] = { "user", "pid", "mount", "network", "ipc", "uts" };
 static const char *const masked[] = {
-    "/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
-    "/proc/sched_debug", "/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap",
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+    "/sys/devices/virtual/powercap",
 };
-static const char *const read_only[] = { "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger" };
+static const char *const read_only[]
+    = { "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger" };
 
-/* A source that begins with ':' lies below RUN/tasks/ATTEMPT, where it is already mounted with nosuid, nodev and, where it must
- * be, read-only: crun 1.8 ignores these options on a bind mount inside a user namespace. */
-struct mount_row { const char *at, *type, *source, *options; };
+/* A source that begins with ':' lies below RUN/tasks/ATTEMPT, where it is already mounted with
+ * nosuid, nodev and, where it must be, read-only: crun 1.8 ignores these options on a bind mount
+ * inside a user namespace. */
+struct mount_row {
+    const char *at, *type, *source, *options;
+};
 static const struct mount_row mounts_always[] = {
     { "/proc", "proc", "proc", "nosuid,noexec,nodev" },
     { "/dev", "tmpfs", "tmpfs", "nosuid,noexec,strictatime,mode=755,size=65536k" },
@@ -33,14 +56,33 @@ static const struct mount_row mounts_always[] = {
     { "/outputs", "bind", ":outputs", "bind,nosuid,nodev" },
 };
 static const struct mount_row mount_tmp = { "/tmp", "bind", ":scratch/tmp", "bind,nosuid,nodev" };
-static const struct mount_row mount_cgroup = { "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid,noexec,nodev,ro" };
-static const struct mount_row mount_workdir = { "/workdir", "bind", ":scratch/workdir", "bind,nosuid,nodev" };
-static const struct mount_row mount_secrets = { "/run/secrets", "bind", ":secrets", "bind,ro,nosuid,nodev,noexec" };
+static const struct mount_row mount_cgroup
+    = { "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid,noexec,nodev,ro" };
+static const struct mount_row mount_workdir
+    = { "/workdir", "bind", ":scratch/workdir", "bind,nosuid,nodev" };
+static const struct mount_row mount_secrets
+    = { "/run/secrets", "bind", ":secrets", "bind,ro,nosuid,nodev,noexec" };
 
-static void text(struct json_out *o, const char *key, const char *value) { json_key(o, key); json_put_text(o, value); }
-static void number(struct json_out *o, const char *key, int64_t n) { json_key(o, key); json_put_int(o, n); }
-static void yes(struct json_out *o, const char *key, bool on) { json_key(o, key); json_put_bool(o, on); }
-static void object(struct json_out *o, const char *key) { json_key(o, key); json_open(o, '{'); }
+static void text(struct json_out *o, const char *key, const char *value)
+{
+    json_key(o, key);
+    json_put_text(o, value);
+}
+static void number(struct json_out *o, const char *key, int64_t n)
+{
+    json_key(o, key);
+    json_put_int(o, n);
+}
+static void yes(struct json_out *o, const char *key, bool on)
+{
+    json_key(o, key);
+    json_put_bool(o, on);
+}
+static void object(struct json_out *o, const char *key)
+{
+    json_key(o, key);
+    json_open(o, '{');
+}
 
 static void list(struct json_out *o, const char *key, const char *const *at, size_t count)
 {
@@ -61,7 +103,7 @@ static void mount_put(struct json_out *o, const struct mount_row *m, const char 
     text(o, "source", m->source[0] == ':' ? source : m->source);
     json_key(o, "options");
     json_open(o, '[');
-    for (const char *p = m->options; *p; ) {
+    for (const char *p = m->options; *p;) {
         size_t n = strcspn(p, ",");
         json_put_bytes(o, p, n);
         p += n + (p[n] == ',');
@@ -70,14 +112,16 @@ static void mount_put(struct json_out *o, const struct mount_row *m, const char 
     json_close(o, '}');
 }
 
-static void mounts_put(struct json_out *o, const struct order *order, const struct bundle_place *place)
+static void mounts_put(struct json_out *o, const struct order *order,
+                       const struct bundle_place *place)
 {
     char shm[96], name[32];
     json_key(o, "mounts");
     json_open(o, '[');
     for (size_t i = 0; i < COUNT(mounts_always); i++)
         mount_put(o, &mounts_always[i], place->run);
-    snprintf(shm, sizeof shm, "nosuid,noexec,nodev,mode=1777,size=%lldm", (long long)(order->shm_mib > 0 ? order->shm_mib : SHM_MIB));
+    snprintf(shm, sizeof shm, "nosuid,noexec,nodev,mode=1777,size=%lldm",
+             (long long)(order->shm_mib > 0 ? order->shm_mib : SHM_MIB));
     mount_put(o, &(struct mount_row){ "/dev/shm", "tmpfs", "shm", shm }, place->run);
     if (!place->host)
         mount_put(o, &mount_tmp, place->run);
@@ -90,19 +134,25 @@ static void mounts_put(struct json_out *o, const struct order *order, const stru
     const struct order_mount *m = order->mounts.at;
     for (size_t i = 0; i < order->mounts.count; i++, m++) {
         snprintf(name, sizeof name, ":vol-%zu", i);
-        mount_put(o, &(struct mount_row){ m->path, "bind", name, m->read_only ? "bind,ro,nosuid,nodev" : "bind,nosuid,nodev" }, place->run);
+        mount_put(
+            o,
+            &(struct mount_row){ m->path, "bind", name,
+                                 m->read_only ? "bind,ro,nosuid,nodev" : "bind,nosuid,nodev" },
+            place->run);
     }
     json_close(o, ']');
 }
 
-static void limits_put(struct json_out *o, const struct order *order, const struct bundle_place *place)
+static void limits_put(struct json_out *o, const struct order *order,
+                       const struct bundle_place *place)
 {
     object(o, "resources");
     object(o, "memory");
     if (order->mem_mib > 0) {
         number(o, "limit", order->mem_mib << 20);
         if (place->limit_swap)
-            number(o, "swap", order->mem_mib << 20);    /* memory and swap together: none beyond the memory */
+            number(o, "swap",
+                   order->mem_mib << 20); /* memory and swap together: none beyond the memory */
     }
     json_close(o, '}');
     object(o, "cpu");
@@ -115,7 +165,7 @@ static void limits_put(struct json_out *o, const struct order *order, const stru
     object(o, "pids");
     number(o, "limit", PIDS_MAX);
     json_close(o, '}');
-    json_key(o, "devices");                             /* the runtime adds null, zero, full, random, urandom, tty and ptmx */
+    json_key(o, "devices"); /* the runtime adds null, zero, full, random, urandom, tty and ptmx */
     json_open(o, '[');
     json_open(o, '{');
     yes(o, "allow", false);
@@ -137,7 +187,8 @@ static void mapping_put(struct json_out *o, const char *key, int64_t base)
     json_close(o, ']');
 }
 
-static void linux_put(struct json_out *o, const struct order *order, const struct bundle_place *place)
+static void linux_put(struct json_out *o, const struct order *order,
+                      const struct bundle_place *place)
 {
     object(o, "linux");
     mapping_put(o, "uidMappings", place->uid_base);
@@ -163,7 +214,10 @@ static void linux_put(struct json_out *o, const struct order *order, const struc
 
 /* --- the process */
 
-struct env { const char *at[ENV_MAX]; size_t count; };
+struct env {
+    const char *at[ENV_MAX];
+    size_t count;
+};
 
 /* Of two with the same name the later one counts. */
 static void env_put(struct env *e, const char *entry)
@@ -178,7 +232,8 @@ static void env_put(struct env *e, const char *entry)
         e->at[e->count++] = entry;
 }
 
-static void env_list(struct json_out *o, const struct order *order, const struct image_config *image, const struct bundle_user *user,
+static void env_list(struct json_out *o, const struct order *order,
+                     const struct image_config *image, const struct bundle_user *user,
                      const struct bundle_place *place, struct arena *mem)
 {
     struct env *e = ARENA_NEW(mem, struct env);
@@ -227,7 +282,8 @@ static void limit_files(struct json_out *o, int64_t hard)
     json_close(o, ']');
 }
 
-static bool process_put(struct json_out *o, const struct order *order, const struct image_config *image, const struct bundle_user *user,
+static bool process_put(struct json_out *o, const struct order *order,
+                        const struct image_config *image, const struct bundle_user *user,
                         const struct bundle_place *place, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
@@ -239,10 +295,16 @@ static bool process_put(struct json_out *o, const struct order *order, const str
     user_put(o, user);
     const char **argv = ARENA_ARRAY(mem, const char *, own + 1);
     for (size_t i = 0; i < own; i++)
-        argv[i] = i < image->entrypoint.count ? image->entrypoint.at[i] : image->cmd.at[i - image->entrypoint.count];
-    list(o, "args", order->argv.count ? order->argv.at : argv, order->argv.count ? order->argv.count : own);
+        argv[i] = i < image->entrypoint.count ? image->entrypoint.at[i]
+                                              : image->cmd.at[i - image->entrypoint.count];
+    list(o, "args", order->argv.count ? order->argv.at : argv,
+         order->argv.count ? order->argv.count : own);
     env_list(o, order, image, user, place, mem);
-    text(o, "cwd", text_given(order->workdir) ? "/workdir" : image->workdir ? image->workdir : place->host ? user->home : "/");
+    text(o, "cwd",
+         text_given(order->workdir) ? "/workdir"
+         : image->workdir           ? image->workdir
+         : place->host              ? user->home
+                                    : "/");
     capabilities_put(o);
     limit_files(o, place->open_files);
     yes(o, "noNewPrivileges", !place->new_privileges);
@@ -251,8 +313,8 @@ static bool process_put(struct json_out *o, const struct order *order, const str
     return true;
 }
 
-bool bundle_write(struct str *out, const struct order *o, const struct image_config *image, const struct bundle_user *user,
-                  const struct bundle_place *place, struct err *err)
+bool bundle_write(struct str *out, const struct order *o, const struct image_config *image,
+                  const struct bundle_user *user, const struct bundle_place *place, struct err *err)
 {
     struct json_out j = { .to = out };
     char root[512];
@@ -268,7 +330,7 @@ bool bundle_write(struct str *out, const struct order *o, const struct image_con
     text(&j, "hostname", place->hostname);
     mounts_put(&j, o, place);
     linux_put(&j, o, place);
-    if (place->filter) {                        /* libseccomp takes 13 ms for what is always the same */
+    if (place->filter) { /* libseccomp takes 13 ms for what is always the same */
         object(&j, "annotations");
         text(&j, "run.oci.seccomp_bpf_data", place->filter);
         json_close(&j, '}');
@@ -282,10 +344,12 @@ void bundle_hostname(const struct order *o, char out[static 64])
     const char *from = text_given(o->name) ? o->name : "task";
     size_t n = 0;
     for (; *from && n < 40; from++)
-        if ((*from >= 'a' && *from <= 'z') || (*from >= 'A' && *from <= 'Z') || (*from >= '0' && *from <= '9') || (*from == '-' && n))
+        if ((*from >= 'a' && *from <= 'z') || (*from >= 'A' && *from <= 'Z')
+            || (*from >= '0' && *from <= '9') || (*from == '-' && n))
             out[n++] = *from;
     n = n ? n : (size_t)snprintf(out, 64, "task");
-    snprintf(out + n, 64 - n, "%s%.0lld", o->count > 1 ? "-" : "", o->count > 1 ? (long long)o->task : 0LL);
-    if (o->count > 1 && o->task == 0)           /* %.0 writes nothing for zero */
+    snprintf(out + n, 64 - n, "%s%.0lld", o->count > 1 ? "-" : "",
+             o->count > 1 ? (long long)o->task : 0LL);
+    if (o->count > 1 && o->task == 0) /* %.0 writes nothing for zero */
         snprintf(out + n, 64 - n, "-0");
 }

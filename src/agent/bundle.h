@@ -1,4 +1,5 @@
-/* bundle.h - an order becomes an OCI bundle's config.json: what DESIGN promises about isolation, in one place.
+/* bundle.h - an order becomes an OCI bundle's config.json: what DESIGN promises about isolation,
+ * in one place.
  *
  * Pure: who runs as which ids, where folders lie and what the host can do is told by the caller. */
 #pragma once
@@ -7,7 +8,8 @@
 
 struct bundle_user { int64_t uid, gid; int64_t groups[32]; size_t group_count; const char *home; };
 
-/* "", "name", "1000", "1000:100", "name:group" against the texts of /etc/passwd and /etc/group ("" where there is none). */
+/* "", "name", "1000", "1000:100", "name:group" against the texts of /etc/passwd and /etc/group
+ * ("" where there is none). */
 MUST_CHECK bool bundle_user_find(const char *user, struct slice passwd, struct slice group, struct arena *mem, struct bundle_user *out, struct err *err);
 
 struct bundle_place {
@@ -23,7 +25,8 @@ struct bundle_place {
     int64_t open_files;         /* our own hard limit: root may not be able to raise it */
 };
 
-/* What runs, and where: argv and the work folder, settled from order and image. False: there is nothing to run. */
+/* What runs, and where: argv and the work folder, settled from order and image. False: there is
+ * nothing to run. */
 MUST_CHECK bool bundle_write(struct str *out, const struct order *o, const struct image_config *image, const struct bundle_user *user,
                              const struct bundle_place *place, struct err *err);
 void bundle_hostname(const struct order *o, char out[static 64]);

@@ -1,7 +1,8 @@
 /* cgroup.c - the kernel's files behind cgroup.h.
  *
- * A group is killed as a whole: v2 has a file for it; on v1 it is frozen first, so that a fork bomb cannot outrun the
- * list of its pids. Nothing is remembered between two calls: the kernel's tree is the truth. */
+ * A group is killed as a whole: v2 has a file for it; on v1 it is frozen first, so that a fork
+ * bomb cannot outrun the list of its pids. Nothing is remembered between two calls: the kernel's
+ * tree is the truth. */
 #include "agent/cgroup.h"
 #include <dirent.h>
 #include <errno.h>
@@ -15,13 +16,14 @@
 
 enum { PIDS_AT_ONCE = 512, NAME_DEPTH = 8 };
 
-/* One line of /proc/self/mountinfo: "36 35 98:0 / /sys/fs/cgroup/cpu rw,... shared:1 - cgroup cgroup rw,cpu". */
+/* One line of /proc/self/mountinfo: "36 35 98:0 / /sys/fs/cgroup/cpu rw,... shared:1 - cgroup
+ * cgroup rw,cpu". */
 static void take_mount(struct cgroups *c, char *line)
 {
     char root[256], path[120], type[32], options[160];
     const char *dash = strstr(line, " - ");
     if (!dash || sscanf(line, "%*s %*s %*s %255s %119s", root, path) != 2
-            || sscanf(dash + 3, "%31s %*s %159s", type, options) != 2)
+        || sscanf(dash + 3, "%31s %*s %159s", type, options) != 2)
         return;
     if (text_is(type, "cgroup2")) {
         snprintf(c->hybrid_path, sizeof c->hybrid_path, "%s", path);
@@ -31,7 +33,7 @@ static void take_mount(struct cgroups *c, char *line)
         return;
     struct cgroup_mount *m = &c->mounts[c->count];
     const char *controllers = text_starts(options, "rw,") ? options + 3 : options;
-    for (size_t i = 0; i < c->count; i++)      /* a bind mount of one already seen */
+    for (size_t i = 0; i < c->count; i++) /* a bind mount of one already seen */
         if (text_is(c->mounts[i].options, controllers))
             return;
     snprintf(m->path, sizeof m->path, "%s", path);
@@ -41,7 +43,7 @@ static void take_mount(struct cgroups *c, char *line)
 
 bool cgroups_find(struct cgroups *out, struct err *err)
 {
-    struct cgroups c = {0};
+    struct cgroups c = { 0 };
     FILE *f = fopen("/proc/self/mountinfo", "re");
     if (!f)
         return err_errno(err, "cannot read /proc/self/mountinfo");
@@ -61,7 +63,10 @@ bool cgroups_find(struct cgroups *out, struct err *err)
     return true;
 }
 
-const char *cgroups_kind(const struct cgroups *c) { return c->unified ? "v2" : c->hybrid ? "hybrid" : "v1"; }
+const char *cgroups_kind(const struct cgroups *c)
+{
+    return c->unified ? "v2" : c->hybrid ? "hybrid" : "v1";
+}
 
 static bool has_controller(const struct cgroup_mount *m, const char *name)
 {
@@ -137,9 +142,12 @@ bool cgroup_move(const struct cgroups *c, const char *name, int pid, struct err 
     char text[16];
     snprintf(text, sizeof text, "%d", pid);
     for (size_t i = 0; i < c->count; i++) {
-        if (has_controller(&c->mounts[i], "cpuset"))     /* a new one has no cpus; nobody puts an agent into one on v1 */
+        if (has_controller(
+                &c->mounts[i],
+                "cpuset")) /* a new one has no cpus; nobody puts an agent into one on v1 */
             continue;
-        if (!make_path(c->mounts[i].path, name) || !put(c->mounts[i].path, name, "cgroup.procs", text))
+        if (!make_path(c->mounts[i].path, name)
+            || !put(c->mounts[i].path, name, "cgroup.procs", text))
             return err_errno(err, "cannot move into %s/%s", c->mounts[i].path, name);
     }
     return true;
@@ -176,7 +184,9 @@ int64_t cgroup_oom_kills(const struct cgroups *c, const char *name)
 {
     const struct cgroup_mount *m = controller(c, "memory");
     char text[1024];
-    if (!m || !get(m->path, name, c->unified ? "memory.events" : "memory.oom_control", text, sizeof text))
+    if (!m
+        || !get(m->path, name, c->unified ? "memory.events" : "memory.oom_control", text,
+                sizeof text))
         return 0;
     return count_of(text, "oom_kill");
 }
@@ -185,11 +195,17 @@ int64_t cgroup_memory_peak(const struct cgroups *c, const char *name)
 {
     const struct cgroup_mount *m = controller(c, "memory");
     char text[64];
-    return m && get(m->path, name, c->unified ? "memory.peak" : "memory.max_usage_in_bytes", text, sizeof text)
-           ? strtoll(text, NULL, 10) : 0;
+    return m
+                   && get(m->path, name, c->unified ? "memory.peak" : "memory.max_usage_in_bytes",
+                          text, sizeof text)
+               ? strtoll(text, NULL, 10)
+               : 0;
 }
 
-static void pause_ms(int ms) { nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L }, NULL); }
+static void pause_ms(int ms)
+{
+    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L }, NULL);
+}
 
 bool cgroup_kill(const struct cgroups *c, const char *name, int wait_ms)
 {
@@ -215,21 +231,22 @@ bool cgroup_kill(const struct cgroups *c, const char *name, int wait_ms)
     return n == 0;
 }
 
-/* Children first; a tenant cannot make groups, but what it runs may have been given a tree of its own. */
+/* Children first; a tenant cannot make groups, but what it runs may have been given a tree of
+ * its own. */
 static bool remove_tree(const char *path, int depth)
 {
     if (rmdir(path) == 0 || errno == ENOENT)
         return true;
     DIR *d = depth < NAME_DEPTH ? opendir(path) : NULL;
-    for (struct dirent *e; d && (e = readdir(d)); ) {
+    for (struct dirent *e; d && (e = readdir(d));) {
         char sub[512];
         if (e->d_type == DT_DIR && e->d_name[0] != '.'
-                && (size_t)snprintf(sub, sizeof sub, "%s/%s", path, e->d_name) < sizeof sub)
+            && (size_t)snprintf(sub, sizeof sub, "%s/%s", path, e->d_name) < sizeof sub)
             remove_tree(sub, depth + 1);
     }
     if (d)
         closedir(d);
-    for (int i = 0; i < 6; i++) {               /* the last process may not be reaped yet: a moment is enough */
+    for (int i = 0; i < 6; i++) { /* the last process may not be reaped yet: a moment is enough */
         if (rmdir(path) == 0 || errno == ENOENT)
             return true;
         pause_ms(1 << i);

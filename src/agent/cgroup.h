@@ -1,7 +1,9 @@
-/* cgroup.h - the control groups of tasks: found on v1, hybrid and v2 hosts alike, looked into, killed and removed.
+/* cgroup.h - the control groups of tasks: found on v1, hybrid and v2 hosts alike, looked into,
+ * killed and removed.
  *
- * Limits are set by the OCI runtime from the bundle. What is here must work when the runtime and the supervisor are both
- * gone. Names are relative to the root of each hierarchy ("arcus/att-..."). libc only: the supervisor links it too. */
+ * Limits are set by the OCI runtime from the bundle. What is here must work when the runtime and
+ * the supervisor are both gone. Names are relative to the root of each hierarchy
+ * ("arcus/att-..."). libc only: the supervisor links it too. */
 #pragma once
 #include "base/err.h"
 
@@ -18,11 +20,13 @@ MUST_CHECK bool cgroups_find(struct cgroups *out, struct err *err);
 bool cgroups_limit_swap(const struct cgroups *c);           /* the kernel counts swap; else asking for a limit of it fails */
 const char *cgroups_kind(const struct cgroups *c);          /* "v1", "hybrid" or "v2" */
 
-/* Makes the group where it is missing and moves a process into it, in every hierarchy but cpuset's. */
+/* Makes the group where it is missing and moves a process into it, in every hierarchy but
+ * cpuset's. */
 MUST_CHECK bool cgroup_move(const struct cgroups *c, const char *name, int pid, struct err *err);
 size_t cgroup_pids(const struct cgroups *c, const char *name, int *pids, size_t room);  /* how many there are, up to room */
 int64_t cgroup_oom_kills(const struct cgroups *c, const char *name);
 int64_t cgroup_memory_peak(const struct cgroups *c, const char *name);      /* bytes, 0 if not known */
-/* Kills everything in it and waits until it is empty; false: something is left after wait_ms (stuck in the kernel). */
+/* Kills everything in it and waits until it is empty; false: something is left after wait_ms
+ * (stuck in the kernel). */
 bool cgroup_kill(const struct cgroups *c, const char *name, int wait_ms);
 bool cgroup_remove(const struct cgroups *c, const char *name);              /* with what it holds; absent is fine */

@@ -2,7 +2,8 @@
 #include "agent/log_format.h"
 #include <stdio.h>
 
-/* Digits up to `stop`; leaves *at behind it. A header is bounded, so a missing stop within it means a broken file. */
+/* Digits up to `stop`; leaves *at behind it. A header is bounded, so a missing stop within it
+ * means a broken file. */
 static enum log_found number(const char **at, const char *end, char stop, int64_t *out)
 {
     int64_t n = 0;
@@ -24,7 +25,7 @@ static enum log_found number(const char **at, const char *end, char stop, int64_
 enum log_found log_next(struct slice *in, struct log_record *out)
 {
     const char *at = in->at, *end = in->at + in->len;
-    struct log_record r = {0};
+    struct log_record r = { 0 };
     int64_t bytes = 0;
     enum log_found found = number(&at, end, ' ', &r.at_ms);
     if (found != LOG_RECORD)

@@ -17,8 +17,8 @@ enum { LOG_HEADER_MAX = 40, LOG_RECORD_MAX = 64 * 1024, LOG_SEGMENT_NAME = 8 };
 struct log_record { int64_t at_ms; char stream; struct slice bytes; };
 
 enum log_found { LOG_RECORD, LOG_MORE, LOG_BROKEN };
-/* The record at the front of *in; *in then begins behind it. LOG_MORE: not whole yet, *in unchanged. LOG_BROKEN: not a
- * log; the rest of the segment is lost. */
+/* The record at the front of *in; *in then begins behind it. LOG_MORE: not whole yet, *in
+ * unchanged. LOG_BROKEN: not a log; the rest of the segment is lost. */
 enum log_found log_next(struct slice *in, struct log_record *out);
 size_t log_header(char out[static LOG_HEADER_MAX], int64_t at_ms, char stream, size_t bytes);
 bool log_is_segment(const char *name, int64_t *number);             /* a file name; numbers begin at 1 */

@@ -1,7 +1,9 @@
-/* runtime.c - the attempts of this node: which there are, who supervises them, what is told about them.
+/* runtime.c - the attempts of this node: which there are, who supervises them, what is told
+ * about them.
  *
- * The folders are the truth, this is only a picture of them: an agent that starts reads it from there. An attempt is known from the
- * moment its folder is made until it is forgotten; its end is told by its status file and by nothing else. */
+ * The folders are the truth, this is only a picture of them: an agent that starts reads it from
+ * there. An attempt is known from the moment its folder is made until it is forgotten; its end
+ * is told by its status file and by nothing else. */
 #include "agent/runtime_internal.h"
 #include "base/log.h"
 #include "model/prefix.h"
@@ -17,27 +19,32 @@
 
 /* --- paths and small files */
 
-const char *in_data(struct runtime *r, char out[static RUNTIME_PATH], const char *folder, const char *name)
+const char *in_data(struct runtime *r, char out[static RUNTIME_PATH], const char *folder,
+                    const char *name)
 {
     snprintf(out, RUNTIME_PATH, "%s/%s/%s", r->config.data, folder, name);
     return out;
 }
 
-const char *in_run(struct runtime *r, char out[static RUNTIME_PATH], const char *folder, const char *name)
+const char *in_run(struct runtime *r, char out[static RUNTIME_PATH], const char *folder,
+                   const char *name)
 {
     snprintf(out, RUNTIME_PATH, "%s/%s/%s", r->config.run, folder, name);
     return out;
 }
 
-/* A start cannot wait for the disk, and nothing of it is needed after a crash: what ran is gone then. */
-bool plain_write(struct runtime *r, const char *path, struct slice bytes, unsigned mode, struct err *err)
+/* A start cannot wait for the disk, and nothing of it is needed after a crash: what ran is gone
+ * then. */
+bool plain_write(struct runtime *r, const char *path, struct slice bytes, unsigned mode,
+                 struct err *err)
 {
     char temp[RUNTIME_PATH + 8];
     if (!r->real)
         return file_replace(r->os, path, bytes, mode, err);
     snprintf(temp, sizeof temp, "%s.new", path);
     int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
-    bool ok = fd != -1 && write(fd, bytes.at, bytes.len) == (ssize_t)bytes.len && rename(temp, path) == 0;
+    bool ok = fd != -1 && write(fd, bytes.at, bytes.len) == (ssize_t)bytes.len
+              && rename(temp, path) == 0;
     if (!ok)
         err_errno(err, "cannot write %s", path);
     if (fd != -1)
@@ -51,11 +58,13 @@ void write_object(struct str *out, const struct fields *fields, const void *from
     bind_write(&o, fields, from);
 }
 
-static bool read_object(struct runtime *r, const char *path, const struct fields *fields, struct arena *mem, void *out, struct err *err)
+static bool read_object(struct runtime *r, const char *path, const struct fields *fields,
+                        struct arena *mem, void *out, struct err *err)
 {
     struct slice text;
     struct json *doc = NULL;
-    return file_read(r->os, path, PLAN_BYTES, mem, &text, err) && json_parse(text, mem, &doc, err) && bind_read(doc, fields, mem, out, NULL, err);
+    return file_read(r->os, path, PLAN_BYTES, mem, &text, err) && json_parse(text, mem, &doc, err)
+           && bind_read(doc, fields, mem, out, NULL, err);
 }
 
 /* --- attempts */
@@ -107,22 +116,32 @@ void attempt_tell(struct attempt *a, const struct task_status *s)
 void attempt_end(struct attempt *a, enum outcome outcome, const char *detail)
 {
     char path[RUNTIME_PATH];
-    struct err err = {0};
-    AUTO(str_done) struct str text = {0};
-    struct task_status s = { .attempt = a->id, .phase = PHASE_ENDED, .started_ms = a->last.started_ms, .ended_ms = os_wall_ms(a->r->os), .outcome = (int)outcome, .detail = detail };
+    struct err err = { 0 };
+    AUTO(str_done) struct str text = { 0 };
+    struct task_status s = { .attempt = a->id,
+                             .phase = PHASE_ENDED,
+                             .started_ms = a->last.started_ms,
+                             .ended_ms = os_wall_ms(a->r->os),
+                             .outcome = (int)outcome,
+                             .detail = detail };
     write_object(&text, &task_status_fields, &s);
-    /* One that cannot be kept (disk full) is told all the same; after a restart it is found dead again and told the same way. */
-    if (!file_replace(a->r->os, in_data(a->r, path, "status", a->name), (struct slice){ text.at, text.len }, 0600, &err))
+    /* One that cannot be kept (disk full) is told all the same; after a restart it is found dead
+     * again and told the same way. */
+    if (!file_replace(a->r->os, in_data(a->r, path, "status", a->name),
+                      (struct slice){ text.at, text.len }, 0600, &err))
         log_line(LOG_ERROR, "agent", "%s", err.text);
     attempt_tell(a, &s);
 }
 
-/* *there: false where nobody has written one. A disk that cannot be read at the moment says nothing about that. */
+/* *there: false where nobody has written one. A disk that cannot be read at the moment says
+ * nothing about that. */
 static bool read_status(struct attempt *a, struct arena *mem, struct task_status *s, bool *there)
 {
     char path[RUNTIME_PATH];
-    struct err err = {0};
-    bool ok = read_object(a->r, in_data(a->r, path, "status", a->name), &task_status_fields, mem, s, &err) && s->attempt == a->id;
+    struct err err = { 0 };
+    bool ok = read_object(a->r, in_data(a->r, path, "status", a->name), &task_status_fields, mem, s,
+                          &err)
+              && s->attempt == a->id;
     *there = ok || err.rc != RC_NOT_FOUND;
     a->unread = ok || !*there ? 0 : a->unread + 1;
     return ok;
@@ -143,7 +162,7 @@ static bool reads_again(struct attempt *a)
 static void supervisor_gone(struct attempt *a)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct task_status s = {0};
+    struct task_status s = { 0 };
     bool there;
     if (a->stage == STAGE_ENDED)
         return;
@@ -173,13 +192,14 @@ bool attempt_watch(struct attempt *a)
 {
     if (a->proc)
         return true;
-    return proc_watch(a->r->os, (int)a->last.pid, (uint64_t)a->last.start_time, on_gone, a, &a->proc);
+    return proc_watch(a->r->os, (int)a->last.pid, (uint64_t)a->last.start_time, on_gone, a,
+                      &a->proc);
 }
 
 void attempt_look(struct attempt *a)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct task_status s = {0};
+    struct task_status s = { 0 };
     bool there;
     if (a->stage == STAGE_ENDED || a->stage == STAGE_CLEANING)
         return;
@@ -188,7 +208,8 @@ void attempt_look(struct attempt *a)
         return;
     }
     timer_cancel(TAKE(a->patience));
-    bool news = a->stage != STAGE_LIVE || s.phase != a->last.phase || s.started_ms != a->last.started_ms;
+    bool news
+        = a->stage != STAGE_LIVE || s.phase != a->last.phase || s.started_ms != a->last.started_ms;
     if (s.phase != PHASE_ENDED)
         a->stage = STAGE_LIVE;
     if (news)
@@ -204,7 +225,8 @@ static void on_change(void *arg, const char *name)
     struct attempt *a;
     if (name && id_parse(name, PREFIX_ATTEMPT, &id) && (a = map_get(r->attempts, id)))
         attempt_look(a);
-    for (size_t at = 0; !name && (a = map_next(r->attempts, &at));)     /* events were lost: look at all */
+    for (size_t at = 0;
+         !name && (a = map_next(r->attempts, &at));) /* events were lost: look at all */
         attempt_look(a);
 }
 
@@ -224,7 +246,8 @@ static bool is_locked(struct attempt *a)
     int fd = a->r->real ? open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
     bool locked = fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == -1;
     if (!locked && fd != -1)
-        unlink(path);               /* held at this moment: a supervisor that comes late finds no lock and leaves */
+        unlink(
+            path); /* held at this moment: a supervisor that comes late finds no lock and leaves */
     if (fd != -1)
         close(fd);
     return locked;
@@ -234,17 +257,17 @@ static void find_one(struct runtime *r, const char *name)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     char path[RUNTIME_PATH];
-    struct plan plan = {0};
-    struct task_status s = {0};
-    struct err err = {0};
+    struct plan plan = { 0 };
+    struct task_status s = { 0 };
+    struct err err = { 0 };
     int64_t id;
     if (!id_parse(name, PREFIX_ATTEMPT, &id)) {
-        clean_never_ran(r, name);       /* on its way out when an agent died */
+        clean_never_ran(r, name); /* on its way out when an agent died */
         return;
     }
     struct attempt *a = attempt_new(r, id);
     bool there, told = read_status(a, mem, &s, &there);
-    if (!there && !is_locked(a)) {       /* it never ran: as if it had never been here */
+    if (!there && !is_locked(a)) { /* it never ran: as if it had never been here */
         map_take(r->attempts, id);
         attempt_free(a);
         clean_never_ran(r, name);
@@ -260,17 +283,19 @@ static void find_one(struct runtime *r, const char *name)
         a->patience = timer_start(r->os, SPAWN_WAIT_MS, on_impatience, a);
 }
 
-/* A supervisor whose last write half succeeded writes its end again, maybe after the attempt was forgotten. */
+/* A supervisor whose last write half succeeded writes its end again, maybe after the attempt was
+ * forgotten. */
 static bool drop_orphans(struct runtime *r, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct texts names = {0};
+    struct texts names = { 0 };
     char path[RUNTIME_PATH];
     int64_t id;
     if (!dir_list(r->os, arena_printf(mem, "%s/status", r->config.data), mem, &names, err))
         return false;
     for (size_t i = 0; i < names.count; i++)
-        if (id_parse(names.at[i], PREFIX_ATTEMPT, &id) && !map_get(r->attempts, id) && !file_remove(r->os, in_data(r, path, "status", names.at[i]), err))
+        if (id_parse(names.at[i], PREFIX_ATTEMPT, &id) && !map_get(r->attempts, id)
+            && !file_remove(r->os, in_data(r, path, "status", names.at[i]), err))
             return false;
     return true;
 }
@@ -278,7 +303,7 @@ static bool drop_orphans(struct runtime *r, struct err *err)
 static bool find_all(struct runtime *r, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct texts names = {0};
+    struct texts names = { 0 };
     if (!dir_list(r->os, arena_printf(mem, "%s/tasks", r->config.data), mem, &names, err))
         return false;
     for (size_t i = 0; i < names.count; i++)
@@ -292,7 +317,7 @@ static void on_first_look(void *arg, struct post *p)
     struct runtime *r = look->r;
     (void)arg;
     free(look);
-    if (!r)                             /* closed in between */
+    if (!r) /* closed in between */
         return;
     r->look = NULL;
     on_change(r, NULL);
@@ -302,19 +327,26 @@ static void on_first_look(void *arg, struct post *p)
 
 static bool make_folders(struct runtime *r, struct err *err)
 {
-    static const struct { bool run; const char *name; unsigned mode; } folders[] = {
-        { false, "", 0711 }, { false, "tasks", 0700 }, { false, "status", 0700 }, { false, "logs", 0700 }, { false, "outputs", 0700 },
-        { false, "volumes", 0700 }, { false, "blobs", 0700 }, { false, "scratch", 0700 },
-        { true, "", 0711 }, { true, "tasks", 0711 }, { true, "bin", 0755 },
+    static const struct {
+        bool run;
+        const char *name;
+        unsigned mode;
+    } folders[] = {
+        { false, "", 0711 },      { false, "tasks", 0700 },   { false, "status", 0700 },
+        { false, "logs", 0700 },  { false, "outputs", 0700 }, { false, "volumes", 0700 },
+        { false, "blobs", 0700 }, { false, "scratch", 0700 }, { true, "", 0711 },
+        { true, "tasks", 0711 },  { true, "bin", 0755 },
     };
     char path[RUNTIME_PATH];
     for (size_t i = 0; i < COUNT(folders); i++)
-        if (!dir_make(r->os, (folders[i].run ? in_run : in_data)(r, path, folders[i].name, ""), folders[i].mode, err))
+        if (!dir_make(r->os, (folders[i].run ? in_run : in_data)(r, path, folders[i].name, ""),
+                      folders[i].mode, err))
             return false;
     return true;
 }
 
-/* Paths of the node that a task of `image: host` must not see, links resolved: what is bound over must be the real place. */
+/* Paths of the node that a task of `image: host` must not see, links resolved: what is bound
+ * over must be the real place. */
 static void hide_paths(struct runtime *r)
 {
     const char *const ours[] = { r->config.data, r->config.run };
@@ -332,7 +364,8 @@ static bool open_real(struct runtime *r, struct err *err)
 {
     char path[RUNTIME_PATH];
     if (geteuid() != 0)
-        return err_set(err, RC_DENIED, "the agent needs root: it makes containers, mounts and control groups");
+        return err_set(err, RC_DENIED,
+                       "the agent needs root: it makes containers, mounts and control groups");
     if (!digest_start() || !cgroups_find(&r->cgroups, err) || !supervisor_write(r, err))
         return err->rc ? false : err_set(err, RC_INTERNAL, "libsodium does not start");
     snprintf(path, sizeof path, "%s/lease", r->config.run);
@@ -341,7 +374,7 @@ static bool open_real(struct runtime *r, struct err *err)
     if (r->lease == -1 || pread(r->lease, text, sizeof text - 1, 0) == -1)
         return err_errno(err, "cannot open %s", path);
     if (!*text || strtoll(text, NULL, 10) > os_boot_ms(r->os))
-        runtime_contact(r);         /* the first agent since the node came up: nothing runs yet */
+        runtime_contact(r); /* the first agent since the node came up: nothing runs yet */
     r->limit_swap = cgroups_limit_swap(&r->cgroups);
     hide_paths(r);
     r->shop = workshop_new(r->os, "runtime");
@@ -353,14 +386,23 @@ static bool open_real(struct runtime *r, struct err *err)
     return true;
 }
 
-bool runtime_open(struct os *os, const struct runtime_config *config, const struct runtime_events *events, void *arg, struct runtime **out, struct err *err)
+bool runtime_open(struct os *os, const struct runtime_config *config,
+                  const struct runtime_events *events, void *arg, struct runtime **out,
+                  struct err *err)
 {
     struct runtime *r = calloc(1, sizeof *r);
     struct first_look *look = calloc(1, sizeof *look);
     if (!r || !look)
         abort();
-    *r = (struct runtime){ .os = os, .mem = arena_new(), .config = *config, .events = events, .arg = arg, .real = !os_is_simulated(os),
-                           .attempts = map_new(), .ranges = map_new(), .lease = -1 };
+    *r = (struct runtime){ .os = os,
+                           .mem = arena_new(),
+                           .config = *config,
+                           .events = events,
+                           .arg = arg,
+                           .real = !os_is_simulated(os),
+                           .attempts = map_new(),
+                           .ranges = map_new(),
+                           .lease = -1 };
     r->config.data = arena_text(r->mem, config->data);
     r->config.run = arena_text(r->mem, config->run);
     in_run(r, r->supervisor, "bin", "arcus-task");
@@ -379,7 +421,8 @@ bool runtime_open(struct os *os, const struct runtime_config *config, const stru
     snprintf(path, sizeof path, "%s/status", r->config.data);
     r->watch = dir_watch(os, path, on_change, r);
     r->look = look;
-    *look = (struct first_look){ .post = { .fn = on_first_look }, .r = r };     /* later: our caller does not know us yet */
+    *look = (struct first_look){ .post = { .fn = on_first_look },
+                                 .r = r }; /* later: our caller does not know us yet */
     os_post(os, &look->post);
     *out = r;
     return true;
@@ -413,33 +456,38 @@ void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outc
 {
     struct attempt *a = map_get(r->attempts, attempt);
     char path[RUNTIME_PATH];
-    struct err err = {0};
+    struct err err = { 0 };
     if (!a || a->stage == STAGE_ENDED || a->stage == STAGE_CLEANING)
         return;
     if (a->stage == STAGE_WAITS) {
         attempt_end(a, as, "it was ended before it began");
         return;
     }
-    a->stop_as = a->stop_as ? a->stop_as : (int)as;     /* the first reason is the one that is told */
-    AUTO(str_done) struct str text = {0};
-    write_object(&text, &plan_stop_fields, &(struct plan_stop){ .grace_s = grace_s, .as = a->stop_as });
+    a->stop_as = a->stop_as ? a->stop_as : (int)as; /* the first reason is the one that is told */
+    AUTO(str_done) struct str text = { 0 };
+    write_object(&text, &plan_stop_fields,
+                 &(struct plan_stop){ .grace_s = grace_s, .as = a->stop_as });
     snprintf(path, sizeof path, "%s/tasks/%s/stop", r->config.data, a->name);
     if (!plain_write(r, path, (struct slice){ text.at, text.len }, 0600, &err) && a->proc)
-        proc_kill(a->proc, 15);     /* a full disk must not keep a task alive: the supervisor ends it on SIGTERM too */
+        proc_kill(
+            a->proc,
+            15); /* a full disk must not keep a task alive: the supervisor ends it on SIGTERM too */
 }
 
 void runtime_contact(struct runtime *r)
 {
     char path[RUNTIME_PATH], text[32];
-    struct err err = {0};
+    struct err err = { 0 };
     int n = snprintf(text, sizeof text, "%019lld\n", (long long)os_boot_ms(r->os));
     snprintf(path, sizeof path, "%s/lease", r->config.run);
     /* A write that fails renews nothing: the tasks end too early rather than too late. */
-    if (r->real ? pwrite(r->lease, text, (size_t)n, 0) != n : !file_replace(r->os, path, SLICE(text), 0600, &err))
+    if (r->real ? pwrite(r->lease, text, (size_t)n, 0) != n
+                : !file_replace(r->os, path, SLICE(text), 0600, &err))
         return;
 }
 
-/* Asked again for one that is not known any more: its folder could not be removed the first time. */
+/* Asked again for one that is not known any more: its folder could not be removed the first
+ * time. */
 void runtime_forget(struct runtime *r, int64_t attempt, bool keep_outputs)
 {
     struct attempt *a = map_get(r->attempts, attempt);
@@ -453,7 +501,10 @@ void runtime_forget(struct runtime *r, int64_t attempt, bool keep_outputs)
         attempt_free(map_take(r->attempts, attempt));
 }
 
-bool runtime_has(struct runtime *r, int64_t attempt) { return map_get(r->attempts, attempt) != NULL; }
+bool runtime_has(struct runtime *r, int64_t attempt)
+{
+    return map_get(r->attempts, attempt) != NULL;
+}
 
 size_t runtime_list(struct runtime *r, struct arena *mem, int64_t **attempts)
 {
@@ -486,12 +537,14 @@ void runtime_describe(struct runtime *r, struct node_info *info, struct arena *m
     size_t n = 0;
     for (; n < info->cannot.count; n++)
         cannot[n] = info->cannot.at[n];
-    info->runtime = r->real ? arena_text(mem, r->means.known ? r->means.version : "on trial") : "simulated";
+    info->runtime
+        = r->real ? arena_text(mem, r->means.known ? r->means.version : "on trial") : "simulated";
     info->cgroups = r->real ? cgroups_kind(&r->cgroups) : "simulated";
     if (r->real && !r->cgroups.unified)
         cannot[n++] = "cgroup v1: buffered writes of a task are not limited";
     if (r->means.known && r->means.scratch == SCRATCH_TMPFS && r->real)
-        cannot[n++] = "no loop devices: what a task writes lies in memory and counts against its memory";
+        cannot[n++]
+            = "no loop devices: what a task writes lies in memory and counts against its memory";
     if (r->real && r->means.known && !r->means.runtime)
         cannot[n++] = arena_printf(mem, "no container can be run here: %s", r->means.why);
     info->cannot = (struct texts){ cannot, n };

@@ -1,7 +1,9 @@
-/* runtime_clean.c - what a dead supervisor leaves behind, and what time leaves behind. On a workshop's thread, as it blocks.
+/* runtime_clean.c - what a dead supervisor leaves behind, and what time leaves behind. On a
+ * workshop's thread, as it blocks.
  *
- * Before anything is killed the attempt's lock is taken: a supervisor that was started and has not come so far yet then finds
- * it taken and leaves, so an attempt told as ended can never begin. */
+ * Before anything is killed the attempt's lock is taken: a supervisor that was started and has
+ * not come so far yet then finds it taken and leaves, so an attempt told as ended can never
+ * begin. */
 #include "agent/runtime_internal.h"
 #include "agent/tree.h"
 #include "model/prefix.h"
@@ -22,14 +24,14 @@ struct cleaning {
     struct attempt *a;
     struct cgroups cgroups;
     char name[ID_TEXT], data[RUNTIME_PATH], run[RUNTIME_PATH];
-    bool empty;                 /* nothing of it runs any more */
+    bool empty; /* nothing of it runs any more */
 };
 
 static void remove_quietly(const char *path)
 {
-    struct err err = {0};
+    struct err err = { 0 };
     if (!tree_remove(path, &err))
-        return;                 /* asked again when the attempt is forgotten, and by the next sweep */
+        return; /* asked again when the attempt is forgotten, and by the next sweep */
 }
 
 static bool take_lock(const char *folder)
@@ -44,7 +46,7 @@ static bool take_lock(const char *folder)
             usleep(LOCK_PAUSE_US);
     }
     if (ok && fd != -1)
-        unlink(path);           /* whoever comes later finds none */
+        unlink(path); /* whoever comes later finds none */
     if (fd != -1)
         close(fd);
     return ok;
@@ -74,8 +76,9 @@ static void cleaning_done(struct work *w)
     struct attempt *a = c->a;
     bool empty = c->empty;
     free(c);
-    attempt_end(a, OUTCOME_NODE_FAULT, empty ? "its supervisor was killed or its node restarted"
-                                             : "its supervisor was killed, and something of it is stuck in the kernel");
+    attempt_end(a, OUTCOME_NODE_FAULT,
+                empty ? "its supervisor was killed or its node restarted"
+                      : "its supervisor was killed, and something of it is stuck in the kernel");
 }
 
 void clean_dead(struct attempt *a)
@@ -102,7 +105,11 @@ void clean_dead(struct attempt *a)
 
 /* --- folders of attempts that the server has settled */
 
-struct removal { struct work work; char paths[5][RUNTIME_PATH]; size_t count; };
+struct removal {
+    struct work work;
+    char paths[5][RUNTIME_PATH];
+    size_t count;
+};
 
 static void removal_run(struct work *w)
 {
@@ -111,19 +118,22 @@ static void removal_run(struct work *w)
         remove_quietly(x->paths[i]);
 }
 
-static void removal_done(struct work *w) { free(CONTAINER(w, struct removal, work)); }
+static void removal_done(struct work *w)
+{
+    free(CONTAINER(w, struct removal, work));
+}
 
 /* A simulated machine has files of its own: nothing here may touch those of the real one. */
 static void remove_simulated(struct os *os, const char *path)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct texts names = {0};
-    struct err err = {0};
+    struct texts names = { 0 };
+    struct err err = { 0 };
     if (dir_list(os, path, mem, &names, &err))
         for (size_t i = 0; i < names.count; i++)
             remove_simulated(os, arena_printf(mem, "%s/%s", path, names.at[i]));
     if (!file_remove(os, path, &err))
-        return;                 /* asked again by the next agent that finds it */
+        return; /* asked again by the next agent that finds it */
 }
 
 void clean_forgotten(struct runtime *r, const char *name, bool outputs)
@@ -136,7 +146,8 @@ void clean_forgotten(struct runtime *r, const char *name, bool outputs)
     in_run(r, x->paths[x->count++], "tasks", name);
     if (outputs)
         in_data(r, x->paths[x->count++], "outputs", name);
-    in_data(r, x->paths[x->count++], "status", name);   /* last: while it is there the attempt is known to have ended */
+    in_data(r, x->paths[x->count++], "status",
+            name); /* last: while it is there the attempt is known to have ended */
     if (r->real) {
         workshop_do(r->shop, &x->work);
         return;
@@ -146,7 +157,8 @@ void clean_forgotten(struct runtime *r, const char *name, bool outputs)
     free(x);
 }
 
-/* The name must be free at once: the same attempt may be ordered again before the workshop gets to it. */
+/* The name must be free at once: the same attempt may be ordered again before the workshop gets
+ * to it. */
 void clean_never_ran(struct runtime *r, const char *name)
 {
     char from[RUNTIME_PATH], gone[64];
@@ -165,13 +177,24 @@ void clean_never_ran(struct runtime *r, const char *name)
     workshop_do(r->shop, &x->work);
 }
 
-/* --- what is kept for a while: logs and outputs after the last byte, blobs and images after their last use */
+/* --- what is kept for a while: logs and outputs after the last byte, blobs and images after
+ * their last use */
 
-struct sweep { struct work work; char data[RUNTIME_PATH]; struct arena *mem; struct os *os; struct texts live; };
+struct sweep {
+    struct work work;
+    char data[RUNTIME_PATH];
+    struct arena *mem;
+    struct os *os;
+    struct texts live;
+};
 
-static const struct { const char *folder; int64_t days; } kept[] = { { "logs", 7 }, { "outputs", 7 }, { "blobs", 2 }, { "images", 30 } };
+static const struct {
+    const char *folder;
+    int64_t days;
+} kept[] = { { "logs", 7 }, { "outputs", 7 }, { "blobs", 2 }, { "images", 30 } };
 
-/* Names of live attempts, and the plans of live attempts as text: an image that one of them names is in use. */
+/* Names of live attempts, and the plans of live attempts as text: an image that one of them
+ * names is in use. */
 static bool is_live(const struct sweep *s, const char *name)
 {
     for (size_t i = 0; i < s->live.count; i++)
@@ -186,21 +209,24 @@ static void sweep_run(struct work *w)
     size_t attempts = s->live.count;
     for (size_t i = 0; i < attempts; i++) {
         struct slice plan;
-        struct err err = {0};
-        if (file_read(s->os, arena_printf(s->mem, "%s/tasks/%s/plan.json", s->data, s->live.at[i]), PLAN_BYTES, s->mem, &plan, &err))
+        struct err err = { 0 };
+        if (file_read(s->os, arena_printf(s->mem, "%s/tasks/%s/plan.json", s->data, s->live.at[i]),
+                      PLAN_BYTES, s->mem, &plan, &err))
             s->live.at[s->live.count++] = plan.at;
     }
     for (size_t f = 0; f < COUNT(kept); f++) {
         char folder[RUNTIME_PATH], path[RUNTIME_PATH];
-        struct texts names = {0};
-        struct err err = {0};
+        struct texts names = { 0 };
+        struct err err = { 0 };
         struct stat st;
         snprintf(folder, sizeof folder, "%s/%s", s->data, kept[f].folder);
         if (!dir_list(s->os, folder, s->mem, &names, &err))
             continue;
         for (size_t i = 0; i < names.count; i++) {
             snprintf(path, sizeof path, "%s/%s", folder, names.at[i]);
-            if (!is_live(s, names.at[i]) && lstat(path, &st) == 0 && st.st_mtim.tv_sec + kept[f].days * 86400 < time(NULL) && !text_is(names.at[i], "refs"))
+            if (!is_live(s, names.at[i]) && lstat(path, &st) == 0
+                && st.st_mtim.tv_sec + kept[f].days * 86400 < time(NULL)
+                && !text_is(names.at[i], "refs"))
                 remove_quietly(path);
         }
     }

@@ -1,5 +1,6 @@
-/* runtime_internal.h - what the files of the runtime share: runtime.c (its face, and what is found again), runtime_start.c (from an
- * order to a supervisor), runtime_clean.c (what is left of a dead one), runtime_trial.c (what works on this host). */
+/* runtime_internal.h - what the files of the runtime share: runtime.c (its face, and what is
+ * found again), runtime_start.c (from an order to a supervisor), runtime_clean.c (what is left
+ * of a dead one), runtime_trial.c (what works on this host). */
 #pragma once
 #include "agent/cgroup.h"
 #include "agent/image.h"

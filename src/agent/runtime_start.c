@@ -1,8 +1,9 @@
-/* runtime_start.c - from an order to a supervisor: wait for what is missing, then write the plan and the bundle, then spawn.
+/* runtime_start.c - from an order to a supervisor: wait for what is missing, then write the plan
+ * and the bundle, then spawn.
  *
- * When everything is here already nothing waits: a start is a few small files and one process. Whatever fails is told as
- * the end of the attempt. No secret is written anywhere: they go through a memory file that becomes the supervisor's
- * standard input. */
+ * When everything is here already nothing waits: a start is a few small files and one process.
+ * Whatever fails is told as the end of the attempt. No secret is written anywhere: they go
+ * through a memory file that becomes the supervisor's standard input. */
 #include "agent/bundle.h"
 #include "agent/runtime_internal.h"
 #include "model/prefix.h"
@@ -16,7 +17,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RANGES = 61000, DISK_MIB = 10240, LOG_MIB = 100, SMALL_MIB = 1024, SMALL_STEP = 64, PASSWD_BYTES = 1 << 20 };
+enum {
+    RANGES = 61000,
+    DISK_MIB = 10240,
+    LOG_MIB = 100,
+    SMALL_MIB = 1024,
+    SMALL_STEP = 64,
+    PASSWD_BYTES = 1 << 20
+};
 
 /* The supervisor, linked in as bytes; a build without it has it beside the program. */
 extern const char arcus_task_start[] __attribute__((weak));
@@ -25,11 +33,15 @@ extern const char arcus_task_end[] __attribute__((weak));
 bool supervisor_write(struct runtime *r, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct slice bytes = {0};
+    struct slice bytes = { 0 };
     const char *slash = r->config.self ? strrchr(r->config.self, '/') : NULL;
     if (arcus_task_start)
         bytes = (struct slice){ arcus_task_start, (size_t)(arcus_task_end - arcus_task_start) };
-    else if (!slash || !file_read(r->os, arena_printf(mem, "%.*s/arcus-task", (int)(slash - r->config.self), r->config.self), 16 << 20, mem, &bytes, err))
+    else if (!slash
+             || !file_read(r->os,
+                           arena_printf(mem, "%.*s/arcus-task", (int)(slash - r->config.self),
+                                        r->config.self),
+                           16 << 20, mem, &bytes, err))
         return slash ? false : err_set(err, RC_INTERNAL, "the supervisor is not built in");
     return plain_write(r, r->supervisor, bytes, 0755, err);
 }
@@ -57,7 +69,9 @@ static void on_image(void *arg, const struct image *image, const struct err *err
     if (a->stage != STAGE_WAITS)
         return;
     if (!image) {
-        bool ours = err->rc == RC_INTERNAL || err->rc == RC_OVER_QUOTA || (a->order->image_blob && (err->rc == RC_UNAVAILABLE || err->rc == RC_TIMEOUT));
+        bool ours
+            = err->rc == RC_INTERNAL || err->rc == RC_OVER_QUOTA
+              || (a->order->image_blob && (err->rc == RC_UNAVAILABLE || err->rc == RC_TIMEOUT));
         attempt_end(a, ours ? OUTCOME_NODE_FAULT : OUTCOME_IMAGE_NOT_FOUND, err->text);
         return;
     }
@@ -72,7 +86,10 @@ static void on_workdir(void *arg, const char *path, const struct err *err)
     if (a->stage != STAGE_WAITS)
         return;
     if (!path) {
-        attempt_end(a, err->rc == RC_NOT_FOUND || err->rc == RC_BAD_INPUT ? OUTCOME_START_FAILED : OUTCOME_NODE_FAULT, err->text);
+        attempt_end(a,
+                    err->rc == RC_NOT_FOUND || err->rc == RC_BAD_INPUT ? OUTCOME_START_FAILED
+                                                                       : OUTCOME_NODE_FAULT,
+                    err->text);
         return;
     }
     a->workdir = arena_text(a->mem, path);
@@ -82,7 +99,8 @@ static void on_workdir(void *arg, const char *path, const struct err *err)
 /* Sizes are rounded up, so that few templates serve all. */
 static int64_t scratch_mib(const struct order *o)
 {
-    int64_t mib = o->disk_mib > 0 ? o->disk_mib : DISK_MIB, step = mib <= SMALL_MIB ? SMALL_STEP : SMALL_MIB;
+    int64_t mib = o->disk_mib > 0 ? o->disk_mib : DISK_MIB,
+            step = mib <= SMALL_MIB ? SMALL_STEP : SMALL_MIB;
     return (mib + step - 1) / step * step;
 }
 
@@ -93,13 +111,21 @@ static void template_path(struct attempt *a, char out[static RUNTIME_PATH])
     in_data(a->r, out, "scratch", name);
 }
 
-struct template { struct work work; struct attempt *a; struct os *os; char path[RUNTIME_PATH]; int64_t mib; struct err err; };
+struct template
+{
+    struct work work;
+    struct attempt *a;
+    struct os *os;
+    char path[RUNTIME_PATH];
+    int64_t mib;
+    struct err err;
+};
 
 static void template_run(struct work *w)
 {
     struct template *t = CONTAINER(w, struct template, work);
     if (access(t->path, R_OK) == 0)
-        return;                     /* another start was here first */
+        return; /* another start was here first */
     if (!template_make(t->os, t->path, t->mib, &t->err))
         return;
 }
@@ -143,15 +169,20 @@ static bool has_template(struct attempt *a)
 
 /* --- the plan and the bundle */
 
-static bool is_host(const struct order *o) { return !text_given(o->image_blob) && text_is(o->image, "host"); }
+static bool is_host(const struct order *o)
+{
+    return !text_given(o->image_blob) && text_is(o->image, "host");
+}
 
-static bool make_dir(struct runtime *r, const char *path, unsigned mode, int64_t uid, int64_t gid, struct err *err)
+static bool make_dir(struct runtime *r, const char *path, unsigned mode, int64_t uid, int64_t gid,
+                     struct err *err)
 {
     if (!r->real)
         return dir_make(r->os, path, mode, err);
     if (mkdir(path, mode) == -1 && errno != EEXIST)
         return err_errno(err, "cannot make %s", path);
-    return (chmod(path, mode) == 0 && chown(path, (uid_t)uid, (gid_t)gid) == 0) || err_errno(err, "cannot own %s", path);
+    return (chmod(path, mode) == 0 && chown(path, (uid_t)uid, (gid_t)gid) == 0)
+           || err_errno(err, "cannot own %s", path);
 }
 
 static bool find_user(struct attempt *a, struct bundle_user *out, struct err *err)
@@ -162,14 +193,18 @@ static bool find_user(struct attempt *a, struct bundle_user *out, struct err *er
     if (a->image) {
         passwd = a->image->passwd;
         group = a->image->group;
-    } else if (user && a->r->real && (!file_read(a->r->os, "/etc/passwd", PASSWD_BYTES, a->mem, &passwd, err) || !file_read(a->r->os, "/etc/group", PASSWD_BYTES, a->mem, &group, err))) {
+    } else if (user && a->r->real
+               && (!file_read(a->r->os, "/etc/passwd", PASSWD_BYTES, a->mem, &passwd, err)
+                   || !file_read(a->r->os, "/etc/group", PASSWD_BYTES, a->mem, &group, err))) {
         return false;
     }
     return bundle_user_find(user, passwd, group, a->mem, out, err);
 }
 
-/* What the node gives: /outputs of this attempt, and the volumes. The files in them belong to ids of the container. */
-static bool plan_folders(struct attempt *a, const struct bundle_user *user, struct plan *p, struct err *err)
+/* What the node gives: /outputs of this attempt, and the volumes. The files in them belong to
+ * ids of the container. */
+static bool plan_folders(struct attempt *a, const struct bundle_user *user, struct plan *p,
+                         struct err *err)
 {
     struct runtime *r = a->r;
     const struct order_mount *m = a->order->mounts.at;
@@ -184,12 +219,14 @@ static bool plan_folders(struct attempt *a, const struct bundle_user *user, stru
         struct stat st;
         if ((!r->real || stat(path, &st) == -1) && !make_dir(r, path, 0777, 0, 0, err))
             return false;
-        to[i + 1] = (struct plan_mount){ arena_text(a->mem, path), arena_printf(a->mem, "vol-%zu", i), m->read_only };
+        to[i + 1] = (struct plan_mount){ arena_text(a->mem, path),
+                                         arena_printf(a->mem, "vol-%zu", i), m->read_only };
     }
     return true;
 }
 
-static void plan_fill(struct attempt *a, const struct bundle_user *user, const char *hostname, struct plan *p)
+static void plan_fill(struct attempt *a, const struct bundle_user *user, const char *hostname,
+                      struct plan *p)
 {
     struct runtime *r = a->r;
     const struct order *o = a->order;
@@ -198,14 +235,31 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
     char template[RUNTIME_PATH];
     template_path(a, template);
     *p = (struct plan){
-        .attempt = a->id, .id = a->name, .runtime = r->means.runtime ? r->means.runtime : "/simulated",
-        .folder = arena_printf(mem, "%s/tasks/%s", r->config.data, a->name), .run = arena_printf(mem, "%s/tasks/%s", r->config.run, a->name),
-        .status = arena_printf(mem, "%s/status/%s", r->config.data, a->name), .logs = arena_printf(mem, "%s/logs/%s", r->config.data, a->name),
-        .lease = arena_printf(mem, "%s/lease", r->config.run), .cgroup = arena_printf(mem, "arcus/%s", a->name),
-        .uid_base = a->uid_base, .uid = user->uid, .gid = user->gid, .hostname = hostname,
-        .root = a->image ? ROOT_IMAGE : ROOT_HOST, .lower = a->image ? a->image->root : NULL, .hide = r->hide,
-        .scratch = r->means.scratch, .scratch_template = arena_text(mem, template), .scratch_mib = scratch_mib(o), .workdir = a->workdir,
-        .mem_mib = o->mem_mib, .log_mib = o->log_mib > 0 ? o->log_mib : LOG_MIB, .max_duration_s = o->max_duration_s, .grace_s = o->grace_s, .run_for_s = o->run_for_s,
+        .attempt = a->id,
+        .id = a->name,
+        .runtime = r->means.runtime ? r->means.runtime : "/simulated",
+        .folder = arena_printf(mem, "%s/tasks/%s", r->config.data, a->name),
+        .run = arena_printf(mem, "%s/tasks/%s", r->config.run, a->name),
+        .status = arena_printf(mem, "%s/status/%s", r->config.data, a->name),
+        .logs = arena_printf(mem, "%s/logs/%s", r->config.data, a->name),
+        .lease = arena_printf(mem, "%s/lease", r->config.run),
+        .cgroup = arena_printf(mem, "arcus/%s", a->name),
+        .uid_base = a->uid_base,
+        .uid = user->uid,
+        .gid = user->gid,
+        .hostname = hostname,
+        .root = a->image ? ROOT_IMAGE : ROOT_HOST,
+        .lower = a->image ? a->image->root : NULL,
+        .hide = r->hide,
+        .scratch = r->means.scratch,
+        .scratch_template = arena_text(mem, template),
+        .scratch_mib = scratch_mib(o),
+        .workdir = a->workdir,
+        .mem_mib = o->mem_mib,
+        .log_mib = o->log_mib > 0 ? o->log_mib : LOG_MIB,
+        .max_duration_s = o->max_duration_s,
+        .grace_s = o->grace_s,
+        .run_for_s = o->run_for_s,
     };
     const char *runtime_name = strrchr(p->runtime, '/') + 1;
     p->runtime_root = arena_printf(mem, "%s/%s", r->config.run, runtime_name);
@@ -214,7 +268,8 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
         p->secrets.at[p->secrets.count] = s[p->secrets.count].name;
 }
 
-static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const struct plan *p, struct str *out, struct err *err)
+static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const struct plan *p,
+                        struct str *out, struct err *err)
 {
     static const char *simulated[] = { "simulated" };
     const struct image_config none = { .cmd = { simulated, a->r->real ? 0 : 1 } };
@@ -222,26 +277,35 @@ static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const
     if (getrlimit(RLIMIT_NOFILE, &files) == -1)
         return err_errno(err, "cannot ask for limits");
     const struct bundle_place place = {
-        .run = p->run, .cgroup = arena_printf(a->mem, "/%s", p->cgroup), .hostname = p->hostname, .uid_base = p->uid_base, .host = !a->image,
-        .new_privileges = a->image && a->image->sudo && user->uid != 0, .cgroup_v2 = a->r->cgroups.unified, .limit_swap = a->r->limit_swap,
-        .filter = *a->r->means.filter ? a->r->means.filter : NULL, .open_files = (int64_t)MIN(files.rlim_max, (rlim_t)INT32_MAX),
+        .run = p->run,
+        .cgroup = arena_printf(a->mem, "/%s", p->cgroup),
+        .hostname = p->hostname,
+        .uid_base = p->uid_base,
+        .host = !a->image,
+        .new_privileges = a->image && a->image->sudo && user->uid != 0,
+        .cgroup_v2 = a->r->cgroups.unified,
+        .limit_swap = a->r->limit_swap,
+        .filter = *a->r->means.filter ? a->r->means.filter : NULL,
+        .open_files = (int64_t)MIN(files.rlim_max, (rlim_t)INT32_MAX),
     };
     return bundle_write(out, a->order, a->image ? &a->image->config : &none, user, &place, err);
 }
 
-static bool put_object(struct attempt *a, const char *folder, const char *name, const struct fields *fields, const void *from, struct err *err)
+static bool put_object(struct attempt *a, const char *folder, const char *name,
+                       const struct fields *fields, const void *from, struct err *err)
 {
-    AUTO(str_done) struct str text = {0};
+    AUTO(str_done) struct str text = { 0 };
     write_object(&text, fields, from);
-    return plain_write(a->r, arena_printf(a->mem, "%s/%s", folder, name), (struct slice){ text.at, text.len }, 0600, err);
+    return plain_write(a->r, arena_printf(a->mem, "%s/%s", folder, name),
+                       (struct slice){ text.at, text.len }, 0600, err);
 }
 
 static bool write_files(struct attempt *a, struct plan *p, struct err *err)
 {
     struct runtime *r = a->r;
-    struct bundle_user user = {0};
+    struct bundle_user user = { 0 };
     char hostname[64];
-    AUTO(str_done) struct str bundle = {0};
+    AUTO(str_done) struct str bundle = { 0 };
     bundle_hostname(a->order, hostname);
     if (!find_user(a, &user, err))
         return false;
@@ -249,11 +313,14 @@ static bool write_files(struct attempt *a, struct plan *p, struct err *err)
         return err_set(err, RC_UNAVAILABLE, "all ranges of ids are in use on this node");
     plan_fill(a, &user, arena_text(a->mem, hostname), p);
     const char *bundle_folder = arena_printf(a->mem, "%s/bundle", p->folder);
-    return bundle_fill(a, &user, p, &bundle, err) && make_dir(r, bundle_folder, 0700, 0, 0, err) && make_dir(r, p->run, 0711, 0, 0, err)
-        && make_dir(r, p->logs, 0700, 0, 0, err) && plan_folders(a, &user, p, err)
-        && plain_write(r, arena_printf(a->mem, "%s/config.json", bundle_folder), (struct slice){ bundle.at, bundle.len }, 0600, err)
-        && plain_write(r, arena_printf(a->mem, "%s/lock", p->folder), (struct slice){ "", 0 }, 0600, err)
-        && put_object(a, p->folder, "plan.json", &plan_fields, p, err);
+    return bundle_fill(a, &user, p, &bundle, err) && make_dir(r, bundle_folder, 0700, 0, 0, err)
+           && make_dir(r, p->run, 0711, 0, 0, err) && make_dir(r, p->logs, 0700, 0, 0, err)
+           && plan_folders(a, &user, p, err)
+           && plain_write(r, arena_printf(a->mem, "%s/config.json", bundle_folder),
+                          (struct slice){ bundle.at, bundle.len }, 0600, err)
+           && plain_write(r, arena_printf(a->mem, "%s/lock", p->folder), (struct slice){ "", 0 },
+                          0600, err)
+           && put_object(a, p->folder, "plan.json", &plan_fields, p, err);
 }
 
 /* Each value behind four bytes of its length, in memory that no disk ever sees. */
@@ -263,7 +330,8 @@ static int secrets_file(const struct order *o)
     int fd = memfd_create("secrets", MFD_CLOEXEC);
     for (size_t i = 0; fd != -1 && i < o->secrets.count; i++) {
         size_t n = strlen(s[i].value);
-        unsigned char head[4] = { (unsigned char)(n >> 24), (unsigned char)(n >> 16), (unsigned char)(n >> 8), (unsigned char)n };
+        unsigned char head[4] = { (unsigned char)(n >> 24), (unsigned char)(n >> 16),
+                                  (unsigned char)(n >> 8), (unsigned char)n };
         if (write(fd, head, sizeof head) != sizeof head || write(fd, s[i].value, n) != (ssize_t)n) {
             close(fd);
             return -1;
@@ -300,8 +368,8 @@ static bool spawn(struct attempt *a, const struct plan *p, struct err *err)
 void start_advance(struct attempt *a)
 {
     struct runtime *r = a->r;
-    struct err err = {0};
-    struct plan p = {0};
+    struct err err = { 0 };
+    struct plan p = { 0 };
     if (a->stage != STAGE_WAITS || !r->means.known)
         return;
     if (r->real && !r->means.runtime) {
@@ -316,7 +384,8 @@ void start_advance(struct attempt *a)
         if (!a->asked_image) {
             a->asked_image = true;
             a->awaited++;
-            images_want(r->images, a->order->image, a->order->image_blob, on_image, a);     /* may come back here at once */
+            images_want(r->images, a->order->image, a->order->image_blob, on_image,
+                        a); /* may come back here at once */
         }
         return;
     }
@@ -331,7 +400,8 @@ void start_advance(struct attempt *a)
     if (r->real && !has_template(a))
         return;
     if (!write_files(a, &p, &err) || !spawn(a, &p, &err)) {
-        attempt_end(a, err.rc == RC_BAD_INPUT ? OUTCOME_START_FAILED : OUTCOME_NODE_FAULT, err.text);
+        attempt_end(a, err.rc == RC_BAD_INPUT ? OUTCOME_START_FAILED : OUTCOME_NODE_FAULT,
+                    err.text);
         return;
     }
     a->stage = STAGE_SPAWNED;
@@ -340,13 +410,15 @@ void start_advance(struct attempt *a)
 }
 
 /* The caller's order lives as long as its message; ours until the supervisor has it. */
-static bool copy_order(const struct order *o, struct arena *mem, struct order **out, struct err *err)
+static bool copy_order(const struct order *o, struct arena *mem, struct order **out,
+                       struct err *err)
 {
-    AUTO(str_done) struct str text = {0};
+    AUTO(str_done) struct str text = { 0 };
     struct json *doc = NULL;
     struct order *copy = ARENA_NEW(mem, struct order);
     write_object(&text, &order_fields, o);
-    bool ok = json_parse((struct slice){ text.at, text.len }, mem, &doc, err) && bind_read(doc, &order_fields, mem, copy, NULL, err);
+    bool ok = json_parse((struct slice){ text.at, text.len }, mem, &doc, err)
+              && bind_read(doc, &order_fields, mem, copy, NULL, err);
     explicit_bzero(text.at, text.len);
     *out = copy;
     return ok;
@@ -355,12 +427,13 @@ static bool copy_order(const struct order *o, struct arena *mem, struct order **
 void runtime_start(struct runtime *r, const struct order *o)
 {
     char path[RUNTIME_PATH];
-    struct err err = {0};
+    struct err err = { 0 };
     if (map_get(r->attempts, o->attempt))
         return;
     struct attempt *a = attempt_new(r, o->attempt);
     a->mem = arena_new();
-    if (!make_dir(r, in_data(r, path, "tasks", a->name), 0700, 0, 0, &err) || !copy_order(o, a->mem, &a->order, &err)) {
+    if (!make_dir(r, in_data(r, path, "tasks", a->name), 0700, 0, 0, &err)
+        || !copy_order(o, a->mem, &a->order, &err)) {
         attempt_end(a, OUTCOME_NODE_FAULT, err.text);
         return;
     }

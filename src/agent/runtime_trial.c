@@ -1,8 +1,10 @@
-/* runtime_trial.c - what works on this host is found out by doing it: a real container of the smallest kind, by the same
- * supervisor, plan and bundle as a tenant's, once when the agent starts.
+/* runtime_trial.c - what works on this host is found out by doing it: a real container of the
+ * smallest kind, by the same supervisor, plan and bundle as a tenant's, once when the agent
+ * starts.
  *
- * crun before runc, a scratch in a file before one in memory. The container's program is the supervisor itself, which is static.
- * It leaves one more thing behind: crun's compiled seccomp filter, which later starts take ready-made. */
+ * crun before runc, a scratch in a file before one in memory. The container's program is the
+ * supervisor itself, which is static. It leaves one more thing behind: crun's compiled seccomp
+ * filter, which later starts take ready-made. */
 #include "agent/bundle.h"
 #include "agent/runtime_internal.h"
 #include "agent/tree.h"
@@ -17,7 +19,9 @@
 
 enum { TRIAL_MIB = 64, TRIAL_RANGE = 61001, OUTPUT = 4096, FILTER_BYTES = 16 * 1024 };
 
-static const char *const places[] = { "/usr/bin/crun", "/usr/local/bin/crun", "/usr/sbin/crun", "/usr/bin/runc", "/usr/sbin/runc", "/usr/local/bin/runc", "/usr/local/sbin/runc" };
+static const char *const places[]
+    = { "/usr/bin/crun",  "/usr/local/bin/crun", "/usr/sbin/crun",      "/usr/bin/runc",
+        "/usr/sbin/runc", "/usr/local/bin/runc", "/usr/local/sbin/runc" };
 
 struct trial {
     struct work work;
@@ -25,7 +29,7 @@ struct trial {
     struct os *os;
     struct arena *mem;
     char data[RUNTIME_PATH], run[RUNTIME_PATH], supervisor[RUNTIME_PATH];
-    const char *near;           /* folder of our own program: a bundle brings its runtime along */
+    const char *near; /* folder of our own program: a bundle brings its runtime along */
     bool unified, limit_swap;
     struct runtime_means means;
 };
@@ -42,17 +46,31 @@ bool template_make(struct os *os, const char *path, int64_t mib, struct err *err
         return false;
     }
     close(fd);
-    /* No journal: nobody needs the scratch after a crash. Few inodes cost few blocks; one for 16 KiB is what trees of code need. */
-    const char *const argv[] = {
-        access("/usr/sbin/mkfs.ext4", X_OK) == 0 ? "/usr/sbin/mkfs.ext4" : "/sbin/mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096", "-i", "16384",
-        "-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard,root_owner=0:0", temp, NULL
-    };
+    /* No journal: nobody needs the scratch after a crash. Few inodes cost few blocks; one for 16
+     * KiB is what trees of code need. */
+    const char *const argv[]
+        = { access("/usr/sbin/mkfs.ext4", X_OK) == 0 ? "/usr/sbin/mkfs.ext4" : "/sbin/mkfs.ext4",
+            "-q",
+            "-F",
+            "-m",
+            "0",
+            "-b",
+            "4096",
+            "-i",
+            "16384",
+            "-O",
+            "^has_journal,^resize_inode",
+            "-E",
+            "lazy_itable_init=1,nodiscard,root_owner=0:0",
+            temp,
+            NULL };
     if (!proc_run(os, argv, OUTPUT, mem, NULL, NULL, err))
         return err_wrap(err, "cannot make a filesystem for scratch space");
     return rename(temp, path) == 0 || err_errno(err, "cannot keep %s", path);
 }
 
-static bool put(struct trial *t, const char *path, struct slice bytes, unsigned mode, struct err *err)
+static bool put(struct trial *t, const char *path, struct slice bytes, unsigned mode,
+                struct err *err)
 {
     return file_replace(t->os, path, bytes, mode, err);
 }
@@ -60,10 +78,11 @@ static bool put(struct trial *t, const char *path, struct slice bytes, unsigned 
 static bool make_root(struct trial *t, struct err *err)
 {
     struct slice program;
-    return tree_remove(arena_printf(t->mem, "%s/trial", t->data), err) && dir_make(t->os, arena_printf(t->mem, "%s/trial/rootfs", t->data), 0755, err)
-        && dir_make(t->os, arena_printf(t->mem, "%s/trial/outputs", t->data), 0755, err)
-        && file_read(t->os, t->supervisor, 16 << 20, t->mem, &program, err)
-        && put(t, arena_printf(t->mem, "%s/trial/rootfs/task", t->data), program, 0755, err);
+    return tree_remove(arena_printf(t->mem, "%s/trial", t->data), err)
+           && dir_make(t->os, arena_printf(t->mem, "%s/trial/rootfs", t->data), 0755, err)
+           && dir_make(t->os, arena_printf(t->mem, "%s/trial/outputs", t->data), 0755, err)
+           && file_read(t->os, t->supervisor, 16 << 20, t->mem, &program, err)
+           && put(t, arena_printf(t->mem, "%s/trial/rootfs/task", t->data), program, 0755, err);
 }
 
 static void plan_of(struct trial *t, const char *runtime, enum plan_scratch scratch, struct plan *p)
@@ -71,57 +90,92 @@ static void plan_of(struct trial *t, const char *runtime, enum plan_scratch scra
     struct plan_mount *m = ARENA_NEW(t->mem, struct plan_mount);
     *m = (struct plan_mount){ arena_printf(t->mem, "%s/trial/outputs", t->data), "outputs", false };
     *p = (struct plan){
-        .attempt = 1, .id = arena_printf(t->mem, "trial-%d", getpid()), .runtime = runtime, .runtime_root = arena_printf(t->mem, "%s/%s", t->run, strrchr(runtime, '/') + 1),
-        .folder = arena_printf(t->mem, "%s/trial/task", t->data), .run = arena_printf(t->mem, "%s/tasks/trial", t->run),
-        .status = arena_printf(t->mem, "%s/trial/task/status", t->data), .logs = arena_printf(t->mem, "%s/trial/logs", t->data),
-        .lease = arena_printf(t->mem, "%s/lease", t->run), .cgroup = arena_printf(t->mem, "arcus/trial-%d", getpid()),
-        .uid_base = PLAN_UID_BASE + (int64_t)TRIAL_RANGE * PLAN_UID_COUNT, .hostname = "trial",
-        .root = ROOT_IMAGE, .lower = arena_printf(t->mem, "%s/trial/rootfs", t->data), .scratch = (int)scratch,
-        .scratch_template = arena_printf(t->mem, "%s/scratch/%d.img", t->data, TRIAL_MIB), .scratch_mib = TRIAL_MIB,
-        .mounts = { m, 1 }, .filter = arena_printf(t->mem, "%s/trial/filter", t->data), .mem_mib = TRIAL_MIB, .log_mib = 1,
+        .attempt = 1,
+        .id = arena_printf(t->mem, "trial-%d", getpid()),
+        .runtime = runtime,
+        .runtime_root = arena_printf(t->mem, "%s/%s", t->run, strrchr(runtime, '/') + 1),
+        .folder = arena_printf(t->mem, "%s/trial/task", t->data),
+        .run = arena_printf(t->mem, "%s/tasks/trial", t->run),
+        .status = arena_printf(t->mem, "%s/trial/task/status", t->data),
+        .logs = arena_printf(t->mem, "%s/trial/logs", t->data),
+        .lease = arena_printf(t->mem, "%s/lease", t->run),
+        .cgroup = arena_printf(t->mem, "arcus/trial-%d", getpid()),
+        .uid_base = PLAN_UID_BASE + (int64_t)TRIAL_RANGE * PLAN_UID_COUNT,
+        .hostname = "trial",
+        .root = ROOT_IMAGE,
+        .lower = arena_printf(t->mem, "%s/trial/rootfs", t->data),
+        .scratch = (int)scratch,
+        .scratch_template = arena_printf(t->mem, "%s/scratch/%d.img", t->data, TRIAL_MIB),
+        .scratch_mib = TRIAL_MIB,
+        .mounts = { m, 1 },
+        .filter = arena_printf(t->mem, "%s/trial/filter", t->data),
+        .mem_mib = TRIAL_MIB,
+        .log_mib = 1,
     };
 }
 
 static bool write_trial(struct trial *t, const struct plan *p, struct err *err)
 {
     static const char *argv[] = { "/task", "--nothing" };
-    const struct order o = { .name = "trial", .count = 1, .argv = { argv, COUNT(argv) }, .mem_mib = TRIAL_MIB, .cpu_milli = 1000 };
-    const struct bundle_place place = { .run = p->run, .cgroup = arena_printf(t->mem, "/%s", p->cgroup), .hostname = "trial", .uid_base = p->uid_base, .cgroup_v2 = t->unified, .limit_swap = t->limit_swap, .open_files = 1024 };
-    AUTO(str_done) struct str bundle = {0};
-    AUTO(str_done) struct str plan = {0};
+    const struct order o = { .name = "trial",
+                             .count = 1,
+                             .argv = { argv, COUNT(argv) },
+                             .mem_mib = TRIAL_MIB,
+                             .cpu_milli = 1000 };
+    const struct bundle_place place = { .run = p->run,
+                                        .cgroup = arena_printf(t->mem, "/%s", p->cgroup),
+                                        .hostname = "trial",
+                                        .uid_base = p->uid_base,
+                                        .cgroup_v2 = t->unified,
+                                        .limit_swap = t->limit_swap,
+                                        .open_files = 1024 };
+    AUTO(str_done) struct str bundle = { 0 };
+    AUTO(str_done) struct str plan = { 0 };
     write_object(&plan, &plan_fields, p);
-    return bundle_write(&bundle, &o, &(struct image_config){0}, &(struct bundle_user){ .home = "/" }, &place, err)
-        && tree_remove(p->folder, err) && dir_make(t->os, arena_printf(t->mem, "%s/bundle", p->folder), 0700, err)
-        && dir_make(t->os, p->logs, 0700, err) && dir_make(t->os, p->run, 0711, err)
-        && put(t, arena_printf(t->mem, "%s/lock", p->folder), (struct slice){ "", 0 }, 0600, err)
-        && put(t, arena_printf(t->mem, "%s/bundle/config.json", p->folder), (struct slice){ bundle.at, bundle.len }, 0600, err)
-        && put(t, arena_printf(t->mem, "%s/plan.json", p->folder), (struct slice){ plan.at, plan.len }, 0600, err);
+    return bundle_write(&bundle, &o, &(struct image_config){ 0 },
+                        &(struct bundle_user){ .home = "/" }, &place, err)
+           && tree_remove(p->folder, err)
+           && dir_make(t->os, arena_printf(t->mem, "%s/bundle", p->folder), 0700, err)
+           && dir_make(t->os, p->logs, 0700, err) && dir_make(t->os, p->run, 0711, err)
+           && put(t, arena_printf(t->mem, "%s/lock", p->folder), (struct slice){ "", 0 }, 0600, err)
+           && put(t, arena_printf(t->mem, "%s/bundle/config.json", p->folder),
+                  (struct slice){ bundle.at, bundle.len }, 0600, err)
+           && put(t, arena_printf(t->mem, "%s/plan.json", p->folder),
+                  (struct slice){ plan.at, plan.len }, 0600, err);
 }
 
-static bool try_one(struct trial *t, const char *runtime, enum plan_scratch scratch, struct err *err)
+static bool try_one(struct trial *t, const char *runtime, enum plan_scratch scratch,
+                    struct err *err)
 {
     struct plan p;
-    struct task_status s = {0};
+    struct task_status s = { 0 };
     struct slice text;
     struct json *doc = NULL;
     plan_of(t, runtime, scratch, &p);
-    if (scratch == SCRATCH_LOOP && access(p.scratch_template, R_OK) == -1 && !template_make(t->os, p.scratch_template, TRIAL_MIB, err))
+    if (scratch == SCRATCH_LOOP && access(p.scratch_template, R_OK) == -1
+        && !template_make(t->os, p.scratch_template, TRIAL_MIB, err))
         return false;
     const char *const argv[] = { t->supervisor, p.folder, NULL };
     if (!write_trial(t, &p, err) || !proc_run(t->os, argv, OUTPUT, t->mem, NULL, NULL, err)
-            || !file_read(t->os, p.status, PLAN_BYTES, t->mem, &text, err) || !json_parse(text, t->mem, &doc, err)
-            || !bind_read(doc, &task_status_fields, t->mem, &s, NULL, err))
+        || !file_read(t->os, p.status, PLAN_BYTES, t->mem, &text, err)
+        || !json_parse(text, t->mem, &doc, err)
+        || !bind_read(doc, &task_status_fields, t->mem, &s, NULL, err))
         return false;
-    return s.outcome == OUTCOME_SUCCEEDED || err_set(err, RC_UNAVAILABLE, "%s: %s", runtime, s.detail ? s.detail : "the trial failed");
+    return s.outcome == OUTCOME_SUCCEEDED
+           || err_set(err, RC_UNAVAILABLE, "%s: %s", runtime,
+                      s.detail ? s.detail : "the trial failed");
 }
 
 static void keep_filter(struct trial *t)
 {
     struct slice bytes;
-    struct err err = {0};
-    AUTO(str_done) struct str text = {0};
-    if (!strstr(t->means.runtime, "crun") || !file_read(t->os, arena_printf(t->mem, "%s/trial/filter", t->data), FILTER_BYTES, t->mem, &bytes, &err) || !bytes.len)
-        return;                 /* then each start compiles its own */
+    struct err err = { 0 };
+    AUTO(str_done) struct str text = { 0 };
+    if (!strstr(t->means.runtime, "crun")
+        || !file_read(t->os, arena_printf(t->mem, "%s/trial/filter", t->data), FILTER_BYTES, t->mem,
+                      &bytes, &err)
+        || !bytes.len)
+        return; /* then each start compiles its own */
     base64_text(&text, bytes.at, bytes.len);
     if (!text_copy(t->means.filter, sizeof t->means.filter, text.at))
         return;
@@ -131,10 +185,12 @@ static void keep_version(struct trial *t)
 {
     const char *const argv[] = { t->means.runtime, "--version", NULL };
     char *out = NULL;
-    struct err err = {0};
+    struct err err = { 0 };
     const char *name = strrchr(t->means.runtime, '/') + 1, *number = NULL;
-    if (proc_run(t->os, argv, OUTPUT, t->mem, &out, NULL, &err) && (number = strstr(out, "version ")))
-        snprintf(t->means.version, sizeof t->means.version, "%s %.*s", name, (int)strcspn(number + 8, "\n"), number + 8);
+    if (proc_run(t->os, argv, OUTPUT, t->mem, &out, NULL, &err)
+        && (number = strstr(out, "version ")))
+        snprintf(t->means.version, sizeof t->means.version, "%s %.*s", name,
+                 (int)strcspn(number + 8, "\n"), number + 8);
     else
         snprintf(t->means.version, sizeof t->means.version, "%s", name);
 }
@@ -142,10 +198,11 @@ static void keep_version(struct trial *t)
 static void trial_run(struct work *w)
 {
     struct trial *t = CONTAINER(w, struct trial, work);
-    struct err err = {0}, first = {0};
+    struct err err = { 0 }, first = { 0 };
     const char *found[COUNT(places) + 2];
     size_t count = 0;
-    const char *const beside[] = { arena_printf(t->mem, "%s/crun", t->near), arena_printf(t->mem, "%s/runc", t->near) };
+    const char *const beside[]
+        = { arena_printf(t->mem, "%s/crun", t->near), arena_printf(t->mem, "%s/runc", t->near) };
     for (size_t i = 0; i < COUNT(beside) + COUNT(places); i++) {
         const char *path = i < COUNT(beside) ? beside[i] : places[i - COUNT(beside)];
         if (access(path, X_OK) == 0)
@@ -156,7 +213,7 @@ static void trial_run(struct work *w)
     bool ok = count && make_root(t, &first);
     for (size_t i = 0; ok && !t->means.runtime && i < 2 * count; i++) {
         enum plan_scratch scratch = i % 2 ? SCRATCH_TMPFS : SCRATCH_LOOP;
-        err = (struct err){0};
+        err = (struct err){ 0 };
         if (try_one(t, found[i / 2], scratch, &err)) {
             t->means.runtime = found[i / 2];
             t->means.scratch = (int)scratch;
@@ -190,8 +247,9 @@ static void trial_done(struct work *w)
     r->means.runtime = arena_text(r->mem, t->means.runtime);
     trial_free(w);
     if (r->means.runtime)
-        log_line(LOG_INFO, "agent", "containers: %s, cgroups %s, scratch in %s%s", r->means.version, cgroups_kind(&r->cgroups),
-                 r->means.scratch == SCRATCH_LOOP ? "files" : "memory", *r->means.filter ? "" : ", seccomp compiled at each start");
+        log_line(LOG_INFO, "agent", "containers: %s, cgroups %s, scratch in %s%s", r->means.version,
+                 cgroups_kind(&r->cgroups), r->means.scratch == SCRATCH_LOOP ? "files" : "memory",
+                 *r->means.filter ? "" : ", seccomp compiled at each start");
     if (r->means.runtime && *r->means.why)
         log_line(LOG_WARN, "agent", "something better does not work here: %s", r->means.why);
     if (!r->means.runtime)

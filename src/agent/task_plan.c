@@ -1,4 +1,5 @@
-/* task_plan.c - the tables of plan.json, stop and status. Linked into the agent and into the supervisor. */
+/* task_plan.c - the tables of plan.json, stop and status. Linked into the agent and into the
+ * supervisor. */
 #include "agent/task_plan.h"
 
 #define PATH_FIELD(member, ...) FIELD(struct plan, member, TEXT, .max = 4096, __VA_ARGS__)
@@ -7,7 +8,8 @@ static const char *const root_words[] = { [ROOT_IMAGE] = "image", [ROOT_HOST] = 
 static const struct names root_names = NAMES(root_words);
 static const char *const scratch_words[] = { [SCRATCH_LOOP] = "loop", [SCRATCH_TMPFS] = "tmpfs" };
 static const struct names scratch_names = NAMES(scratch_words);
-static const char *const phase_words[] = { [PHASE_PREPARING] = "preparing", [PHASE_RUNNING] = "running", [PHASE_ENDED] = "ended" };
+static const char *const phase_words[]
+    = { [PHASE_PREPARING] = "preparing", [PHASE_RUNNING] = "running", [PHASE_ENDED] = "ended" };
 static const struct names phase_names = NAMES(phase_words);
 
 static const struct field mount_rows[] = {
@@ -28,7 +30,8 @@ static const struct field plan_rows[] = {
     PATH_FIELD(logs, .required = true),
     PATH_FIELD(lease, .required = true),
     FIELD(struct plan, cgroup, TEXT, .required = true),
-    FIELD(struct plan, uid_base, INT, .required = true, .min = PLAN_UID_BASE, .max = UINT32_MAX - PLAN_UID_COUNT),
+    FIELD(struct plan, uid_base, INT, .required = true, .min = PLAN_UID_BASE,
+          .max = UINT32_MAX - PLAN_UID_COUNT),
     FIELD(struct plan, uid, INT, .min = 0, .max = PLAN_UID_COUNT - 1),
     FIELD(struct plan, gid, INT, .min = 0, .max = PLAN_UID_COUNT - 1),
     FIELD(struct plan, hostname, TEXT, .required = true, .max = 64),

@@ -11,7 +11,8 @@
 #pragma once
 #include "agent/runtime.h"
 
-/* A folder of the node that the supervisor mounts at RUN/tasks/ATTEMPT/NAME, where the bundle binds it from. */
+/* A folder of the node that the supervisor mounts at RUN/tasks/ATTEMPT/NAME, where the bundle
+ * binds it from. */
 struct plan_mount { const char *source, *name; bool read_only; };
 
 enum plan_root { ROOT_IMAGE, ROOT_HOST };           /* an overlay over an unpacked image, or the node's own root */

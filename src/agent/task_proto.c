@@ -1,4 +1,5 @@
-/* task_proto.c - the tables of the supervisor's socket. Linked into the agent and into the supervisor. */
+/* task_proto.c - the tables of the supervisor's socket. Linked into the agent and into the
+ * supervisor. */
 #include "agent/task_proto.h"
 
 static const struct field request_rows[] = {
@@ -14,7 +15,8 @@ static const struct field resize_rows[] = {
     FIELD(struct task_resize, rows, INT, .required = true, .min = 1, .max = 10000),
     FIELD(struct task_resize, cols, INT, .required = true, .min = 1, .max = 10000),
 };
-static const struct field signal_rows[] = { FIELD(struct task_signal, signal, INT, .required = true, .min = 1, .max = 64) };
+static const struct field signal_rows[]
+    = { FIELD(struct task_signal, signal, INT, .required = true, .min = 1, .max = 64) };
 static const struct field exit_rows[] = {
     FIELD(struct task_exit, exit_code, INT),
     FIELD(struct task_exit, signal, INT),

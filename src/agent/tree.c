@@ -1,7 +1,8 @@
 /* tree.c - sending and removing trees. Receiving is in tree_receive.c.
  *
- * A file may change while it is sent: what was announced in its header is what goes out, cut or filled with zeros, so that
- * the stream stays readable. Depth is bounded, because a tenant chooses it. */
+ * A file may change while it is sent: what was announced in its header is what goes out, cut or
+ * filled with zeros, so that the stream stays readable. Depth is bounded, because a tenant
+ * chooses it. */
 #include "agent/tree.h"
 #include "wire/tar.h"
 #include <dirent.h>
@@ -21,19 +22,30 @@ int tree_open(int dirfd, const char *path, int flags, unsigned mode)
     while (*path == '/')
         path++;
     struct open_how how = {
-        .flags = (uint64_t)flags | O_CLOEXEC, .mode = mode,
+        .flags = (uint64_t)flags | O_CLOEXEC,
+        .mode = mode,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
     return (int)syscall(SYS_openat2, dirfd, *path ? path : ".", &how, sizeof how);
 }
 
-struct sender { const struct tree_sink *sink; char name[NAME_ROOM]; char *chunk; struct err *err; };
+struct sender {
+    const struct tree_sink *sink;
+    char name[NAME_ROOM];
+    char *chunk;
+    struct err *err;
+};
 
-static bool put_header(struct sender *s, enum tar_type type, const struct stat *st, const char *target)
+static bool put_header(struct sender *s, enum tar_type type, const struct stat *st,
+                       const char *target)
 {
-    AUTO(str_done) struct str out = {0};
-    tar_header(&out, &(struct tar_entry){ .type = type, .name = s->name, .target = target, .mode = st->st_mode & 07777,
-                                          .size = type == TAR_FILE ? st->st_size : 0, .mtime_s = st->st_mtim.tv_sec });
+    AUTO(str_done) struct str out = { 0 };
+    tar_header(&out, &(struct tar_entry){ .type = type,
+                                          .name = s->name,
+                                          .target = target,
+                                          .mode = st->st_mode & 07777,
+                                          .size = type == TAR_FILE ? st->st_size : 0,
+                                          .mtime_s = st->st_mtim.tv_sec });
     return s->sink->put(s->sink->arg, out.at, out.len, s->err);
 }
 
@@ -42,7 +54,7 @@ static bool send_file(struct sender *s, int fd, const struct stat *st)
     if (!put_header(s, TAR_FILE, st, NULL))
         return false;
     bool readable = true;
-    for (int64_t left = st->st_size; left > 0; ) {
+    for (int64_t left = st->st_size; left > 0;) {
         size_t want = (size_t)MIN(left, (int64_t)CHUNK);
         ssize_t n = readable ? read(fd, s->chunk, want) : 0;
         if (n <= 0) {
@@ -54,7 +66,7 @@ static bool send_file(struct sender *s, int fd, const struct stat *st)
             return false;
         left -= n;
     }
-    AUTO(str_done) struct str pad = {0};
+    AUTO(str_done) struct str pad = { 0 };
     tar_pad(&pad, st->st_size);
     return !pad.len || s->sink->put(s->sink->arg, pad.at, pad.len, s->err);
 }
@@ -65,7 +77,7 @@ static bool send_entry(struct sender *s, int dir, const char *name, int depth)
 {
     struct stat st;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == -1)
-        return true;                            /* it was there a moment ago: the tenant may still be at work */
+        return true; /* it was there a moment ago: the tenant may still be at work */
     if (S_ISLNK(st.st_mode)) {
         char target[4096];
         ssize_t n = readlinkat(dir, name, target, sizeof target - 1);
@@ -74,7 +86,9 @@ static bool send_entry(struct sender *s, int dir, const char *name, int depth)
     }
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return true;
-    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (S_ISDIR(st.st_mode) ? O_DIRECTORY : 0));
+    int fd = openat(dir, name,
+                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+                        | (S_ISDIR(st.st_mode) ? O_DIRECTORY : 0));
     if (fd == -1)
         return errno == ENOENT || errno == ELOOP || err_errno(s->err, "cannot read %s", s->name);
     bool ok = fstat(fd, &st) == 0;
@@ -96,12 +110,14 @@ static bool send_folder(struct sender *s, int fd, int depth)
         return err_errno(s->err, "cannot list %s", s->name);
     size_t len = strlen(s->name);
     bool ok = true;
-    for (struct dirent *e; ok && (e = readdir(d)); ) {
+    for (struct dirent *e; ok && (e = readdir(d));) {
         if (text_is(e->d_name, ".") || text_is(e->d_name, ".."))
             continue;
-        size_t more = (size_t)snprintf(s->name + len, NAME_ROOM - len, "%s%s", len ? "/" : "", e->d_name);
-        ok = more < NAME_ROOM - len ? send_entry(s, fd, e->d_name, depth)
-                                    : err_set(s->err, RC_TOO_LARGE, "a path is longer than %d bytes", NAME_ROOM);
+        size_t more
+            = (size_t)snprintf(s->name + len, NAME_ROOM - len, "%s%s", len ? "/" : "", e->d_name);
+        ok = more < NAME_ROOM - len
+                 ? send_entry(s, fd, e->d_name, depth)
+                 : err_set(s->err, RC_TOO_LARGE, "a path is longer than %d bytes", NAME_ROOM);
         s->name[len] = 0;
     }
     closedir(d);
@@ -134,9 +150,10 @@ static bool split(int dirfd, const char *path, int *above, char last[static 256]
         *slash = 0;
     *above = tree_open(dirfd, slash ? copy : "", O_PATH | O_DIRECTORY, 0);
     if (*above == -1)
-        return errno == ENOENT ? err_set(err, RC_NOT_FOUND, "%s: no such file or folder", path)
-             : errno == ELOOP ? err_set(err, RC_BAD_INPUT, "%s: a link is in the way; give the real path", path)
-                              : err_errno(err, "cannot open %s", path);
+        return errno == ENOENT  ? err_set(err, RC_NOT_FOUND, "%s: no such file or folder", path)
+               : errno == ELOOP ? err_set(err, RC_BAD_INPUT,
+                                          "%s: a link is in the way; give the real path", path)
+                                : err_errno(err, "cannot open %s", path);
     return true;
 }
 
@@ -156,7 +173,7 @@ bool tree_send(int dirfd, const char *path, const struct tree_sink *sink, struct
         snprintf(s->name, sizeof s->name, "%s", last);
     ok = ok && send_entry(s, above, all ? "." : last, 0);
     if (ok) {
-        AUTO(str_done) struct str end = {0};
+        AUTO(str_done) struct str end = { 0 };
         tar_end(&end);
         ok = sink->put(sink->arg, end.at, end.len, err);
     }
@@ -172,12 +189,13 @@ static bool remove_inside(int dir, dev_t device, int depth)
     int copy = depth > 4 * DEPTH_MAX ? -1 : fcntl(dir, F_DUPFD_CLOEXEC, 3);
     DIR *d = copy == -1 ? NULL : fdopendir(copy);
     bool ok = d != NULL;
-    for (struct dirent *e; d && (e = readdir(d)); ) {
+    for (struct dirent *e; d && (e = readdir(d));) {
         struct stat st;
         if (text_is(e->d_name, ".") || text_is(e->d_name, "..") || unlinkat(dir, e->d_name, 0) == 0)
             continue;
         int sub = openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        bool gone = sub != -1 && fstat(sub, &st) == 0 && st.st_dev == device && remove_inside(sub, device, depth + 1);
+        bool gone = sub != -1 && fstat(sub, &st) == 0 && st.st_dev == device
+                    && remove_inside(sub, device, depth + 1);
         if (sub != -1)
             close(sub);
         ok &= gone && unlinkat(dir, e->d_name, AT_REMOVEDIR) == 0;
@@ -203,12 +221,15 @@ static int64_t bytes_inside(int dir, int64_t enough, int depth)
 {
     DIR *d = depth > DEPTH_MAX ? NULL : fdopendir(dir);
     int64_t sum = 0;
-    for (struct dirent *e; d && sum < enough && (e = readdir(d)); ) {
+    for (struct dirent *e; d && sum < enough && (e = readdir(d));) {
         struct stat st;
-        if (text_is(e->d_name, ".") || text_is(e->d_name, "..") || fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == -1)
+        if (text_is(e->d_name, ".") || text_is(e->d_name, "..")
+            || fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == -1)
             continue;
         sum += (int64_t)st.st_blocks * 512;
-        int sub = S_ISDIR(st.st_mode) ? openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        int sub = S_ISDIR(st.st_mode)
+                      ? openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                      : -1;
         if (sub != -1)
             sum += bytes_inside(sub, enough - sum, depth + 1);
     }

@@ -1,6 +1,7 @@
 /* tree_receive.c - a tar stream becomes files below one folder, and nowhere else.
  *
- * An entry is made new: what has its name is unlinked first, so nothing is ever written through a link or a second name. */
+ * An entry is made new: what has its name is unlinked first, so nothing is ever written through
+ * a link or a second name. */
 #include "agent/tree.h"
 #include "wire/tar.h"
 #include <errno.h>
@@ -13,17 +14,18 @@ struct tree_receiver {
     int root;
     int64_t uid, gid;
     struct tar_reader *tar;
-    int file;                   /* the one being written, or -1 */
+    int file; /* the one being written, or -1 */
     int64_t mtime_s;
 };
 
 static bool own(const struct tree_receiver *r, int dir, const char *name)
 {
-    return r->uid < 0 || fchownat(dir, name, (uid_t)r->uid, (gid_t)r->gid, AT_SYMLINK_NOFOLLOW) == 0;
+    return r->uid < 0
+           || fchownat(dir, name, (uid_t)r->uid, (gid_t)r->gid, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* The folder above the last part of `name`, made where it is missing; *last points to that part. A hard link's target
- * comes here too, and nobody has looked at it before: ".." is refused. */
+/* The folder above the last part of `name`, made where it is missing; *last points to that part.
+ * A hard link's target comes here too, and nobody has looked at it before: ".." is refused. */
 static int open_above(const struct tree_receiver *r, char *name, char **last)
 {
     int at = fcntl(r->root, F_DUPFD_CLOEXEC, 3);
@@ -33,7 +35,8 @@ static int open_above(const struct tree_receiver *r, char *name, char **last)
         if (!*part || text_is(part, "."))
             continue;
         bool bad = text_is(part, "..") || (mkdirat(at, part, 0755) == 0 && !own(r, at, part));
-        int next = bad ? (errno = EXDEV, -1) : openat(at, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int next = bad ? (errno = EXDEV, -1)
+                       : openat(at, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int why = errno;
         close(at);
         errno = why;
@@ -43,7 +46,8 @@ static int open_above(const struct tree_receiver *r, char *name, char **last)
     return at;
 }
 
-static bool make_link(struct tree_receiver *r, const struct tar_entry *e, int above, const char *last)
+static bool make_link(struct tree_receiver *r, const struct tar_entry *e, int above,
+                      const char *last)
 {
     if (e->type == TAR_SYMLINK)
         return symlinkat(e->target, above, last) == 0 && own(r, above, last);
@@ -63,7 +67,9 @@ static bool make(struct tree_receiver *r, const struct tar_entry *e, int above, 
 {
     if (e->type == TAR_DIR) {
         struct stat st;
-        if (mkdirat(above, last, e->mode & 0777) == -1 && !(errno == EEXIST && fstatat(above, last, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode)))
+        if (mkdirat(above, last, e->mode & 0777) == -1
+            && !(errno == EEXIST && fstatat(above, last, &st, AT_SYMLINK_NOFOLLOW) == 0
+                 && S_ISDIR(st.st_mode)))
             return false;
         return own(r, above, last);
     }
@@ -73,7 +79,8 @@ static bool make(struct tree_receiver *r, const struct tar_entry *e, int above, 
         return make_link(r, e, above, last);
     r->file = openat(above, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     r->mtime_s = e->mtime_s;
-    return r->file != -1 && (r->uid < 0 || fchown(r->file, (uid_t)r->uid, (gid_t)r->gid) == 0) && fchmod(r->file, e->mode & 0777) == 0;
+    return r->file != -1 && (r->uid < 0 || fchown(r->file, (uid_t)r->uid, (gid_t)r->gid) == 0)
+           && fchmod(r->file, e->mode & 0777) == 0;
 }
 
 static bool on_entry(void *arg, const struct tar_entry *e, struct err *err)
@@ -82,7 +89,7 @@ static bool on_entry(void *arg, const struct tar_entry *e, struct err *err)
     char name[8192], *last = NULL;
     if (!text_copy(name, sizeof name, e->name))
         return err_set(err, RC_TOO_LARGE, "a name in the archive is too long");
-    for (size_t n = strlen(name); n && name[n - 1] == '/'; )
+    for (size_t n = strlen(name); n && name[n - 1] == '/';)
         name[--n] = 0;
     int above = open_above(r, name, &last);
     bool ok = above != -1 && (text_is(last, ".") || !*last || make(r, e, above, last));
@@ -99,7 +106,8 @@ static bool on_data(void *arg, const char *at, size_t n, struct err *err)
     while (n && r->file != -1) {
         ssize_t done = write(r->file, at, n);
         if (done <= 0)
-            return errno == ENOSPC ? err_set(err, RC_OVER_QUOTA, "no space is left there") : err_errno(err, "cannot write");
+            return errno == ENOSPC ? err_set(err, RC_OVER_QUOTA, "no space is left there")
+                                   : err_errno(err, "cannot write");
         at += done;
         n -= (size_t)done;
     }
@@ -133,12 +141,17 @@ static bool open_root(int dirfd, const char *path, struct tree_receiver *r, stru
         close(top);
     r->root = root;
     errno = why;
-    return root != -1 || (errno == ELOOP || errno == ENOTDIR ? err_set(err, RC_BAD_INPUT, "%s: not a folder", path) : err_errno(err, "cannot open %s", path));
+    return root != -1
+           || (errno == ELOOP || errno == ENOTDIR
+                   ? err_set(err, RC_BAD_INPUT, "%s: not a folder", path)
+                   : err_errno(err, "cannot open %s", path));
 }
 
-bool tree_receive(int dirfd, const char *path, int64_t uid, int64_t gid, struct tree_receiver **out, struct err *err)
+bool tree_receive(int dirfd, const char *path, int64_t uid, int64_t gid, struct tree_receiver **out,
+                  struct err *err)
 {
-    static const struct tar_events events = { .on_entry = on_entry, .on_data = on_data, .on_entry_end = on_entry_end };
+    static const struct tar_events events
+        = { .on_entry = on_entry, .on_data = on_data, .on_entry_end = on_entry_end };
     if (strstr(path, ".."))
         return err_set(err, RC_BAD_INPUT, "%s: '..' is not taken", path);
     struct tree_receiver *r = calloc(1, sizeof *r);
@@ -154,7 +167,10 @@ bool tree_receive(int dirfd, const char *path, int64_t uid, int64_t gid, struct 
     return true;
 }
 
-bool tree_receive_feed(struct tree_receiver *r, const char *at, size_t n, struct err *err) { return tar_feed(r->tar, at, n, err); }
+bool tree_receive_feed(struct tree_receiver *r, const char *at, size_t n, struct err *err)
+{
+    return tar_feed(r->tar, at, n, err);
+}
 
 bool tree_receive_end(struct tree_receiver *r, struct err *err)
 {

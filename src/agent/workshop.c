@@ -1,8 +1,14 @@
-/* workshop.c - an actor with a way back. The workshop itself lives until its last work has come home. */
+/* workshop.c - an actor with a way back. The workshop itself lives until its last work has come
+ * home. */
 #include "agent/workshop.h"
 #include <stdlib.h>
 
-struct workshop { struct os *os; struct actor *actor; size_t away; bool closed; };
+struct workshop {
+    struct os *os;
+    struct actor *actor;
+    size_t away;
+    bool closed;
+};
 
 static void let_go(struct workshop *s)
 {

@@ -1,7 +1,9 @@
-/* workshop.h - one thing after the other on a thread of its own, each coming back to the loop when it is done.
+/* workshop.h - one thing after the other on a thread of its own, each coming back to the loop
+ * when it is done.
  *
- * For what blocks: unpacking, running helpers, removing trees. A work is embedded in what it is about. After
- * workshop_close no `done` is called any more, only `drop`, so nothing comes back to a closed owner. */
+ * For what blocks: unpacking, running helpers, removing trees. A work is embedded in what it is
+ * about. After workshop_close no `done` is called any more, only `drop`, so nothing comes back
+ * to a closed owner. */
 #pragma once
 #include "os/os.h"
 

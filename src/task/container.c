@@ -1,7 +1,9 @@
-/* container.c - the OCI runtime as a helper process: it makes the container and leaves; the container becomes our child.
+/* container.c - the OCI runtime as a helper process: it makes the container and leaves; the
+ * container becomes our child.
  *
- * The runtime is asked for one thing only, `run --detach`. What it leaves behind (its state folder, the control group) is
- * removed by hand, because that must also work when it is the runtime that failed. */
+ * The runtime is asked for one thing only, `run --detach`. What it leaves behind (its state
+ * folder, the control group) is removed by hand, because that must also work when it is the
+ * runtime that failed. */
 #include "task/task.h"
 #include "agent/tree.h"
 #include <errno.h>
@@ -16,17 +18,19 @@
 
 enum { TEXT_BYTES = 8192, KILL_WAIT_MS = 5000, PIDS = 256 };
 
-/* A copy that nobody can write to: the runtime would make one itself and start over, so that a container cannot reach its
- * file on the node. Giving it one saves a second start. -1: run it as it is. */
+/* A copy that nobody can write to: the runtime would make one itself and start over, so that a
+ * container cannot reach its file on the node. Giving it one saves a second start. -1: run it as
+ * it is. */
 static int sealed_copy(const char *path)
 {
     AUTO(fd_close) int from = open(path, O_RDONLY | O_CLOEXEC);
     AUTO(fd_close) int copy = memfd_create("runtime", MFD_ALLOW_SEALING | MFD_CLOEXEC);
     struct stat st;
     char magic[4] = "";
-    if (from == -1 || copy == -1 || fstat(from, &st) == -1 || read(from, magic, 4) != 4 || memcmp(magic, "\177ELF", 4) != 0)
-        return -1;                  /* a script around it needs its own path */
-    for (off_t at = 0; at < st.st_size; )
+    if (from == -1 || copy == -1 || fstat(from, &st) == -1 || read(from, magic, 4) != 4
+        || memcmp(magic, "\177ELF", 4) != 0)
+        return -1; /* a script around it needs its own path */
+    for (off_t at = 0; at < st.st_size;)
         if (sendfile(copy, from, &at, (size_t)(st.st_size - at)) <= 0)
             return -1;
     if (fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == -1)
@@ -38,7 +42,8 @@ static int sealed_copy(const char *path)
 
 bool helper_spawn(const char *const *argv, int in, int out, int err_fd, int *pid, struct err *err)
 {
-    static char *const env[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+    static char *const env[]
+        = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     sigset_t none, pipe_only;
@@ -60,7 +65,8 @@ bool helper_spawn(const char *const *argv, int in, int out, int err_fd, int *pid
     char path[32];
     AUTO(fd_close) int copy = sealed_copy(argv[0]);
     snprintf(path, sizeof path, "/proc/self/fd/%d", copy);
-    int rc = posix_spawn(&child, copy == -1 ? argv[0] : path, &files, &attr, (char *const *)argv, env);
+    int rc
+        = posix_spawn(&child, copy == -1 ? argv[0] : path, &files, &attr, (char *const *)argv, env);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
     errno = rc;
@@ -73,10 +79,19 @@ bool helper_spawn(const char *const *argv, int in, int out, int err_fd, int *pid
 bool container_create(struct task *t, int *runtime_pid, struct err *err)
 {
     const struct plan *p = &t->plan;
-    const char *const argv[] = {
-        p->runtime, "--root", p->runtime_root, "--log", path_in(t->mem, p->folder, "runtime.log"), "run", "--detach",
-        "--bundle", path_in(t->mem, p->folder, "bundle"), "--pid-file", path_in(t->mem, p->folder, "pid"), p->id, NULL
-    };
+    const char *const argv[] = { p->runtime,
+                                 "--root",
+                                 p->runtime_root,
+                                 "--log",
+                                 path_in(t->mem, p->folder, "runtime.log"),
+                                 "run",
+                                 "--detach",
+                                 "--bundle",
+                                 path_in(t->mem, p->folder, "bundle"),
+                                 "--pid-file",
+                                 path_in(t->mem, p->folder, "pid"),
+                                 p->id,
+                                 NULL };
     if (pipe2(t->out, O_CLOEXEC) == -1 || pipe2(t->err, O_CLOEXEC) == -1)
         return err_errno(err, "cannot make a pipe");
     bool ok = helper_spawn(argv, -1, t->out[1], t->err[1], runtime_pid, err);
@@ -102,15 +117,17 @@ bool container_pid(struct task *t, struct err *err)
 static bool quoted(const char *text, char *out, size_t room)
 {
     const char *open = strpbrk(text, "`\""), *end = open ? strpbrk(open + 1, "`\"\\") : NULL;
-    return open && end && end > open + 1 && snprintf(out, room, "%.*s", (int)(end - open - 1), open + 1) > 0;
+    return open && end && end > open + 1
+           && snprintf(out, room, "%.*s", (int)(end - open - 1), open + 1) > 0;
 }
 
 void container_why(struct task *t, const char *log, struct err *err)
 {
-    struct slice text = {0};
+    struct slice text = { 0 };
     char what[128];
     if (!small_read(log, TEXT_BYTES, t->mem, &text, err) || !text.len) {
-        err_set(err, RC_INTERNAL, "it could not be started, and %s did not say why", t->plan.runtime);
+        err_set(err, RC_INTERNAL, "it could not be started, and %s did not say why",
+                t->plan.runtime);
         return;
     }
     char *line = arena_bytes(t->mem, text.at, text.len), *words = strstr(line, "msg=\"");
@@ -120,7 +137,9 @@ void container_why(struct task *t, const char *log, struct err *err)
     if (strstr(words, "not found in $PATH") && quoted(names ? names + 6 : words, what, sizeof what))
         err_set(err, RC_BAD_INPUT, "%s: command not found in the image", what);
     else if (strstr(words, "open executable") || (names && strstr(names, "permission denied")))
-        err_set(err, RC_BAD_INPUT, "the command cannot be executed: it is not an executable file, or its user may not run it");
+        err_set(err, RC_BAD_INPUT,
+                "the command cannot be executed: it is not an executable file, or its user may not "
+                "run it");
     else
         err_set(err, RC_INTERNAL, "it could not be started: %s", words);
 }
@@ -143,7 +162,8 @@ bool container_takes(struct task *t, int signal)
         return false;
     text[n] = 0;
     const char *caught = strstr(text, "SigCgt:"), *ignored = strstr(text, "SigIgn:");
-    uint64_t set = (caught ? strtoull(caught + 7, NULL, 16) : 0) | (ignored ? strtoull(ignored + 7, NULL, 16) : 0);
+    uint64_t set = (caught ? strtoull(caught + 7, NULL, 16) : 0)
+                   | (ignored ? strtoull(ignored + 7, NULL, 16) : 0);
     return set & 1ULL << (signal - 1);
 }
 
@@ -157,7 +177,7 @@ void container_clean(struct task *t)
 {
     cgroup_kill(&t->cgroups, t->plan.cgroup, KILL_WAIT_MS);
     cgroup_remove(&t->cgroups, t->plan.cgroup);
-    struct err ignored = {0};                   /* the agent removes it again when the attempt is forgotten */
+    struct err ignored = { 0 }; /* the agent removes it again when the attempt is forgotten */
     if (!tree_remove(path_in(t->mem, t->plan.runtime_root, t->plan.id), &ignored))
         return;
 }

@@ -1,4 +1,5 @@
-/* files.c - the few file operations a supervisor needs. A durable write is whole or not there at all, whatever happens. */
+/* files.c - the few file operations a supervisor needs. A durable write is whole or not there at
+ * all, whatever happens. */
 #include "task/task.h"
 #include "wire/bind.h"
 #include <errno.h>
@@ -6,7 +7,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-bool small_read(const char *path, size_t limit, struct arena *mem, struct slice *out, struct err *err)
+bool small_read(const char *path, size_t limit, struct arena *mem, struct slice *out,
+                struct err *err)
 {
     AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     struct stat st;
@@ -22,20 +24,23 @@ bool small_read(const char *path, size_t limit, struct arena *mem, struct slice 
     return true;
 }
 
-bool small_parse(const char *path, const struct fields *fields, struct arena *mem, void *out, struct err *err)
+bool small_parse(const char *path, const struct fields *fields, struct arena *mem, void *out,
+                 struct err *err)
 {
     struct slice text;
     struct json *doc = NULL;
     return (small_read(path, PLAN_BYTES, mem, &text, err) && json_parse(text, mem, &doc, err)
-            && bind_read(doc, fields, mem, out, NULL, err)) || err_wrap(err, "%s", path);
+            && bind_read(doc, fields, mem, out, NULL, err))
+           || err_wrap(err, "%s", path);
 }
 
-static bool write_whole(const char *path, struct slice bytes, unsigned mode, bool durable, struct err *err)
+static bool write_whole(const char *path, struct slice bytes, unsigned mode, bool durable,
+                        struct err *err)
 {
     AUTO(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd == -1)
         return err_errno(err, "cannot make %s", path);
-    for (size_t done = 0; done < bytes.len; ) {
+    for (size_t done = 0; done < bytes.len;) {
         ssize_t n = write(fd, bytes.at + done, bytes.len - done);
         if (n == -1 && errno == EINTR)
             continue;
@@ -46,13 +51,14 @@ static bool write_whole(const char *path, struct slice bytes, unsigned mode, boo
     return !durable || fsync(fd) == 0 || err_errno(err, "cannot sync %s", path);
 }
 
-bool small_replace(const char *path, struct slice bytes, unsigned mode, bool durable, struct err *err)
+bool small_replace(const char *path, struct slice bytes, unsigned mode, bool durable,
+                   struct err *err)
 {
     char temp[4200], folder[4200];
     const char *slash = strrchr(path, '/');
     int n = (int)(slash - path);
     if (!slash || (size_t)snprintf(folder, sizeof folder, "%.*s", n, path) >= sizeof folder
-            || (size_t)snprintf(temp, sizeof temp, "%.*s/.%s", n, path, slash + 1) >= sizeof temp)
+        || (size_t)snprintf(temp, sizeof temp, "%.*s/.%s", n, path, slash + 1) >= sizeof temp)
         return err_set(err, RC_INTERNAL, "bad path %.80s", path);
     if (!write_whole(temp, bytes, mode, durable, err))
         return false;

@@ -1,6 +1,8 @@
-/* logs.c - writes what the container says as records (agent/log_format.h), in segments, never more than was granted.
+/* logs.c - writes what the container says as records (agent/log_format.h), in segments, never
+ * more than was granted.
  *
- * A write that fails (disk full) drops that record and goes on: a task must not stop because its log cannot grow. */
+ * A write that fails (disk full) drops that record and goes on: a task must not stop because its
+ * log cannot grow. */
 #include "task/task.h"
 #include "agent/log_format.h"
 #include <dirent.h>
@@ -14,7 +16,7 @@ enum { SEGMENTS = 8 };
 struct log_writer {
     const char *folder;
     int fd;
-    int64_t number, oldest;     /* the segment written to, the first that is still there */
+    int64_t number, oldest; /* the segment written to, the first that is still there */
     int64_t size, segment_max;
 };
 
@@ -29,7 +31,8 @@ static bool segment_open(struct log_writer *w, struct err *err)
     return w->fd != -1 || err_errno(err, "cannot make %s", path);
 }
 
-bool log_writer_open(const char *folder, int64_t limit_mib, struct arena *mem, struct log_writer **out, struct err *err)
+bool log_writer_open(const char *folder, int64_t limit_mib, struct arena *mem,
+                     struct log_writer **out, struct err *err)
 {
     struct log_writer *w = ARENA_NEW(mem, struct log_writer);
     *w = (struct log_writer){ .folder = folder, .fd = -1, .number = 1, .oldest = 1 };
@@ -42,7 +45,7 @@ bool log_writer_open(const char *folder, int64_t limit_mib, struct arena *mem, s
 
 static void next_segment(struct log_writer *w)
 {
-    struct err err = {0};
+    struct err err = { 0 };
     w->number++;
     if (!segment_open(w, &err))
         return;
@@ -64,7 +67,8 @@ void log_writer_add(struct log_writer *w, char stream, const char *at, size_t n)
     ssize_t done = w->fd == -1 ? -1 : writev(w->fd, parts, COUNT(parts));
     if (done == (ssize_t)(head_len + n))
         w->size += done;
-    else if (done > 0 && ftruncate(w->fd, w->size) == -1)       /* half a record would break what follows */
+    else if (done > 0
+             && ftruncate(w->fd, w->size) == -1) /* half a record would break what follows */
         next_segment(w);
 }
 

@@ -1,7 +1,9 @@
-/* main.c - arcus-task: the supervisor of one attempt. argv[1] is the attempt's folder; everything else is in its plan.json.
+/* main.c - arcus-task: the supervisor of one attempt. argv[1] is the attempt's folder;
+ * everything else is in its plan.json.
  *
- * At most one supervisor ever runs for an attempt: the lock in its folder says so, and an agent that gives an attempt up
- * takes that lock first. A status that is there already means that somebody ran before: then it is not run again. */
+ * At most one supervisor ever runs for an attempt: the lock in its folder says so, and an agent
+ * that gives an attempt up takes that lock first. A status that is there already means that
+ * somebody ran before: then it is not run again. */
 #include "task/task.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -20,15 +22,21 @@ static bool take_lock(struct task *t, const char *folder, struct err *err)
 
 static bool open_task(struct task *t, const char *folder, int *listener, struct err *err)
 {
-    if (!take_lock(t, folder, err) || !small_parse(path_in(t->mem, folder, "plan.json"), &plan_fields, t->mem, &t->plan, err))
+    if (!take_lock(t, folder, err)
+        || !small_parse(path_in(t->mem, folder, "plan.json"), &plan_fields, t->mem, &t->plan, err))
         return false;
     if (access(t->plan.status, F_OK) == 0)
         return err_set(err, RC_CONFLICT, "%s has been run before", folder);
-    t->status = (struct task_status){ .attempt = t->plan.attempt, .phase = PHASE_PREPARING, .pid = getpid(), .start_time = (int64_t)process_start_time(getpid()) };
-    return status_write(t, false, err) && cgroups_find(&t->cgroups, err) && sessions_listen(&t->plan, listener, err);
+    t->status = (struct task_status){ .attempt = t->plan.attempt,
+                                      .phase = PHASE_PREPARING,
+                                      .pid = getpid(),
+                                      .start_time = (int64_t)process_start_time(getpid()) };
+    return status_write(t, false, err) && cgroups_find(&t->cgroups, err)
+           && sessions_listen(&t->plan, listener, err);
 }
 
-/* Whoever runs out of memory, it should not be the one who tells about it. Not every root may ask for this. */
+/* Whoever runs out of memory, it should not be the one who tells about it. Not every root may
+ * ask for this. */
 static void spare_us(void)
 {
     AUTO(fd_close) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -39,9 +47,9 @@ static void spare_us(void)
 int main(int argc, char **argv)
 {
     struct task t = { .lock = -1, .out = { -1, -1 }, .err = { -1, -1 } };
-    struct err err = {0};
+    struct err err = { 0 };
     int listener = -1;
-    if (argc == 2 && text_is(argv[1], "--nothing"))     /* what the agent's trial container runs */
+    if (argc == 2 && text_is(argv[1], "--nothing")) /* what the agent's trial container runs */
         return 0;
     if (argc != 2 || argv[1][0] != '/') {
         fprintf(stderr, "usage: arcus-task FOLDER\n");

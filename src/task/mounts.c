@@ -1,8 +1,10 @@
-/* mounts.c - everything a container's root is made of, in a mount namespace of the supervisor's own.
+/* mounts.c - everything a container's root is made of, in a mount namespace of the supervisor's
+ * own.
  *
- * The law: nothing is mounted where the host could see it, so nothing can be left over. Folders of the node reach the
- * container through idmapped clones: root inside is an unprivileged range of ids outside, and no tree is ever chowned.
- * Paths below RUN/tasks/ATTEMPT are relative: the supervisor stands in that folder. */
+ * The law: nothing is mounted where the host could see it, so nothing can be left over. Folders
+ * of the node reach the container through idmapped clones: root inside is an unprivileged range
+ * of ids outside, and no tree is ever chowned. Paths below RUN/tasks/ATTEMPT are relative: the
+ * supervisor stands in that folder. */
 #include "task/task.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -17,22 +19,29 @@
 
 enum { SECRET_BYTES = 1 << 20 };
 
-bool mount_clone(const char *source, const char *target, int userns, uint64_t attributes, bool deep, struct err *err)
+bool mount_clone(const char *source, const char *target, int userns, uint64_t attributes, bool deep,
+                 struct err *err)
 {
     unsigned at = deep ? AT_RECURSIVE : 0;
-    AUTO(fd_close) int tree = open_tree(AT_FDCWD, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | at);
+    AUTO(fd_close)
+    int tree = open_tree(AT_FDCWD, source,
+                         OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | at);
     if (tree == -1)
         return err_errno(err, "cannot mount %s", source);
-    struct mount_attr a = { .attr_set = attributes | (userns >= 0 ? MOUNT_ATTR_IDMAP : 0), .userns_fd = (uint64_t)MAX(userns, 0) };
+    struct mount_attr a = { .attr_set = attributes | (userns >= 0 ? MOUNT_ATTR_IDMAP : 0),
+                            .userns_fd = (uint64_t)MAX(userns, 0) };
     if (mount_setattr(tree, "", AT_EMPTY_PATH | at, &a, sizeof a) == -1)
-        return err_errno(err, userns >= 0 ? "the filesystem of %s cannot map ids" : "cannot restrict %s", source);
-    return move_mount(tree, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) == 0 || err_errno(err, "cannot mount at %s", target);
+        return err_errno(err,
+                         userns >= 0 ? "the filesystem of %s cannot map ids" : "cannot restrict %s",
+                         source);
+    return move_mount(tree, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) == 0
+           || err_errno(err, "cannot mount at %s", target);
 }
 
 bool make_owned(const char *path, unsigned mode, const struct plan *p)
 {
     return (mkdir(path, mode) == 0 || errno == EEXIST) && chmod(path, mode) == 0
-        && chown(path, (uid_t)p->uid_base, (gid_t)p->uid_base) == 0;
+           && chown(path, (uid_t)p->uid_base, (gid_t)p->uid_base) == 0;
 }
 
 static bool write_map(int pid, const char *file, int64_t base)
@@ -44,7 +53,8 @@ static bool write_map(int pid, const char *file, int64_t base)
     return fd != -1 && write(fd, line, (size_t)n) == n;
 }
 
-/* A user namespace that says which ids are meant; its one process only holds it until we have opened it. */
+/* A user namespace that says which ids are meant; its one process only holds it until we have
+ * opened it. */
 static bool user_namespace(const struct plan *p, int *out, struct err *err)
 {
     int gate[2];
@@ -58,7 +68,8 @@ static bool user_namespace(const struct plan *p, int *out, struct err *err)
     }
     char path[48];
     snprintf(path, sizeof path, "/proc/%ld/ns/user", pid);
-    bool ok = pid > 0 && write_map((int)pid, "uid_map", p->uid_base) && write_map((int)pid, "gid_map", p->uid_base);
+    bool ok = pid > 0 && write_map((int)pid, "uid_map", p->uid_base)
+              && write_map((int)pid, "gid_map", p->uid_base);
     int fd = ok ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     int why = errno;
     close(gate[0]);
@@ -84,7 +95,7 @@ static bool own_namespace(struct task *t, struct err *err)
 
 static bool read_exactly(int fd, void *to, size_t n)
 {
-    for (char *at = to; n; ) {
+    for (char *at = to; n;) {
         ssize_t got = read(fd, at, n);
         if (got <= 0)
             return false;
@@ -94,13 +105,18 @@ static bool read_exactly(int fd, void *to, size_t n)
     return true;
 }
 
-/* Each: four bytes of length, big endian, and the value, on standard input; they have been on no disk before. */
+/* Each: four bytes of length, big endian, and the value, on standard input; they have been on no
+ * disk before. */
 static bool secrets_write(const struct plan *p, struct err *err)
 {
     if (mkdir("secrets", 0700) == -1 && errno != EEXIST)
         return err_errno(err, "cannot make the folder of secrets");
-    if (mount("secrets", "secrets", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=64m,noswap") == -1
-            && mount("secrets", "secrets", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=64m") == -1)
+    if (mount("secrets", "secrets", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              "mode=0755,size=64m,noswap")
+            == -1
+        && mount("secrets", "secrets", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                 "mode=0755,size=64m")
+               == -1)
         return err_errno(err, "cannot mount the folder of secrets");
     for (size_t i = 0; i < p->secrets.count; i++) {
         unsigned char head[4];
@@ -109,33 +125,44 @@ static bool secrets_write(const struct plan *p, struct err *err)
         size_t n = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
         char path[300], *value = n <= SECRET_BYTES ? calloc(1, n + 1) : NULL;
         snprintf(path, sizeof path, "secrets/%s", p->secrets.at[i]);
-        AUTO(fd_close) int fd = strchr(p->secrets.at[i], '/') ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
-        bool ok = value && fd != -1 && read_exactly(STDIN_FILENO, value, n) && write(fd, value, n) == (ssize_t)n
-               && fchown(fd, (uid_t)(p->uid_base + p->uid), (gid_t)(p->uid_base + p->gid)) == 0;
+        AUTO(fd_close)
+        int fd = strchr(p->secrets.at[i], '/')
+                     ? -1
+                     : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
+        bool ok = value && fd != -1 && read_exactly(STDIN_FILENO, value, n)
+                  && write(fd, value, n) == (ssize_t)n
+                  && fchown(fd, (uid_t)(p->uid_base + p->uid), (gid_t)(p->uid_base + p->gid)) == 0;
         if (value)
             explicit_bzero(value, n);
         free(value);
         if (!ok)
             return err_set(err, RC_INTERNAL, "cannot write the secret %s", p->secrets.at[i]);
     }
-    return mount(NULL, "secrets", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0
-        || err_errno(err, "cannot close the folder of secrets");
+    return mount(NULL, "secrets", NULL,
+                 MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL)
+               == 0
+           || err_errno(err, "cannot close the folder of secrets");
 }
 
 static bool hosts_write(const struct plan *p, struct err *err)
 {
     char text[256];
-    int n = snprintf(text, sizeof text, "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t%s\n", p->hostname);
+    int n = snprintf(
+        text, sizeof text,
+        "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t%s\n",
+        p->hostname);
     AUTO(fd_close) int fd = open("scratch/hosts", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    return (fd != -1 && write(fd, text, (size_t)n) == n && fchown(fd, (uid_t)p->uid_base, (gid_t)p->uid_base) == 0)
-        || err_errno(err, "cannot write the hosts file");
+    return (fd != -1 && write(fd, text, (size_t)n) == n
+            && fchown(fd, (uid_t)p->uid_base, (gid_t)p->uid_base) == 0)
+           || err_errno(err, "cannot write the hosts file");
 }
 
 static bool folders_mount(const struct plan *p, int userns, struct err *err)
 {
     const struct plan_mount *m = p->mounts.at;
     for (size_t i = 0; i < p->mounts.count; i++, m++) {
-        uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (m->read_only ? MOUNT_ATTR_RDONLY : 0);
+        uint64_t attributes
+            = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (m->read_only ? MOUNT_ATTR_RDONLY : 0);
         if (mkdir(m->name, 0711) == -1 && errno != EEXIST)
             return err_errno(err, "cannot make %s", m->name);
         if (!mount_clone(m->source, m->name, userns, attributes, false, err))
@@ -152,11 +179,13 @@ bool mounts_make(struct task *t, struct err *err)
         return false;
     if (chdir(p->run) == -1)
         return err_errno(err, "cannot enter %s", p->run);
-    return scratch_mount(p, err) && (make_owned("scratch/tmp", 01777, p) || err_errno(err, "cannot make the folder for /tmp"))
-        && (p->root == ROOT_HOST ? mount_host_root(p, err) : mount_image_root(p, userns, err))
-        && folders_mount(p, userns, err) && hosts_write(p, err)
-        && (!p->secrets.count || secrets_write(p, err))
-        && (!p->workdir || workdir_unpack(p, err));
+    return scratch_mount(p, err)
+           && (make_owned("scratch/tmp", 01777, p)
+               || err_errno(err, "cannot make the folder for /tmp"))
+           && (p->root == ROOT_HOST ? mount_host_root(p, err) : mount_image_root(p, userns, err))
+           && folders_mount(p, userns, err) && hosts_write(p, err)
+           && (!p->secrets.count || secrets_write(p, err))
+           && (!p->workdir || workdir_unpack(p, err));
 }
 
 /* The namespace would take the mounts along; this empties the folder too. */

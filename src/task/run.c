@@ -1,7 +1,8 @@
 /* run.c - the life of one task: made, run, told to end, ended.
  *
- * One poll loop. It sleeps until something happens: output, a child's end, a stop request, a connection, or the next of
- * its deadlines (maximum duration, run-until time, end of grace). The first cause of an end is the one that is told. */
+ * One poll loop. It sleeps until something happens: output, a child's end, a stop request, a
+ * connection, or the next of its deadlines (maximum duration, run-until time, end of grace). The
+ * first cause of an end is the one that is told. */
 #include "task/task.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -16,21 +17,28 @@
 #include <sys/wait.h>
 
 /* PIECE: small against a log's segment, so that segments are filled. */
-enum { PIECE = 16 * 1024, ALONE_CHECK_MS = 50, DRAIN_MS = 2000, SESSIONS_MAX = 32, SESSION_TRIES = 100, SESSION_PAUSE_US = 2000 };
+enum {
+    PIECE = 16 * 1024,
+    ALONE_CHECK_MS = 50,
+    DRAIN_MS = 2000,
+    SESSIONS_MAX = 32,
+    SESSION_TRIES = 100,
+    SESSION_PAUSE_US = 2000
+};
 enum slot { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_STOP, SLOT_LISTEN, SLOT_COUNT };
 
 struct life {
     struct task *t;
     struct log_writer *log;
     struct pollfd fds[SLOT_COUNT];
-    int runtime;                /* pid of the OCI runtime while it makes the container */
-    bool made;                  /* the runtime has left */
-    bool ready;                 /* all that the node has to do before the container was done */
-    int wait_status;            /* of the container */
-    int as;                     /* enum outcome asked for: why we end it; OUTCOME_NONE: nobody asked */
-    int64_t kill_at;            /* boot clock; 0: the grace period has not begun */
+    int runtime;     /* pid of the OCI runtime while it makes the container */
+    bool made;       /* the runtime has left */
+    bool ready;      /* all that the node has to do before the container was done */
+    int wait_status; /* of the container */
+    int as;          /* enum outcome asked for: why we end it; OUTCOME_NONE: nobody asked */
+    int64_t kill_at; /* boot clock; 0: the grace period has not begun */
     bool killed;
-    int64_t began;              /* boot clock */
+    int64_t began; /* boot clock */
     pid_t sessions[SESSIONS_MAX];
     char buffer[PIECE];
 };
@@ -68,8 +76,9 @@ static void on_stop_file(struct life *l)
         ;
     const char *path = path_in(l->t->mem, l->t->plan.folder, "stop");
     struct plan_stop stop = { .as = OUTCOME_CANCELLED };
-    struct err err = {0};
-    if (access(path, F_OK) == 0 && (small_parse(path, &plan_stop_fields, l->t->mem, &stop, &err) || err.rc))
+    struct err err = { 0 };
+    if (access(path, F_OK) == 0
+        && (small_parse(path, &plan_stop_fields, l->t->mem, &stop, &err) || err.rc))
         end_it(l, (enum outcome)stop.as, stop.grace_s);
 }
 
@@ -88,7 +97,7 @@ static int check_deadlines(struct life *l)
     if (p->run_for_s > 0 && l->as != OUTCOME_NODE_LOST) {
         read_lease(p, &contact);
         int64_t at = contact + p->run_for_s * 1000;
-        if (now >= at)              /* no grace: the server may start it elsewhere a margin after this moment */
+        if (now >= at) /* no grace: the server may start it elsewhere a margin after this moment */
             end_it(l, OUTCOME_NODE_LOST, 0);
         else
             next = MIN(next, at);
@@ -100,8 +109,8 @@ static int check_deadlines(struct life *l)
             next = MIN(next, l->kill_at);
     }
     if (l->kill_at && l->t->container > 0 && !l->killed) {
-        /* The first process of a pid namespace never gets a signal it does not handle; as soon as it is the last one, its
-         * SIGTERM has had all the effect that it can have. */
+        /* The first process of a pid namespace never gets a signal it does not handle; as soon
+         * as it is the last one, its SIGTERM has had all the effect that it can have. */
         bool in_vain = !container_takes(l->t, SIGTERM) && container_alone(l->t);
         if (now >= l->kill_at || in_vain) {
             l->killed = true;
@@ -138,11 +147,13 @@ static bool on_made(struct life *l, int wait_status, struct err *err)
     t->status.started_ms = wall_ms();
     t->status.phase = PHASE_RUNNING;
     struct slice filter;
-    if (t->plan.filter && small_read(arena_printf(t->mem, "%s/%s/seccomp.bpf", t->plan.runtime_root, t->plan.id), PLAN_BYTES, t->mem, &filter, err)
-            && !small_replace(t->plan.filter, filter, 0600, false, err))
+    if (t->plan.filter
+        && small_read(arena_printf(t->mem, "%s/%s/seccomp.bpf", t->plan.runtime_root, t->plan.id),
+                      PLAN_BYTES, t->mem, &filter, err)
+        && !small_replace(t->plan.filter, filter, 0600, false, err))
         return false;
-    *err = (struct err){0};                     /* another runtime leaves no filter: it is only there to save time */
-    if (l->kill_at)                             /* it was told to end before it was there */
+    *err = (struct err){ 0 }; /* another runtime leaves no filter: it is only there to save time */
+    if (l->kill_at)           /* it was told to end before it was there */
         container_signal_all(t, SIGTERM);
     return status_write(t, true, err);
 }
@@ -152,11 +163,12 @@ static bool on_children(struct life *l, struct err *err)
 {
     struct signalfd_siginfo info;
     while (read(l->fds[SLOT_SIGNAL].fd, &info, sizeof info) == sizeof info)
-        if (info.ssi_signo == SIGTERM)          /* the node goes down: an operator or init wants us gone */
+        if (info.ssi_signo == SIGTERM) /* the node goes down: an operator or init wants us gone */
             end_it(l, OUTCOME_NODE_FAULT, l->t->plan.grace_s);
     int status;
     /* The runtime first: the container's pid is known only once it has been seen to leave. */
-    if (l->runtime && waitpid(l->runtime, &status, WNOHANG) == l->runtime && !on_made(l, status, err))
+    if (l->runtime && waitpid(l->runtime, &status, WNOHANG) == l->runtime
+        && !on_made(l, status, err))
         return false;
     while (!l->runtime) {
         pid_t pid = waitpid(-1, &status, WNOHANG);
@@ -186,7 +198,8 @@ static void on_connection(struct life *l)
     fd_close(fd);
 }
 
-/* Those that wait for a process of the container see its end by themselves and are given a moment to tell it. */
+/* Those that wait for a process of the container see its end by themselves and are given a
+ * moment to tell it. */
 static void end_sessions(struct life *l)
 {
     for (int tries = 0, left = 1; left; tries++) {
@@ -249,7 +262,8 @@ static void tell_end(struct life *l, int64_t oom_kills, const struct err *failed
     size_t room = sizeof failed->text + 32;
     s->detail = detail;
     if (failed->rc) {
-        bool theirs = failed->rc == RC_BAD_INPUT || failed->rc == RC_OVER_QUOTA || (l->ready && !s->started_ms);
+        bool theirs = failed->rc == RC_BAD_INPUT || failed->rc == RC_OVER_QUOTA
+                      || (l->ready && !s->started_ms);
         s->outcome = l->as ? l->as : theirs ? OUTCOME_START_FAILED : OUTCOME_NODE_FAULT;
         snprintf(detail, room, "%s", failed->text);
         return;
@@ -259,11 +273,15 @@ static void tell_end(struct life *l, int64_t oom_kills, const struct err *failed
     bool good = s->exit_code == 0 && s->signal == 0;
     if (l->as != OUTCOME_NONE) {
         s->outcome = l->as;
-        snprintf(detail, room, "%s", l->as == OUTCOME_DEADLINE ? "its maximum duration passed"
-                                   : l->as == OUTCOME_NODE_LOST ? "the server was not heard for longer than it may run alone" : "");
+        snprintf(detail, room, "%s",
+                 l->as == OUTCOME_DEADLINE ? "its maximum duration passed"
+                 : l->as == OUTCOME_NODE_LOST
+                     ? "the server was not heard for longer than it may run alone"
+                     : "");
     } else if (oom_kills > 0 && !good) {
         s->outcome = OUTCOME_OUT_OF_MEMORY;
-        snprintf(detail, room, "it used more than its %lld MiB of memory", (long long)l->t->plan.mem_mib);
+        snprintf(detail, room, "it used more than its %lld MiB of memory",
+                 (long long)l->t->plan.mem_mib);
     } else if (s->signal) {
         s->outcome = OUTCOME_SIGNALED;
         snprintf(detail, room, "signal %d (%s)", (int)s->signal, strsignal((int)s->signal));
@@ -280,22 +298,25 @@ static bool prepare(struct life *l, struct err *err)
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), stop = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (signals == -1 || stop == -1 || inotify_add_watch(stop, l->t->plan.folder, IN_MOVED_TO) == -1)
+    int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+        stop = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (signals == -1 || stop == -1
+        || inotify_add_watch(stop, l->t->plan.folder, IN_MOVED_TO) == -1)
         return err_errno(err, "cannot watch the task");
     l->fds[SLOT_SIGNAL].fd = signals;
     l->fds[SLOT_STOP].fd = stop;
-    on_stop_file(l);                            /* it may have come before we watched */
+    on_stop_file(l); /* it may have come before we watched */
     return log_writer_open(l->t->plan.logs, l->t->plan.log_mib, l->t->mem, &l->log, err);
 }
 
-/* Runs beside the mounts: the kernel takes some ten milliseconds for the first move of a while, then the runtime's are free. */
+/* Runs beside the mounts: the kernel takes some ten milliseconds for the first move of a while,
+ * then the runtime's are free. */
 static void leave_agents_group(struct task *t)
 {
     pid_t self = getpid();
     if (fork() != 0)
         return;
-    struct err err = {0};
+    struct err err = { 0 };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     _exit(!cgroup_move(&t->cgroups, "arcus/supervisors", self, &err));
 }
@@ -303,7 +324,7 @@ static void leave_agents_group(struct task *t)
 int task_run(struct task *t, int listener)
 {
     struct life *l = ARENA_NEW(t->mem, struct life);
-    struct err err = {0};
+    struct err err = { 0 };
     *l = (struct life){ .t = t, .began = boot_ms() };
     for (int i = 0; i < SLOT_COUNT; i++)
         l->fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
@@ -325,11 +346,12 @@ int task_run(struct task *t, int listener)
     end_sessions(l);
     log_writer_close(l->log);
     t->status.phase = PHASE_ENDED;
-    err = (struct err){0};
-    /* A full disk: whoever makes room is told what happened. A write may fail and be seen all the same: without our folder
-     * everything was told and settled. */
-    for (bool left = true; left && !status_write(t, true, &err); left = access(t->plan.folder, F_OK) == 0)
+    err = (struct err){ 0 };
+    /* A full disk: whoever makes room is told what happened. A write may fail and be seen all
+     * the same: without our folder everything was told and settled. */
+    for (bool left = true; left && !status_write(t, true, &err);
+         left = access(t->plan.folder, F_OK) == 0)
         sleep(1);
-    mounts_drop(t);                             /* they are ours alone, so nobody waits for them */
+    mounts_drop(t); /* they are ours alone, so nobody waits for them */
     return 0;
 }

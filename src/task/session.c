@@ -1,7 +1,9 @@
-/* session.c - the supervisor's socket (agent/task_proto.h): every connection gets a child of the supervisor for itself.
+/* session.c - the supervisor's socket (agent/task_proto.h): every connection gets a child of the
+ * supervisor for itself.
  *
- * So a session can block, crash or be slow without the task noticing, and its memory goes when it ends. Only root may
- * connect: the folder is closed to others, and the peer is asked for its id all the same. */
+ * So a session can block, crash or be slow without the task noticing, and its memory goes when
+ * it ends. Only root may connect: the folder is closed to others, and the peer is asked for its
+ * id all the same. */
 #include "task/task.h"
 #include "agent/task_proto.h"
 #include "wire/bind.h"
@@ -17,8 +19,14 @@
 
 enum { REQUEST_MS = 10000, BACKLOG = 16, CONNECTION = 3 };
 
-static const struct { const char *op; bool (*run)(struct task *t, int fd, const struct task_request *rq, struct err *err); } ops[] = {
-    { "exec", session_exec }, { "get", session_get }, { "put", session_put }, { "follow", session_follow },
+static const struct {
+    const char *op;
+    bool (*run)(struct task *t, int fd, const struct task_request *rq, struct err *err);
+} ops[] = {
+    { "exec", session_exec },
+    { "get", session_get },
+    { "put", session_put },
+    { "follow", session_follow },
 };
 
 bool sessions_listen(const struct plan *p, int *fd, struct err *err)
@@ -43,7 +51,7 @@ bool sessions_listen(const struct plan *p, int *fd, struct err *err)
 
 static bool write_all(int fd, const void *from, size_t n)
 {
-    for (const char *at = from; n; ) {
+    for (const char *at = from; n;) {
         ssize_t done = send(fd, at, n, MSG_NOSIGNAL);
         if (done == -1 && errno == EAGAIN) {
             struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -93,7 +101,7 @@ bool frame_receive(int connection, int *kind, char *at, size_t room, size_t *n)
 
 bool frame_object(int connection, int kind, const struct fields *fields, const void *from)
 {
-    AUTO(str_done) struct str text = {0};
+    AUTO(str_done) struct str text = { 0 };
     struct json_out o = { .to = &text };
     bind_write(&o, fields, from);
     return frame_send(connection, kind, text.at, text.len);
@@ -101,11 +109,11 @@ bool frame_object(int connection, int kind, const struct fields *fields, const v
 
 static bool take_request(struct task *t, struct task_request *rq, struct err *err)
 {
-    struct ucred peer = {0};
+    struct ucred peer = { 0 };
     socklen_t size = sizeof peer;
     if (getsockopt(CONNECTION, SOL_SOCKET, SO_PEERCRED, &peer, &size) == -1 || peer.uid != 0)
         return err_set(err, RC_DENIED, "only root may talk to a supervisor");
-    struct timeval patience = { .tv_sec = REQUEST_MS / 1000 }, for_ever = {0};
+    struct timeval patience = { .tv_sec = REQUEST_MS / 1000 }, for_ever = { 0 };
     setsockopt(CONNECTION, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     char *text = ARENA_ARRAY(t->mem, char, FRAME_MAX);
     struct json *doc = NULL;
@@ -114,12 +122,13 @@ static bool take_request(struct task *t, struct task_request *rq, struct err *er
     if (!frame_receive(CONNECTION, &kind, text, FRAME_MAX, &n) || kind != FRAME_REQUEST)
         return err_set(err, RC_BAD_INPUT, "a request was expected");
     setsockopt(CONNECTION, SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof for_ever);
-    return json_parse((struct slice){ text, n }, t->mem, &doc, err) && bind_read(doc, &task_request_fields, t->mem, rq, NULL, err);
+    return json_parse((struct slice){ text, n }, t->mem, &doc, err)
+           && bind_read(doc, &task_request_fields, t->mem, rq, NULL, err);
 }
 
 static bool serve(struct task *t, struct err *err)
 {
-    struct task_request rq = {0};
+    struct task_request rq = { 0 };
     if (!take_request(t, &rq, err))
         return false;
     for (size_t i = 0; i < COUNT(ops); i++)
@@ -130,7 +139,7 @@ static bool serve(struct task *t, struct err *err)
 
 void session_serve(struct task *t, int connection)
 {
-    struct err err = {0};
+    struct err err = { 0 };
     sigset_t none;
     sigemptyset(&none);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -142,6 +151,7 @@ void session_serve(struct task *t, int connection)
     fcntl(CONNECTION, F_SETFD, FD_CLOEXEC);
     bool ok = serve(t, &err);
     if (!ok && err.rc)
-        ok = frame_object(CONNECTION, FRAME_ERROR, &task_error_fields, &(struct task_error){ rc_name(err.rc), err.text });
+        ok = frame_object(CONNECTION, FRAME_ERROR, &task_error_fields,
+                          &(struct task_error){ rc_name(err.rc), err.text });
     _exit(!ok);
 }

@@ -1,7 +1,9 @@
-/* session_exec.c - a further process in the container, with a terminal or with pipes, until it ends or its user hangs up.
+/* session_exec.c - a further process in the container, with a terminal or with pipes, until it
+ * ends or its user hangs up.
  *
- * The runtime starts it and leaves; it becomes a child of this session. Nothing is buffered beyond one frame each way: output
- * is read when the last piece has gone out, input is taken when the last piece has gone in. */
+ * The runtime starts it and leaves; it becomes a child of this session. Nothing is buffered
+ * beyond one frame each way: output is read when the last piece has gone out, input is taken
+ * when the last piece has gone in. */
 #include "task/task.h"
 #include "agent/task_proto.h"
 #include "wire/bind.h"
@@ -18,30 +20,37 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-enum { ARGS_MAX = 1024, ENV_MAX = 4096, CONFIG_BYTES = 1 << 22, HANGUP_MS = 5000, PIECE = 16 * 1024 };
+enum {
+    ARGS_MAX = 1024,
+    ENV_MAX = 4096,
+    CONFIG_BYTES = 1 << 22,
+    HANGUP_MS = 5000,
+    PIECE = 16 * 1024
+};
 enum { PEER, OUT, ERRORS, INPUT, CHILD, POLLS };
 
 struct exec {
     struct task *t;
-    int peer, in, out, errors;  /* with a terminal in and out are the same one */
+    int peer, in, out, errors; /* with a terminal in and out are the same one */
     bool tty, input_over;
     int pid, status;
     bool ended;
-    char *frame;                /* what came from the peer, not yet a whole frame or not yet passed on */
+    char *frame; /* what came from the peer, not yet a whole frame or not yet passed on */
     size_t have;
-    size_t input_left, input_at;/* of a FRAME_INPUT at the front of `frame` */
+    size_t input_left, input_at; /* of a FRAME_INPUT at the front of `frame` */
 };
 
 static bool console_listen(struct task *t, char path[static 108], int *fd, struct err *err)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
-    if ((size_t)snprintf(at.sun_path, sizeof at.sun_path, "%s/console-%d", t->plan.run, getpid()) >= sizeof at.sun_path)
+    if ((size_t)snprintf(at.sun_path, sizeof at.sun_path, "%s/console-%d", t->plan.run, getpid())
+        >= sizeof at.sun_path)
         return err_set(err, RC_INTERNAL, "the path of the console socket is too long");
     memcpy(path, at.sun_path, sizeof at.sun_path);
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     unlink(path);
     return (*fd != -1 && bind(*fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(*fd, 1) == 0)
-        || err_errno(err, "cannot listen for the terminal");
+           || err_errno(err, "cannot listen for the terminal");
 }
 
 static bool console_take(int listener, int *terminal, struct err *err)
@@ -49,7 +58,9 @@ static bool console_take(int listener, int *terminal, struct err *err)
     AUTO(fd_close) int from = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     char name[256], control[CMSG_SPACE(sizeof(int))];
     struct iovec part = { name, sizeof name };
-    struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
+    struct msghdr m = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
+    };
     if (from == -1 || recvmsg(from, &m, MSG_CMSG_CLOEXEC) <= 0)
         return err_errno(err, "the runtime sent no terminal");
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
@@ -72,11 +83,13 @@ static size_t environment(struct exec *x, const char *term, const char **argv)
     struct arena *mem = x->t->mem;
     struct slice text;
     struct json *doc = NULL;
-    struct err err = {0};
+    struct err err = { 0 };
     size_t n = 0;
     argv[n++] = "--env";
     argv[n++] = arena_printf(mem, "TERM=%s", text_given(term) ? term : "xterm");
-    if (!small_read(arena_printf(mem, "%s/bundle/config.json", x->t->plan.folder), CONFIG_BYTES, mem, &text, &err) || !json_parse(text, mem, &doc, &err))
+    if (!small_read(arena_printf(mem, "%s/bundle/config.json", x->t->plan.folder), CONFIG_BYTES,
+                    mem, &text, &err)
+        || !json_parse(text, mem, &doc, &err))
         return n;
     const struct json *list = json_get(json_get(doc, "process"), "env");
     for (const struct json *e = list ? list->first : NULL; e && n < ENV_MAX; e = e->next)
@@ -87,12 +100,14 @@ static size_t environment(struct exec *x, const char *term, const char **argv)
     return n;
 }
 
-static const char *const *arguments(struct exec *x, const struct task_request *rq, const char *console, const char *log, const char *pid)
+static const char *const *arguments(struct exec *x, const struct task_request *rq,
+                                    const char *console, const char *log, const char *pid)
 {
     const struct plan *p = &x->t->plan;
     const char **argv = ARENA_ARRAY(x->t->mem, const char *, ARGS_MAX + ENV_MAX + 32);
     size_t n = 0;
-    const char *const head[] = { p->runtime, "--root", p->runtime_root, "--log", log, "exec", "--detach", "--pid-file", pid };
+    const char *const head[] = { p->runtime, "--root",   p->runtime_root, "--log", log,
+                                 "exec",     "--detach", "--pid-file",    pid };
     for (size_t i = 0; i < COUNT(head); i++)
         argv[n++] = head[i];
     if (rq->tty) {
@@ -107,11 +122,13 @@ static const char *const *arguments(struct exec *x, const struct task_request *r
     return argv;
 }
 
-static bool run_runtime(struct exec *x, const char *const *argv, const int ends[3], const char *log, struct err *err)
+static bool run_runtime(struct exec *x, const char *const *argv, const int ends[3], const char *log,
+                        struct err *err)
 {
     int pid = 0, status = 0;
     AUTO(fd_close) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (!helper_spawn(argv, x->tty ? null : ends[0], x->tty ? null : ends[1], x->tty ? null : ends[2], &pid, err))
+    if (!helper_spawn(argv, x->tty ? null : ends[0], x->tty ? null : ends[1],
+                      x->tty ? null : ends[2], &pid, err))
         return false;
     while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
         ;
@@ -130,11 +147,14 @@ static bool start(struct exec *x, const struct task_request *rq, struct err *err
     int in[2] = { -1, -1 }, out[2] = { -1, -1 }, errors[2] = { -1, -1 };
     AUTO(fd_close) int listener = -1;
     if (rq->tty ? !console_listen(t, console, &listener, err)
-                : pipe2(in, O_CLOEXEC) == -1 || pipe2(out, O_CLOEXEC) == -1 || pipe2(errors, O_CLOEXEC) == -1)
+                : pipe2(in, O_CLOEXEC) == -1 || pipe2(out, O_CLOEXEC) == -1
+                      || pipe2(errors, O_CLOEXEC) == -1)
         return err->rc ? false : err_errno(err, "cannot make a pipe");
-    struct slice text = {0};
-    bool ok = run_runtime(x, arguments(x, rq, console, log, pid_file), (int[]){ in[0], out[1], errors[1] }, log, err)
-           && small_read(pid_file, 32, t->mem, &text, err) && (!rq->tty || console_take(listener, &x->out, err));
+    struct slice text = { 0 };
+    bool ok = run_runtime(x, arguments(x, rq, console, log, pid_file),
+                          (int[]){ in[0], out[1], errors[1] }, log, err)
+              && small_read(pid_file, 32, t->mem, &text, err)
+              && (!rq->tty || console_take(listener, &x->out, err));
     unlink(log);
     unlink(pid_file);
     unlink(console);
@@ -157,7 +177,7 @@ static bool start(struct exec *x, const struct task_request *rq, struct err *err
 static void input_end(struct exec *x)
 {
     x->input_over = true;
-    if (x->tty)                                 /* a terminal has no end of its own: its user types one */
+    if (x->tty) /* a terminal has no end of its own: its user types one */
         x->input_over = write(x->in, "\4", 1) == 1;
     else
         fd_close(x->in);
@@ -168,20 +188,22 @@ static void command(struct exec *x, int kind, const char *at, size_t n)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct json *doc = NULL;
-    struct err err = {0};
-    struct task_resize size = {0};
-    struct task_signal sig = {0};
+    struct err err = { 0 };
+    struct task_resize size = { 0 };
+    struct task_signal sig = { 0 };
     if (kind == FRAME_INPUT_END)
         input_end(x);
     else if (!json_parse((struct slice){ at, n }, mem, &doc, &err))
-        return;                                 /* a peer of another version: what it asks beside the bytes is optional */
+        return; /* a peer of another version: what it asks beside the bytes is optional */
     else if (kind == FRAME_RESIZE && bind_read(doc, &task_resize_fields, mem, &size, NULL, &err))
         resize(x, size.rows, size.cols);
-    else if (kind == FRAME_SIGNAL && bind_read(doc, &task_signal_fields, mem, &sig, NULL, &err) && !x->ended)
+    else if (kind == FRAME_SIGNAL && bind_read(doc, &task_signal_fields, mem, &sig, NULL, &err)
+             && !x->ended)
         kill(x->pid, (int)sig.signal);
 }
 
-/* Whole frames at the front of the buffer are acted on; input stays there until the process has taken it. */
+/* Whole frames at the front of the buffer are acted on; input stays there until the process has
+ * taken it. */
 static bool act(struct exec *x)
 {
     while (x->have >= FRAME_HEAD) {
@@ -224,7 +246,7 @@ static bool to_peer(struct exec *x, int *fd, int kind)
         return frame_send(x->peer, kind, piece, (size_t)n);
     if (n == -1 && (errno == EAGAIN || errno == EINTR))
         return true;
-    if (!x->tty)                                /* EIO of a terminal: nobody has it open any more */
+    if (!x->tty) /* EIO of a terminal: nobody has it open any more */
         close(*fd);
     *fd = -1;
     return true;
@@ -236,7 +258,7 @@ static void reap(struct exec *x, int signals)
     while (read(signals, &info, sizeof info) > 0)
         ;
     int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0; )
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
         if (pid == x->pid) {
             x->ended = true;
             x->status = status;
@@ -247,14 +269,18 @@ static void reap(struct exec *x, int signals)
 static bool pump(struct exec *x, int signals)
 {
     while (!x->ended || x->out != -1 || x->errors != -1) {
-        bool room = x->have < FRAME_HEAD + FRAME_MAX, waits = x->have > FRAME_HEAD && x->frame[0] == FRAME_INPUT
-                 && x->have >= FRAME_HEAD + frame_length((unsigned char *)x->frame);
+        bool room = x->have<FRAME_HEAD + FRAME_MAX, waits = x->have> FRAME_HEAD
+                    && x->frame[0] == FRAME_INPUT
+                    && x->have >= FRAME_HEAD + frame_length((unsigned char *)x->frame);
         struct pollfd fds[POLLS] = {
-            [PEER] = { x->peer, room && !waits ? POLLIN : POLLRDHUP, 0 }, [OUT] = { x->out, POLLIN, 0 }, [ERRORS] = { x->errors, POLLIN, 0 },
-            [INPUT] = { waits ? x->in : -1, POLLOUT, 0 }, [CHILD] = { signals, POLLIN, 0 },
+            [PEER] = { x->peer, room && !waits ? POLLIN : POLLRDHUP, 0 },
+            [OUT] = { x->out, POLLIN, 0 },
+            [ERRORS] = { x->errors, POLLIN, 0 },
+            [INPUT] = { waits ? x->in : -1, POLLOUT, 0 },
+            [CHILD] = { signals, POLLIN, 0 },
         };
         int n = poll(fds, POLLS, x->ended ? 100 : -1);
-        if (n == 0)                             /* a process it left behind holds the pipe open: that one is not waited for */
+        if (n == 0) /* a process it left behind holds the pipe open: that one is not waited for */
             break;
         if (fds[CHILD].revents)
             reap(x, signals);
@@ -283,14 +309,15 @@ static void hang_up(struct exec *x)
 
 bool session_exec(struct task *t, int connection, const struct task_request *rq, struct err *err)
 {
-    struct exec x = { .t = t, .peer = connection, .in = -1, .out = -1, .errors = -1, .tty = rq->tty };
+    struct exec x
+        = { .t = t, .peer = connection, .in = -1, .out = -1, .errors = -1, .tty = rq->tty };
     if (!rq->argv.count)
         return err_field(err, "argv", "what is to be run?");
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGTERM, SIG_IGN);                   /* the task ends: our process ends with it, and its end is told */
+    signal(SIGTERM, SIG_IGN); /* the task ends: our process ends with it, and its end is told */
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     AUTO(fd_close) int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -301,6 +328,7 @@ bool session_exec(struct task *t, int connection, const struct task_request *rq,
         hang_up(&x);
         return true;
     }
-    struct task_exit end = { .exit_code = WIFEXITED(x.status) ? WEXITSTATUS(x.status) : 0, .signal = WIFSIGNALED(x.status) ? WTERMSIG(x.status) : 0 };
+    struct task_exit end = { .exit_code = WIFEXITED(x.status) ? WEXITSTATUS(x.status) : 0,
+                             .signal = WIFSIGNALED(x.status) ? WTERMSIG(x.status) : 0 };
     return frame_object(connection, FRAME_EXIT, &task_exit_fields, &end);
 }

@@ -1,7 +1,9 @@
-/* task.h - the supervisor's parts. One process per attempt, one thread, below 1 MB of its own memory.
+/* task.h - the supervisor's parts. One process per attempt, one thread, below 1 MB of its own
+ * memory.
  *
- * It uses base/, JSON and binding of wire/, and libc: nothing of os/, because it must stay small and static, and because
- * what it does (mount, wait, kill) has no simulated twin: the simulation has a program of its own in its place. */
+ * It uses base/, JSON and binding of wire/, and libc: nothing of os/, because it must stay small
+ * and static, and because what it does (mount, wait, kill) has no simulated twin: the simulation
+ * has a program of its own in its place. */
 #pragma once
 #include "agent/cgroup.h"
 #include "agent/task_plan.h"
@@ -29,7 +31,8 @@ uint64_t process_start_time(int pid);
 int64_t wall_ms(void);
 int64_t boot_ms(void);
 
-/* mounts.c, mount_root.c, scratch.c: everything below RUN/tasks/ATTEMPT, in a mount namespace of our own */
+/* mounts.c, mount_root.c, scratch.c: everything below RUN/tasks/ATTEMPT, in a mount namespace of
+ * our own */
 MUST_CHECK bool mounts_make(struct task *t, struct err *err);
 void mounts_drop(struct task *t);
 MUST_CHECK bool mount_clone(const char *source, const char *target, int userns, uint64_t attributes, bool deep, struct err *err);
@@ -55,7 +58,8 @@ MUST_CHECK bool log_writer_open(const char *folder, int64_t limit_mib, struct ar
 void log_writer_add(struct log_writer *w, char stream, const char *at, size_t n);
 void log_writer_close(struct log_writer *w);
 
-/* session.c: one connection of the socket, served by a child of ours; session_exec.c, session_copy.c: what it may ask */
+/* session.c: one connection of the socket, served by a child of ours; session_exec.c,
+ * session_copy.c: what it may ask */
 struct task_request;
 MUST_CHECK bool sessions_listen(const struct plan *p, int *fd, struct err *err);
 void session_serve(struct task *t, int connection) __attribute__((noreturn));

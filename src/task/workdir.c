@@ -1,4 +1,5 @@
-/* workdir.c - the uploaded work folder, unpacked into the task's own scratch so that it counts against its disk.
+/* workdir.c - the uploaded work folder, unpacked into the task's own scratch so that it counts
+ * against its disk.
  *
  * A child does it: the memory of unpacking must not stay with a supervisor that lives for weeks. */
 #include "task/task.h"
@@ -21,7 +22,7 @@ static bool unpack(const struct plan *p, struct err *err)
         return false;
     char *chunk = malloc(CHUNK);
     bool ok = chunk != NULL;
-    for (ssize_t n; ok && (n = read(in, chunk, CHUNK)) > 0; )
+    for (ssize_t n; ok && (n = read(in, chunk, CHUNK)) > 0;)
         ok = tree_receive_feed(r, chunk, (size_t)n, err);
     free(chunk);
     return ok && tree_receive_end(r, err);
@@ -34,12 +35,12 @@ bool workdir_unpack(const struct plan *p, struct err *err)
         return err_errno(err, "cannot make a pipe");
     pid_t pid = fork();
     if (pid == 0) {
-        struct err why = {0};
+        struct err why = { 0 };
         bool ok = unpack(p, &why);
         _exit(ok || write(say[1], &why, sizeof why) != sizeof why ? !ok : 1);
     }
     close(say[1]);
-    struct err why = {0};
+    struct err why = { 0 };
     ssize_t n = read(say[0], &why, sizeof why);
     close(say[0]);
     if (pid == -1 || waitpid(pid, &status, 0) != pid)
