@@ -1,6 +1,8 @@
-/* image.c - who wants which image, and who is building it. The loop's side; image_build.c does the work.
+/* image.c - who wants which image, and who is building it. The loop's side; image_build.c does
+ * the work.
  *
- * A tag is asked about again after a while; a registry that is away then does not matter as long as the image is here. */
+ * A tag is asked about again after a while; a registry that is away then does not matter as long
+ * as the image is here. */
 #include "agent/image.h"
 #include "agent/tree.h"
 #include "agent/workshop.h"
@@ -14,14 +16,18 @@
 
 enum { TAG_FRESH_MS = 5 * 60 * 1000, REF_BYTES = 128 };
 
-struct waiter { struct waiter *next; image_fn *fn; void *arg; };
-struct entry {                      /* one image that somebody asked for, by reference or by blob */
+struct waiter {
+    struct waiter *next;
+    image_fn *fn;
+    void *arg;
+};
+struct entry { /* one image that somebody asked for, by reference or by blob */
     char *key;
     bool ready, tag;
-    int64_t checked_ms;             /* boot clock; of a tag */
+    int64_t checked_ms; /* boot clock; of a tag */
     struct image image;
-    struct arena *mem;              /* of `image` */
-    struct entry *older;            /* the one a tag stood for before: tasks may still be starting from it */
+    struct arena *mem;   /* of `image` */
+    struct entry *older; /* the one a tag stood for before: tasks may still be starting from it */
 };
 struct build {
     struct work work;
@@ -40,23 +46,31 @@ struct images {
     struct blobs *blobs;
     struct workshop *shop;
     char *data;
-    struct map *entries, *builds;   /* by key */
+    struct map *entries, *builds; /* by key */
 };
 
-bool images_open(struct os *os, const char *data, struct blobs *blobs, struct images **out, struct err *err)
+bool images_open(struct os *os, const char *data, struct blobs *blobs, struct images **out,
+                 struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct texts names = {0};
+    struct texts names = { 0 };
     const char *folder = arena_printf(mem, "%s/images", data);
-    if (!dir_make(os, arena_printf(mem, "%s/refs", folder), 0700, err) || !dir_list(os, folder, mem, &names, err))
+    if (!dir_make(os, arena_printf(mem, "%s/refs", folder), 0700, err)
+        || !dir_list(os, folder, mem, &names, err))
         return false;
-    for (size_t i = 0; i < names.count; i++)    /* builds that a crash cut short */
-        if (strstr(names.at[i], ".part") && !tree_remove(arena_printf(mem, "%s/%s", folder, names.at[i]), err))
+    for (size_t i = 0; i < names.count; i++) /* builds that a crash cut short */
+        if (strstr(names.at[i], ".part")
+            && !tree_remove(arena_printf(mem, "%s/%s", folder, names.at[i]), err))
             return false;
     struct images *im = calloc(1, sizeof *im);
     if (!im)
         abort();
-    *im = (struct images){ .os = os, .blobs = blobs, .shop = workshop_new(os, "images"), .data = strdup(data), .entries = map_new(), .builds = map_new() };
+    *im = (struct images){ .os = os,
+                           .blobs = blobs,
+                           .shop = workshop_new(os, "images"),
+                           .data = strdup(data),
+                           .entries = map_new(),
+                           .builds = map_new() };
     *out = im;
     return true;
 }
@@ -94,7 +108,7 @@ void images_close(struct images *im)
     struct entry *e;
     workshop_close(im->shop);
     for (size_t at = 0; (b = map_next(im->builds, &at));)
-        if (!b->work.shop)                      /* one at the workshop is dropped when it comes home */
+        if (!b->work.shop) /* one at the workshop is dropped when it comes home */
             build_free(b);
     for (size_t at = 0; (e = map_next(im->entries, &at));)
         entry_free(e);
@@ -102,6 +116,13 @@ void images_close(struct images *im)
     map_free(im->entries);
     free(im->data);
     free(im);
+}
+
+/* A project's own: apart from what registries have, so that naming its digest there does not
+ * lead to it. */
+static const char *archive_folder(const char *data, const char *blob, struct arena *mem)
+{
+    return arena_printf(mem, "%s/images/archive-%s", data, blob + 7);
 }
 
 /* --- on the workshop's thread */
@@ -113,21 +134,23 @@ static const char *ref_path(struct build *b)
     return arena_printf(b->mem, "%s/images/refs/%s", b->data, hex);
 }
 
-/* The digest that a tag stands for: the registry's word, else what it stood for when it was last asked. */
+/* The digest that a tag stands for: the registry's word, else what it stood for when it was last
+ * asked. */
 static bool digest_of(struct build *b, const char **digest)
 {
-    struct slice before = {0};
-    struct err err = {0}, ignored = {0};
+    struct slice before = { 0 };
+    struct err err = { 0 }, ignored = { 0 };
     const char *path = ref_path(b);
     if (image_resolve(b->os, b->reference, b->mem, digest, &err))
         return file_replace(b->os, path, SLICE(*digest), 0600, &b->err);
     b->err = err;
-    if (err.rc == RC_NOT_FOUND || err.rc == RC_BAD_INPUT || !file_read(b->os, path, REF_BYTES, b->mem, &before, &ignored))
+    if (err.rc == RC_NOT_FOUND || err.rc == RC_BAD_INPUT
+        || !file_read(b->os, path, REF_BYTES, b->mem, &before, &ignored))
         return false;
     *digest = arena_bytes(b->mem, before.at, before.len);
     if (!image_digest_ok(*digest))
         return false;
-    b->err = (struct err){0};
+    b->err = (struct err){ 0 };
     return true;
 }
 
@@ -138,8 +161,12 @@ static void build_run(struct work *w)
     struct stat st;
     if (!digest && !digest_of(b, &digest))
         return;
-    const char *folder = arena_printf(b->mem, "%s/images/%s", b->data, digest + 7);
-    if (stat(folder, &st) == -1 && !image_build(b->os, b->archive, b->reference, folder, &b->err))
+    const char *folder = b->blob ? archive_folder(b->data, digest, b->mem)
+                                 : arena_printf(b->mem, "%s/images/%s", b->data, digest + 7);
+    if (stat(folder, &st) == -1
+        && !image_build(b->os, b->archive,
+                        b->blob ? NULL : image_exact(b->reference, digest, b->mem), folder,
+                        &b->err))
         return;
     if (!image_load(folder, b->mem, &b->image, &b->err))
         return;
@@ -152,8 +179,13 @@ static void keep(struct images *im, struct build *b)
     struct entry *e = calloc(1, sizeof *e);
     if (!e)
         abort();
-    *e = (struct entry){ .key = strdup(b->key), .ready = true, .tag = !b->blob && !strchr(b->key, '@'), .checked_ms = os_boot_ms(im->os),
-                         .image = b->image, .mem = TAKE(b->mem), .older = map_take_text(im->entries, b->key) };
+    *e = (struct entry){ .key = strdup(b->key),
+                         .ready = true,
+                         .tag = !b->blob && !strchr(b->key, '@'),
+                         .checked_ms = os_boot_ms(im->os),
+                         .image = b->image,
+                         .mem = TAKE(b->mem),
+                         .older = map_take_text(im->entries, b->key) };
     map_put_text(im->entries, e->key, e);
 }
 
@@ -173,11 +205,14 @@ static void build_done(struct work *w)
 {
     struct build *b = CONTAINER(w, struct build, work);
     if (b->blob && !b->err.rc)
-        blobs_drop(b->im->blobs, b->blob);      /* unpacked: the archive would only take space */
+        blobs_drop(b->im->blobs, b->blob); /* unpacked: the archive would only take space */
     tell(b->im, b);
 }
 
-static void build_drop(struct work *w) { build_free(CONTAINER(w, struct build, work)); }
+static void build_drop(struct work *w)
+{
+    build_free(CONTAINER(w, struct build, work));
+}
 
 static void on_archive(void *arg, const char *path, const struct err *err)
 {
@@ -194,19 +229,24 @@ static void on_archive(void *arg, const char *path, const struct err *err)
 static bool is_here(struct images *im, const char *blob)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    return access(arena_printf(mem, "%s/images/%s", im->data, blob + 7), F_OK) == 0;
+    return access(archive_folder(im->data, blob, mem), F_OK) == 0;
 }
 
-void images_want(struct images *im, const char *reference, const char *blob, image_fn *fn, void *arg)
+void images_want(struct images *im, const char *reference, const char *blob, image_fn *fn,
+                 void *arg)
 {
-    const char *key = text_given(blob) ? blob : reference;
-    struct err err = {0};
-    if (text_given(blob) ? !image_digest_ok(blob) && !err_field(&err, "image", "'%.80s' is not a digest", blob) : !image_reference_ok(reference, &err)) {
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *key = text_given(blob) ? arena_printf(mem, "archive %s", blob)
+                                       : reference; /* no reference has a blank */
+    struct err err = { 0 };
+    if (text_given(blob)
+            ? !image_digest_ok(blob) && !err_field(&err, "image", "'%.80s' is not a digest", blob)
+            : !image_reference_ok(reference, &err)) {
         fn(arg, NULL, &err);
         return;
     }
     struct entry *e = map_get_text(im->entries, key);
-    if (e && !image_used(e->image.root))        /* swept away after a long time without use */
+    if (e && !image_used(e->image.root)) /* swept away after a long time without use */
         e = NULL;
     if (e && (!e->tag || os_boot_ms(im->os) - e->checked_ms < TAG_FRESH_MS)) {
         fn(arg, &e->image, &err);

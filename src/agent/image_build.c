@@ -1,7 +1,9 @@
-/* image_build.c - an archive or a registry's image becomes a tree of files and the few facts of its config. Blocks.
+/* image_build.c - an archive or a registry's image becomes a tree of files and the few facts of
+ * its config. Blocks.
  *
- * It is built beside its place and renamed into it after a sync, so that what has an image's name is whole. Helpers get
- * only arguments that were checked; what they say when they fail is passed on as their last line. */
+ * It is built beside its place and renamed into it after a sync, so that what has an image's
+ * name is whole. Helpers get only arguments that were checked; what they say when they fail is
+ * passed on as their last line. */
 #include "agent/image.h"
 #include "agent/tree.h"
 #include "os/os.h"
@@ -24,8 +26,10 @@ static const char *const architecture = "amd64";
 
 bool image_reference_ok(const char *r, struct err *err)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
-    if (!text_given(r) || strlen(r) > 512 || strspn(r, letters) != strlen(r) || r[0] == '-' || strstr(r, ".."))
+    static const char letters[]
+        = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
+    if (!text_given(r) || strlen(r) > 512 || strspn(r, letters) != strlen(r) || r[0] == '-'
+        || strstr(r, ".."))
         return err_field(err, "image", "'%.80s' is not a name of an image", r ? r : "");
     return true;
 }
@@ -33,10 +37,12 @@ bool image_reference_ok(const char *r, struct err *err)
 /* A registry on this machine is one somebody tries out: it has no certificate. */
 static bool is_loopback(const char *reference)
 {
-    return text_starts(reference, "localhost:") || text_starts(reference, "127.0.0.1:") || text_starts(reference, "[::1]:");
+    return text_starts(reference, "localhost:") || text_starts(reference, "127.0.0.1:")
+           || text_starts(reference, "[::1]:");
 }
 
-static bool helper(struct os *os, const char *const *args, size_t count, struct arena *mem, char **output, struct err *err)
+static bool helper(struct os *os, const char *const *args, size_t count, struct arena *mem,
+                   char **output, struct err *err)
 {
     const char *argv[ARGS + 3] = { "/usr/bin/timeout", time_limit };
     for (size_t i = 0; i < count && i < ARGS; i++)
@@ -47,7 +53,10 @@ static bool helper(struct os *os, const char *const *args, size_t count, struct 
 /* skopeo's last line is a log line; what matters is what it says about the registry's answer. */
 static bool explain(const char *reference, struct err *err)
 {
-    static const struct { const char *sign, *words; enum rc rc; } known[] = {
+    static const struct {
+        const char *sign, *words;
+        enum rc rc;
+    } known[] = {
         { "manifest unknown", "the registry has no such image or tag", RC_NOT_FOUND },
         { "name unknown", "the registry has no such image", RC_NOT_FOUND },
         { "not found", "the registry has no such image", RC_NOT_FOUND },
@@ -65,13 +74,21 @@ static bool explain(const char *reference, struct err *err)
     return err_wrap(err, "image %.60s", reference);
 }
 
-bool image_resolve(struct os *os, const char *reference, struct arena *mem, const char **digest, struct err *err)
+bool image_resolve(struct os *os, const char *reference, struct arena *mem, const char **digest,
+                   struct err *err)
 {
     const char *at = strchr(reference, '@');
     if (at)
-        return image_digest_ok(at + 1) ? (*digest = at + 1, true) : err_field(err, "image", "'%.80s' has a bad digest", reference);
+        return image_digest_ok(at + 1)
+                   ? (*digest = at + 1, true)
+                   : err_field(err, "image", "'%.80s' has a bad digest", reference);
     const char *const args[] = {
-        "/usr/bin/skopeo", "inspect", "--no-tags", "--format", "{{.Digest}}", is_loopback(reference) ? "--tls-verify=false" : "--tls-verify=true",
+        "/usr/bin/skopeo",
+        "inspect",
+        "--no-tags",
+        "--format",
+        "{{.Digest}}",
+        is_loopback(reference) ? "--tls-verify=false" : "--tls-verify=true",
         arena_printf(mem, "docker://%s", reference),
     };
     char *out = NULL;
@@ -79,75 +96,116 @@ bool image_resolve(struct os *os, const char *reference, struct arena *mem, cons
         return explain(reference, err);
     out[strcspn(out, "\n")] = 0;
     *digest = out;
-    return image_digest_ok(out) || err_set(err, RC_INTERNAL, "skopeo told no digest of %s", reference);
+    return image_digest_ok(out)
+           || err_set(err, RC_INTERNAL, "skopeo told no digest of %s", reference);
 }
 
-static bool copy_to_layout(struct os *os, const char *from, const char *layout, const char *temp, const char *reference, struct arena *mem, struct err *err)
+/* A registry may answer the same tag differently a moment later, and what is kept under a digest
+ * is run by every tenant who means it: it is pulled by that digest, which skopeo holds the bytes
+ * against. */
+const char *image_exact(const char *reference, const char *digest, struct arena *mem)
+{
+    const char *slash = strrchr(reference, '/'), *name = slash ? slash : reference;
+    return arena_printf(mem, "%.*s@%s", (int)(name + strcspn(name, ":@") - reference), reference,
+                        digest);
+}
+
+static bool copy_to_layout(struct os *os, const char *from, const char *layout, const char *temp,
+                           const char *reference, struct arena *mem, struct err *err)
 {
     const char *const args[] = {
-        "/usr/bin/skopeo", "--insecure-policy", "--tmpdir", temp, "copy", "--quiet",
-        reference && is_loopback(reference) ? "--src-tls-verify=false" : "--src-tls-verify=true", from, arena_printf(mem, "oci:%s:image", layout),
+        "/usr/bin/skopeo",
+        "--insecure-policy",
+        "--tmpdir",
+        temp,
+        "copy",
+        "--quiet",
+        reference && is_loopback(reference) ? "--src-tls-verify=false" : "--src-tls-verify=true",
+        from,
+        arena_printf(mem, "oci:%s:image", layout),
     };
     return helper(os, args, COUNT(args), mem, NULL, err);
 }
 
 /* An archive is an OCI layout or what `docker save` writes; skopeo tells which by trying. */
-static bool fetch(struct os *os, const char *archive, const char *reference, const char *layout, const char *temp, struct arena *mem, struct err *err)
+static bool fetch(struct os *os, const char *archive, const char *reference, const char *layout,
+                  const char *temp, struct arena *mem, struct err *err)
 {
     if (!archive)
-        return copy_to_layout(os, arena_printf(mem, "docker://%s", reference), layout, temp, reference, mem, err) || explain(reference, err);
-    struct err first = {0};
-    if (copy_to_layout(os, arena_printf(mem, "oci-archive:%s", archive), layout, temp, NULL, mem, &first))
+        return copy_to_layout(os, arena_printf(mem, "docker://%s", reference), layout, temp,
+                              reference, mem, err)
+               || explain(reference, err);
+    struct err first = { 0 };
+    if (copy_to_layout(os, arena_printf(mem, "oci-archive:%s", archive), layout, temp, NULL, mem,
+                       &first))
         return true;
-    struct err ignored = {0};
+    struct err ignored = { 0 };
     if (!tree_remove(layout, &ignored))
         return err_set(err, RC_INTERNAL, "%s", ignored.text);
-    if (copy_to_layout(os, arena_printf(mem, "docker-archive:%s", archive), layout, temp, NULL, mem, err))
+    if (copy_to_layout(os, arena_printf(mem, "docker-archive:%s", archive), layout, temp, NULL, mem,
+                       err))
         return true;
-    return err_set(err, RC_BAD_INPUT, "it is neither an OCI layout nor a docker archive (%.150s)", err->text);
+    return err_set(err, RC_BAD_INPUT, "it is neither an OCI layout nor a docker archive (%.150s)",
+                   err->text);
 }
 
-static bool read_blob(struct os *os, const char *layout, const char *digest, struct arena *mem, struct slice *out, struct err *err)
+static bool read_blob(struct os *os, const char *layout, const char *digest, struct arena *mem,
+                      struct slice *out, struct err *err)
 {
-    return file_read(os, arena_printf(mem, "%s/blobs/sha256/%s", layout, digest + 7), IMAGE_JSON_MAX, mem, out, err);
+    return file_read(os, arena_printf(mem, "%s/blobs/sha256/%s", layout, digest + 7),
+                     IMAGE_JSON_MAX, mem, out, err);
 }
 
-static bool read_config(struct os *os, const char *layout, struct arena *mem, struct image_config *out, struct err *err)
+static bool read_config(struct os *os, const char *layout, struct arena *mem,
+                        struct image_config *out, struct err *err)
 {
     struct slice text;
     const char *manifest = NULL;
-    struct image_manifest m = {0};
-    return file_read(os, arena_printf(mem, "%s/index.json", layout), IMAGE_JSON_MAX, mem, &text, err)
-        && image_index_parse(text, architecture, mem, &manifest, err) && read_blob(os, layout, manifest, mem, &text, err)
-        && image_manifest_parse(text, mem, &m, err) && read_blob(os, layout, m.config, mem, &text, err)
-        && image_config_parse(text, mem, out, err);
+    struct image_manifest m = { 0 };
+    return file_read(os, arena_printf(mem, "%s/index.json", layout), IMAGE_JSON_MAX, mem, &text,
+                     err)
+           && image_index_parse(text, architecture, mem, &manifest, err)
+           && read_blob(os, layout, manifest, mem, &text, err)
+           && image_manifest_parse(text, mem, &m, err)
+           && read_blob(os, layout, m.config, mem, &text, err)
+           && image_config_parse(text, mem, out, err);
 }
 
-static bool unpack(struct os *os, const char *layout, const char *temp, struct arena *mem, struct err *err)
+static bool unpack(struct os *os, const char *layout, const char *temp, struct arena *mem,
+                   struct err *err)
 {
-    struct image_config config = {0};
+    struct image_config config = { 0 };
     const char *root = arena_printf(mem, "%s/rootfs", temp);
-    const char *const args[] = { "/usr/bin/umoci", "raw", "unpack", "--image", arena_printf(mem, "%s:image", layout), root };
+    const char *const args[] = {
+        "/usr/bin/umoci", "raw", "unpack", "--image", arena_printf(mem, "%s:image", layout), root
+    };
     if (!read_config(os, layout, mem, &config, err))
         return false;
     if (!helper(os, args, COUNT(args), mem, NULL, err))
         return err_wrap(err, "the image cannot be unpacked");
-    AUTO(str_done) struct str text = {0};
+    AUTO(str_done) struct str text = { 0 };
     struct json_out o = { .to = &text };
     bind_write(&o, &image_config_fields, &config);
-    return file_replace(os, arena_printf(mem, "%s/image.json", temp), (struct slice){ text.at, text.len }, 0600, err) && tree_remove(layout, err);
+    return file_replace(os, arena_printf(mem, "%s/image.json", temp),
+                        (struct slice){ text.at, text.len }, 0600, err)
+           && tree_remove(layout, err);
 }
 
-bool image_build(struct os *os, const char *archive, const char *reference, const char *folder, struct err *err)
+bool image_build(struct os *os, const char *archive, const char *reference, const char *folder,
+                 struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    const char *temp = arena_printf(mem, "%s.part", folder), *layout = arena_printf(mem, "%s/layout", temp);
-    struct err ignored = {0};
+    const char *temp = arena_printf(mem, "%s.part", folder),
+               *layout = arena_printf(mem, "%s/layout", temp);
+    struct err ignored = { 0 };
     if (!tree_remove(temp, err) || !dir_make(os, temp, 0700, err))
         return false;
-    bool ok = fetch(os, archive, reference, layout, temp, mem, err) && unpack(os, layout, temp, mem, err);
+    bool ok = fetch(os, archive, reference, layout, temp, mem, err)
+              && unpack(os, layout, temp, mem, err);
     int fd = ok ? open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    ok = ok && ((fd != -1 && syncfs(fd) == 0 && rename(temp, folder) == 0) || err_errno(err, "cannot keep the image in %s", folder));
+    ok = ok
+         && ((fd != -1 && syncfs(fd) == 0 && rename(temp, folder) == 0)
+             || err_errno(err, "cannot keep the image in %s", folder));
     if (fd != -1)
         close(fd);
     if (!ok && !tree_remove(temp, &ignored))
@@ -159,7 +217,8 @@ bool image_build(struct os *os, const char *archive, const char *reference, cons
 
 static int open_in_image(int root, const char *path)
 {
-    struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+    struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
+                            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
     return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
 }
 
@@ -193,18 +252,21 @@ bool image_used(const char *root)
 {
     char folder[4096];
     size_t n = strlen(root) - MIN(strlen(root), strlen("/rootfs"));
-    return n < sizeof folder && snprintf(folder, sizeof folder, "%.*s", (int)n, root) > 0 && utimensat(AT_FDCWD, folder, NULL, 0) == 0;
+    return n < sizeof folder && snprintf(folder, sizeof folder, "%.*s", (int)n, root) > 0
+           && utimensat(AT_FDCWD, folder, NULL, 0) == 0;
 }
 
 bool image_load(const char *folder, struct arena *mem, struct image *out, struct err *err)
 {
     struct image i = { .root = arena_printf(mem, "%s/rootfs", folder) };
     struct json *doc = NULL;
-    int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), root = open(i.root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+        root = open(i.root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool ok = (dir != -1 && root != -1) || err_errno(err, "cannot open the image in %s", folder);
     if (ok) {
         struct slice text = read_in_image(dir, "image.json", mem);
-        ok = json_parse(text, mem, &doc, err) && bind_read(doc, &image_config_fields, mem, &i.config, NULL, err);
+        ok = json_parse(text, mem, &doc, err)
+             && bind_read(doc, &image_config_fields, mem, &i.config, NULL, err);
         i.passwd = read_in_image(root, "etc/passwd", mem);
         i.group = read_in_image(root, "etc/group", mem);
         i.sudo = is_setuid(root, "usr/bin/sudo") || is_setuid(root, "usr/bin/doas");
