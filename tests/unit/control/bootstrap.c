@@ -1,0 +1,89 @@
+#include "door.h"
+#include <stdio.h>
+
+struct start { struct sim *sim; struct os *os; struct store *store; };
+static struct start start_new(void)
+{
+    struct start s = { .sim = sim_new(3) };
+    struct err err;
+    s.os = sim_machine(s.sim, "head");
+    CHECK(dir_make(s.os, "/data", 0700, &err));
+    return s;
+}
+static bool bootstrap(struct start *s, bool *made)
+{
+    struct err err = { 0 };
+    return (s->store || store_open(s->os, "/data/arcus.db", &s->store, &err)) && control_bootstrap(s->os, s->store, "/data/keys", "/data/admin.key", made, &err);
+}
+static void start_free(struct start *s)
+{
+    store_close(s->store);
+    sim_free(s->sim);
+}
+
+/* The key in the file opens the door. */
+static bool key_works(struct start *s)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct err err = { 0 };
+    struct slice text;
+    struct keyring ring;
+    struct conn *conn;
+    struct auth_facts facts = { 0 };
+    struct caller who = { 0 };
+    char hash[DIGEST_HEX], key[SECRET_TEXT] = "";
+    if (!file_read(s->os, "/data/admin.key", 256, mem, &text, &err) || !keyring_open(s->os, "/data/keys", &ring, &err) || !conn_open(s->store, false, &conn, &err))
+        return false;
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(text.at, "\n"), text.at);
+    digest_keyed(ring.hash, key, hash);
+    bool ok = auth_facts_read(conn, hash, "default", mem, &facts, &err) && auth_decide(&facts, "default", os_wall_ms(s->os), &who, &err);
+    int64_t persons = store_count(conn, "person"), keys = store_count(conn, "apikey");
+    conn_close(conn);
+    return ok && (who.roles & ROLE_OPERATOR) && (who.roles & ROLE_ADMIN) && persons == 1 && keys == 1;
+}
+
+TEST(the_first_start_makes_one_person_who_may_everything_and_later_ones_nothing)
+{
+    struct start s = start_new();
+    bool made = false;
+    CHECK(bootstrap(&s, &made) && made && key_works(&s));
+    CHECK(bootstrap(&s, &made) && !made && key_works(&s));
+    start_free(&s);
+}
+
+TEST(wherever_the_first_start_fails_the_next_one_has_a_key_that_works)
+{
+    for (int nth = 1;; nth++) {
+        struct start s = start_new();
+        bool made = false;
+        fault_arm(nth);
+        bool ok = bootstrap(&s, &made), fired = fault_fired();
+        fault_arm(0);
+        CHECK(ok || fired);
+        CHECK(bootstrap(&s, &made) && key_works(&s));
+        start_free(&s);
+        if (!fired)
+            break;
+        CHECK(nth < 1000);
+    }
+}
+
+TEST(a_crash_between_the_key_and_its_rows_only_means_that_they_are_made_again)
+{
+    for (int nth = 1;; nth++) {
+        struct start s = start_new();
+        bool made = false;
+        fault_arm_from(nth); /* dead from there on: what was not synced is gone */
+        bool ok = bootstrap(&s, &made), fired = fault_fired();
+        sim_crash(s.sim, s.os);
+        fault_arm(0);
+        store_close(s.store);
+        s.store = NULL;
+        s.os = sim_machine(s.sim, "head");
+        CHECK(bootstrap(&s, &made) && key_works(&s) && (!ok || !made));
+        start_free(&s);
+        if (!fired)
+            break;
+        CHECK(nth < 1000);
+    }
+}
