@@ -32,8 +32,7 @@ const struct fields global_fields = FIELDS(cli, global_rows);
 
 static void settle(struct cli *c)
 {
-    const char *path = getenv("ARCUS_CONFIG"), *home = getenv("HOME"),
-               *xdg = getenv("XDG_CONFIG_HOME"), *no = getenv("NO_COLOR");
+    const char *path = getenv("ARCUS_CONFIG"), *home = getenv("HOME"), *no = getenv("NO_COLOR");
     char here[4096];
     c->colour = isatty(STDOUT_FILENO) && !text_given(no) && !text_is(getenv("TERM"), "dumb");
     c->tty_err = isatty(STDERR_FILENO) && !text_is(getenv("TERM"), "dumb");
@@ -41,8 +40,6 @@ static void settle(struct cli *c)
         c->config_path = path[0] == '/' ? path
                                         : arena_printf(c->mem, "%s/%s",
                                                        getcwd(here, sizeof here) ? here : "", path);
-    else if (text_given(xdg) && xdg[0] == '/')
-        c->config_path = arena_printf(c->mem, "%s/arcus/config", xdg);
     else
         c->config_path
             = arena_printf(c->mem, "%s/.config/arcus/config", text_given(home) ? home : "");

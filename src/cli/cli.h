@@ -14,6 +14,7 @@ int cli_main(int argc, char **argv);
 
 enum output { OUT_TABLE, OUT_WIDE, OUT_JSON, OUT_YAML };
 struct context { const char *name, *server, *key, *pin, *ca, *project; };
+struct progress;
 struct cli {
     struct os *os;
     struct arena *mem;              /* lives as long as the command */
@@ -23,6 +24,7 @@ struct cli {
     int output;                     /* enum output */
     bool quiet, colour, tty_err, no_colour, help;   /* colour: of standard output */
     const char *context_name, *config_path;
+    struct progress *progress;      /* the one that is shown: there is never a second */
     struct err err;
 };
 extern const struct fields global_fields;       /* flags of every word, members of struct cli */
@@ -129,9 +131,8 @@ bool out_write(const void *at, size_t n);
 /* a line on standard error, unless -q */
 void say(struct cli *c, const char *fmt, ...) PRINTF(2, 3);
 int print_error(struct cli *c, const struct err *err); /* "arcus: ..." and the exit code */
-/* a spinner or a bar on a terminal, after a second */
-struct progress;
-/* total 0: a spinner */
+/* A spinner or a bar on a terminal, after a second. total 0: a spinner. NULL where none is wanted,
+ * or one is shown already. */
 struct progress *progress_start(struct cli *c, const char *what, int64_t total);
 void progress_set(struct progress *p, int64_t done);
 void progress_text(struct progress *p, const char *fmt, ...) PRINTF(2, 3);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PAGE = 1000, LINE_MOST = 4 << 20, AGAIN_MS = 1000, SILENT_MS = 60 * 1000 };
+enum { PAGE = 1000, LINE_MOST = 4 << 20, AGAIN_MS = 300, SILENT_MS = 60 * 1000 };
 
 struct events {
     struct cli *c;

@@ -62,7 +62,7 @@ static void tick(void *arg)
 
 struct progress *progress_start(struct cli *c, const char *what, int64_t total)
 {
-    if (!c->tty_err || c->quiet)
+    if (!c->tty_err || c->quiet || c->progress)
         return NULL;
     struct progress *p = calloc(1, sizeof *p);
     if (!p)
@@ -70,6 +70,7 @@ struct progress *progress_start(struct cli *c, const char *what, int64_t total)
     *p = (struct progress){ .c = c, .total = total, .began_ms = os_boot_ms(c->os) };
     snprintf(p->what, sizeof p->what, "%s", what);
     p->timer = timer_start(c->os, EVERY_MS, tick, p);
+    c->progress = p;
     return p;
 }
 
@@ -107,6 +108,7 @@ void progress_end(struct progress *p)
     if (!p)
         return;
     progress_clear(p);
+    p->c->progress = NULL;
     timer_cancel(p->timer);
     free(p);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { AGAIN_MS = 500, AGAIN_MOST = 60 };
+enum { AGAIN_MS = 300, AGAIN_MOST = 200 };
 
 struct tail {
     struct cli *c;
@@ -49,6 +49,7 @@ static bool write_all(struct tail *t, const char *at, size_t n)
 static bool write_lines(struct tail *t, const char *at, size_t n)
 {
     AUTO(str_done) struct str out = { 0 };
+    progress_clear(t->c->progress);
     if (!t->prefix)
         return write_all(t, at, n);
     while (n) {

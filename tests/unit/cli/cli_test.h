@@ -34,3 +34,6 @@ const char *straw_seen(
 /* Runs a word as if it were typed, with its output caught; `input` is its standard input. */
 int play_with(struct stage *s, const char *input, const char *const *argv);
 #define PLAY(s, ...) play_with((s), "", (const char *const[]){ __VA_ARGS__, NULL })
+/* The whole program, from its own name on. */
+int play_main(struct stage *s, const char *const *argv);
+#define MAIN(s, ...) play_main((s), (const char *const[]){ "arcus", __VA_ARGS__, NULL })

@@ -210,26 +210,49 @@ static void read_back(struct stage *s, const char *name, struct str *out)
     str_text(out, "");
 }
 
-int play_with(struct stage *s, const char *input, const char *const *argv)
+static int run_word(struct stage *s, int argc, char **argv)
 {
-    char *typed[64];
-    int argc = 0, used = 0, code = -1;
-    while (argv[argc])
-        typed[argc] = arena_text(s->c->mem, argv[argc]), argc++;
-    stage_write(s, "in", input);
-    fflush(stdout);
-    int in = swap(0, stage_path(s, "in"), O_RDONLY),
-        out = swap(1, stage_path(s, "out"), O_WRONLY | O_CREAT | O_TRUNC);
-    int errors = swap(2, stage_path(s, "errors"), O_WRONLY | O_CREAT | O_TRUNC);
-    const struct word *w = word_find(argc, typed, &used);
+    int used = 0;
+    const struct word *w = word_find(argc, argv, &used);
     s->c->help = false;
     s->c->output = OUT_TABLE;
     s->c->err = (struct err){ 0 };
-    if (w)
-        code = w->run(s->c, w, argc - used, typed + used);
+    return w ? w->run(s->c, w, argc - used, argv + used) : -1;
+}
+
+static int run_main(struct stage *s, int argc, char **argv)
+{
+    (void)s;
+    return cli_main(argc, argv);
+}
+
+static int caught(struct stage *s, int (*run)(struct stage *, int, char **), const char *input,
+                  const char *const *argv)
+{
+    char *typed[64];
+    int argc = 0;
+    for (; argv[argc]; argc++)
+        typed[argc] = arena_text(s->c->mem, argv[argc]);
+    typed[argc] = NULL;
+    stage_write(s, "in", input);
+    fflush(stdout);
+    int in = swap(0, stage_path(s, "in"), O_RDONLY);
+    int out = swap(1, stage_path(s, "out"), O_WRONLY | O_CREAT | O_TRUNC);
+    int errors = swap(2, stage_path(s, "errors"), O_WRONLY | O_CREAT | O_TRUNC);
+    int code = run(s, argc, typed);
     fflush(stdout);
     swap_back(0, in), swap_back(1, out), swap_back(2, errors);
     read_back(s, "out", &s->out);
     read_back(s, "errors", &s->errors);
     return code;
+}
+
+int play_with(struct stage *s, const char *input, const char *const *argv)
+{
+    return caught(s, run_word, input, argv);
+}
+
+int play_main(struct stage *s, const char *const *argv)
+{
+    return caught(s, run_main, "", argv);
 }
