@@ -72,16 +72,18 @@ static bool hidden_by(const struct fields *own, const struct field *f)
     return all && !shown;
 }
 
+/* w: leave out what is given in another way in this word; NULL: show all. */
 static void flag_lines(struct str *out, const char *title, const struct word *w,
-                       const struct fields *fields, bool verb)
+                       const struct fields *fields)
 {
     AUTO(str_done) struct str lines = { 0 };
-    for (size_t i = 0; fields && i < fields->count; i++)
-        if (!verb
-            || (!word_positional(w, fields->rows[i].name) && !hidden_by(w->own, &fields->rows[i])
-                && !(w->fixed && strstr(w->fixed, fields->rows[i].name))
-                && !fields->rows[i].secret))
-            flag_line(&lines, &fields->rows[i]);
+    for (size_t i = 0; fields && i < fields->count; i++) {
+        const struct field *f = &fields->rows[i];
+        bool elsewhere = w && (word_positional(w, f->name) || hidden_by(w->own, f)
+                               || (w->fixed && strstr(w->fixed, f->name)));
+        if (!elsewhere)
+            flag_line(&lines, f);
+    }
     if (lines.len)
         str_printf(out, "\n%s:\n%s", title, lines.at);
 }
@@ -106,9 +108,9 @@ void word_help(const struct word *w)
         str_char(&out, '\n');
         indented(&out, w->more, "");
     }
-    flag_lines(&out, "flags", w, w->own, false);
-    flag_lines(&out, w->own ? "more flags" : "flags", w, word_takes(w), true);
-    flag_lines(&out, "flags of every word", w, &global_fields, false);
+    flag_lines(&out, "flags", NULL, w->own);
+    flag_lines(&out, w->own ? "more flags" : "flags", w, word_takes(w));
+    flag_lines(&out, "flags of every word", NULL, &global_fields);
     if (w->examples) {
         str_text(&out, "\nexamples:\n");
         indented(&out, w->examples, "  ");
@@ -149,7 +151,7 @@ void help_all(void)
     str_char(&out, '\n');
     for (size_t i = 0; i < COUNT(programs); i++)
         str_printf(&out, "  %-18s %s\n", programs[i].name, programs[i].help);
-    flag_lines(&out, "flags of every word", NULL, &global_fields, false);
+    flag_lines(&out, "flags of every word", NULL, &global_fields);
     str_text(&out, "\n`arcus WORD --help` tells more about a word.\n");
     out_write(out.at, out.len);
 }
