@@ -29,17 +29,27 @@ TEST(a_group_is_killed_as_a_whole_even_if_it_forks)
     }
     CHECK(cgroups_find(&c, &err));
     snprintf(name, sizeof name, "arcus/test-%d/deep", getpid());
+    int gate[2];
+    CHECK(pipe(gate) == 0);
     pid_t pid = fork();
     if (pid == 0) {
-        for (;;) {                          /* each makes the next one; they slow down, but never stop by themselves */
-            usleep(10000);
+        char go;
+        close(gate[1]);
+        ssize_t n = read(gate[0], &go, 1);      /* not before it is in the group: a bomb belongs in its box */
+        for (int i = 0; n == 1 && i < 300; i++) {
+            alarm(20);
+            usleep(5000);
             if (fork() != 0)
-                for (;;)
-                    pause();
+                pause();                        /* each makes the next one, for longer than the test takes */
         }
+        _exit(0);
     }
+    close(gate[0]);
     CHECK(cgroup_move(&c, name, pid, &err));
-    usleep(120000);
+    CHECK(write(gate[1], "g", 1) == 1);
+    close(gate[1]);
+    for (int i = 0; i < 200 && cgroup_pids(&c, name, pids, 64) <= 2; i++)
+        usleep(10000);
     CHECK(cgroup_pids(&c, name, pids, 64) > 2);
     CHECK(cgroup_kill(&c, name, 5000));
     waitpid(pid, NULL, 0);
