@@ -7,13 +7,13 @@ static struct start start_new(void)
     struct start s = { .sim = sim_new(3) };
     struct err err;
     s.os = sim_machine(s.sim, "head");
-    CHECK(dir_make(s.os, "/data", 0700, &err));
+    CHECK(dir_make(s.os, "/data", 0700, &err) && store_open(s.os, "/data/arcus.db", &s.store, &err));
     return s;
 }
 static bool bootstrap(struct start *s, bool *made)
 {
     struct err err = { 0 };
-    return (s->store || store_open(s->os, "/data/arcus.db", &s->store, &err)) && control_bootstrap(s->os, s->store, "/data/keys", "/data/admin.key", made, &err);
+    return control_bootstrap(s->os, s->store, "/data/keys", "/data/admin.key", made, &err);
 }
 static void start_free(struct start *s)
 {
@@ -78,8 +78,9 @@ TEST(a_crash_between_the_key_and_its_rows_only_means_that_they_are_made_again)
         sim_crash(s.sim, s.os);
         fault_arm(0);
         store_close(s.store);
-        s.store = NULL;
+        struct err err = { 0 };
         s.os = sim_machine(s.sim, "head");
+        CHECK(store_open(s.os, "/data/arcus.db", &s.store, &err));
         CHECK(bootstrap(&s, &made) && key_works(&s) && (!ok || !made));
         start_free(&s);
         if (!fired)
