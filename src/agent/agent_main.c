@@ -252,6 +252,20 @@ static void os_done(struct os *os)
 }
 AUTO_FN(struct os *, os_done)
 
+static void on_last(void *arg, struct post *p)
+{
+    (void)p;
+    os_stop(arg);
+}
+
+/* What was on its way home from another thread comes before the last post, and is dropped. */
+static void rest(struct os *os)
+{
+    struct post last = { .fn = on_last, .arg = os };
+    os_post(os, &last);
+    os_run(os);
+}
+
 static bool run(struct flags *f, struct err *err)
 {
     AUTO(os_done) struct os *os = os_real_new(err);
@@ -269,11 +283,12 @@ static bool run(struct flags *f, struct err *err)
         return false;
     life.agent = agent_new(os, &f->config, err);
     if (!life.agent)
-        return false;
+        return rest(os), false;
     os_on_signal(os, SIGTERM, on_signal, &life);
     os_on_signal(os, SIGINT, on_signal, &life);
     os_run(os);
-    agent_free(life.agent);
+    agent_free(TAKE(life.agent));
+    rest(os);
     return !life.failed || err_set(err, RC_UNAUTHENTICATED, "the node could not join");
 }
 
