@@ -35,6 +35,7 @@ void emit_event(struct call *c, int64_t project, const char *kind, const char *s
     if (idem_key(c) && c->r->verb != VERB_JOB_SUBMIT && !c->idem_write) { /* the first event of a request carries it */
         idem = arena_printf(b->mem, "%s\n%.16s %lld %s", c->r->idem, c->r->body_hash, (long long)c->who->project, verbs[c->r->verb].name);
         c->idem_write = b->write_count + 1;
+        c->idem_event = b->event_count + 1;
     }
     struct event e = { .seq = ++c->s->last_event, .at_ms = c->now_ms, .project = project, .kind = arena_text(b->mem, kind),
                        .subject = arena_text(b->mem, subject), .actor = arena_text(b->mem, c->who->name),
@@ -62,6 +63,12 @@ static void node_dirty(struct call *c, struct node *n)
         return;
     b->nodes = grow(b->mem, b->nodes, b->node_count, &b->node_room, sizeof *b->nodes);
     b->nodes[b->node_count++] = n->id;
+}
+
+void node_tell(struct call *c, struct node *n)
+{
+    n->tell = true;
+    node_dirty(c, n);
 }
 
 void node_changed(struct call *c, struct node *n, struct attempt *a)

@@ -28,7 +28,7 @@ struct call {
     const struct caller *who;
     struct arena *mem;          /* the request's */
     int64_t now_ms, boot_ms;
-    size_t idem_write;          /* 1 + the number of the write that carries this request's Idempotency-Key; 0: none */
+    size_t idem_write, idem_event;  /* 1 + the number of the write and the event that carry this request's Idempotency-Key; 0: none */
 };
 
 void emit(struct call *c, enum statement st, const struct value *args, int count);
@@ -37,6 +37,7 @@ void emit(struct call *c, enum statement st, const struct value *args, int count
 void emit_event(struct call *c, int64_t project, const char *kind, const char *subject, const char *data);
 struct sched_event *emit_news(struct call *c, enum sched_kind kind);
 void node_changed(struct call *c, struct node *n, struct attempt *a);           /* the node gets this order again */
+void node_tell(struct call *c, struct node *n);                                 /* something else of its desired set has changed */
 void node_gone(struct call *c, struct node *n, int64_t attempt);                /* the node may forget it */
 const char *id_of(struct call *c, const char *prefix, int64_t id);              /* text in the request's arena */
 int64_t new_id(struct call *c);
@@ -89,4 +90,5 @@ const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat
 bool key_make(struct call *c, enum principal kind, int64_t owner, int64_t project, unsigned roles, const char *name, const char *prefix,
               int64_t expires_ms, struct key_view *view);
 bool job_locate(struct call *c, const char *ref, int64_t *id, struct err *err); /* in a read: a job of the caller's project, by id or name */
+bool job_gone(struct call *c, const char *ref, struct err *err);   /* why a job is not live: it has ended, or never was; always false */
 void job_reply(struct call *c, const struct job *j);

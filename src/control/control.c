@@ -133,14 +133,19 @@ bool control_ready(const struct control *c, struct err *why)
 
 /* Once a second: nodes that went silent, and pauses that are over. */
 struct tick { struct request r; struct control *control; };
+static void tick_free(struct tick *t)
+{
+    arena_free(t->r.mem);
+    str_done(&t->r.reply);
+    free(t);
+}
+
 static void tick_done(void *arg, struct request *r)
 {
     (void)r;
     struct tick *t = arg;
     t->control->ticking = NULL;
-    arena_free(t->r.mem);
-    str_done(&t->r.reply);
-    free(t);
+    tick_free(t);
 }
 
 static void on_tick(void *arg)
@@ -202,7 +207,6 @@ void control_close(struct control *c)
         return;
     c->open = false;
     timer_cancel(c->timer);
-    planner_close(c);
     struct reader *all[READERS + 1];
     for (int i = 0; i < READERS; i++)
         all[i] = &c->readers[i];
@@ -211,6 +215,9 @@ void control_close(struct control *c)
         if (all[i]->actor)
             actor_stop(all[i]->actor);
     writer_close(c);
+    planner_close(c); /* behind the writer, who tells it everything */
+    if (c->ticking)
+        tick_free(c->ticking);
     for (size_t i = 0; i < COUNT(all); i++)
         conn_close(all[i]->conn);
     free(c);

@@ -23,7 +23,7 @@ struct control_config {
 /* In an empty store: organisation, project and user `default` and `admin`, with a key written to key_file (mode 0600). */
 MUST_CHECK bool control_bootstrap(struct os *os, struct store *store, const char *keys, const char *key_file, bool *made, struct err *err);
 MUST_CHECK bool control_open(struct os *os, struct store *store, const struct control_config *config, struct control **out, struct err *err);
-void control_close(struct control *c);          /* after what was asked is done */
+void control_close(struct control *c);          /* after what was asked is done; the loop has stopped and does not run again */
 
 /* What a credential is, before anything is looked up. The loop hashes, so that a secret goes no further. */
 struct credential {

@@ -35,10 +35,11 @@ void control_committed(void *arg, struct post *p);
 MUST_CHECK bool writer_open(struct control *c, struct err *err);
 void writer_start(struct control *c);           /* tells the planner what is there */
 void writer_close(struct control *c);
-void writer_snapshot(struct control *c, struct batch *b);       /* every fact the planner needs, as if it had just happened */
+/* Every fact the planner needs, as if it had just happened. flush (may be NULL) is called now and then to take what is in b. */
+void writer_snapshot(struct control *c, struct batch *b, void (*flush)(struct control *c, struct batch *b));
 void planner_open(struct control *c);
 void planner_close(struct control *c);
-/* News of a commit, in order; takes the arena that holds them. reset: forget everything first. */
-void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, struct arena *mem);
+/* News of a commit, in order; takes the arena that holds them. reset: forget everything first; more: plan only after what follows. */
+void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, bool more, struct arena *mem);
 void planner_poke(struct control *c);           /* time has passed */
 const struct sched *planner_picture(const struct control *c);   /* for tests: NULL while a wish is under way, or without a planner */

@@ -149,6 +149,11 @@ const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat
     for (size_t i = 0; i < n->gone_count; i++)
         gone[i] = id_text(arena_take(c->mem, ID_TEXT, 1), PREFIX_ATTEMPT, n->gone[i]);
     d.gone = (struct texts){ gone, n->gone_count };
+    d.volumes_gone.at = ARENA_ARRAY(c->mem, const char *, map_count(n->goners));
+    const char *volume;
+    for (size_t i = 0; (volume = map_next(n->goners, &i));)
+        d.volumes_gone.at[d.volumes_gone.count++] = volume;
+    n->tell = false;
     map_free(n->changed);
     n->changed = map_new();
     n->gone_count = 0;

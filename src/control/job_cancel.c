@@ -18,7 +18,7 @@ static void stop_attempt(struct call *c, struct task *t, int64_t grace_s)
     node_changed(c, a->node, a);
 }
 
-static bool gone(struct call *c, const char *ref, struct err *err)
+bool job_gone(struct call *c, const char *ref, struct err *err)
 {
     int64_t id;
     enum job_state state = JOB_DONE;
@@ -49,7 +49,7 @@ bool job_cancel(struct call *c, const void *body, struct err *err)
     const struct job_cancel_ask *ask = body;
     struct job *j = state_job(c->s, c->who->project, ask->job);
     if (!j)
-        return gone(c, ask->job, err);
+        return job_gone(c, ask->job, err);
     if (ask->task >= j->count)
         return err_field(err, "task", "%s has tasks 0 to %lld", ask->job, (long long)j->count - 1);
     struct task *one = ask->task >= 0 ? job_task(j, ask->task) : NULL;

@@ -4,6 +4,7 @@
 #include "control/call.h"
 #include "model/hello.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { SILENT_MS = 20000 };     /* four beats missed: nothing new is placed there */
 
@@ -71,6 +72,20 @@ static void take_item(struct call *c, struct node *n, const struct report_item *
     attempt_over(c, a, &how);
 }
 
+/* Folders of removed volumes that the node has done away with. */
+static void take_swept(struct call *c, struct node *n, struct texts swept)
+{
+    for (size_t i = 0; i < swept.count; i++) {
+        int64_t volume;
+        char *text = id_parse(swept.at[i], PREFIX_VOLUME, &volume) ? map_take(n->goners, volume) : NULL;
+        if (!text)
+            continue;
+        free(text);
+        EMIT(c, GONER_DROP, V_INT(volume));
+        emit_event(c, 0, "volume.swept", swept.at[i], arena_printf(c->mem, "{\"node\":\"%s\"}", n->name));
+    }
+}
+
 bool node_report(struct call *c, const void *body, struct err *err)
 {
     const struct report *ask = body;
@@ -92,6 +107,7 @@ bool node_report(struct call *c, const void *body, struct err *err)
     }
     if (n->kept != kept)
         EMIT(c, NODE_KEPT, V_INT(n->id), V_INT(n->kept));
+    take_swept(c, n, ask->swept);
     str_text(&c->r->reply, desired_json(c, n, false, ask->beat));
     return true;
 }

@@ -10,28 +10,33 @@ struct planner {
     struct actor *actor;
     struct sched *sched;
     bool asking;
+    bool partial;               /* in the middle of being told everything: no time to plan */
     int64_t next_ms, looked_ms;
+    struct wish *wish;          /* under way */
 };
 struct news {
     struct post post;
     struct sched_event *events;
     size_t count;
-    bool reset, answered;
+    bool reset, more;           /* of the writer's: it begins anew; it is not all */
+    bool aside, answered;       /* of the loop's: time has passed, a wish was answered */
     struct arena *mem;
 };
 
-static void post_news(struct planner *p, struct sched_event *events, size_t count, bool reset, bool answered, struct arena *mem)
+static void post_news(struct planner *p, const struct news *like)
 {
-    struct news *n = ARENA_NEW(mem, struct news);
-    n->events = events;
-    n->count = count;
-    n->reset = reset;
-    n->answered = answered;
-    n->mem = mem;
+    struct news *n = ARENA_NEW(like->mem, struct news);
+    *n = *like;
     actor_post(p->actor, &n->post);
 }
 
-struct wish { struct request r; struct planner *planner; };
+struct wish { struct request r; struct post hop; struct planner *planner; };
+static void wish_free(struct wish *w)
+{
+    arena_free(w->r.mem);
+    str_done(&w->r.reply);
+    free(w);
+}
 static void wish_done(void *arg, struct request *r)     /* on the loop */
 {
     struct wish *w = arg;
@@ -43,10 +48,15 @@ static void wish_done(void *arg, struct request *r)     /* on the loop */
     size_t n = 0;
     for (size_t i = 0; !r->ok && i < ask->placements.count; i++) /* the whole wish fell through: all of it waits again */
         refused[n++] = (struct sched_event){ .kind = SCHED_TASK_REFUSED, .job = list[i].job, .task = list[i].task, .node = list[i].node };
-    post_news(p, refused, n, false, true, mem);
-    arena_free(r->mem);
-    str_done(&r->reply);
-    free(w);
+    post_news(p, &(struct news){ .events = refused, .count = n, .aside = true, .answered = true, .mem = mem });
+    wish_free(w);
+}
+
+/* By way of the loop: so the writer can be stopped before the planner, whom it tells everything. */
+static void wish_ask(void *arg, struct post *hop)
+{
+    struct wish *w = CONTAINER(hop, struct wish, hop);
+    control_ask(((struct planner *)arg)->control, &w->r);
 }
 
 static void plan(struct planner *p)
@@ -66,8 +76,10 @@ static void plan(struct planner *p)
     ask->waits = (struct objects){ plan.waits, plan.wait_count };
     w->planner = p;
     w->r = (struct request){ .verb = VERB_JOB_PLACE, .who = system_caller, .body = ask, .mem = TAKE(mem), .on_reply = wish_done, .arg = w };
+    w->hop = (struct post){ .fn = wish_ask, .arg = p };
     p->asking = true;
-    control_ask(c, &w->r);
+    p->wish = w;
+    os_post(c->os, &w->hop);
 }
 
 static void on_posts(void *arg, struct post *first)
@@ -82,26 +94,28 @@ static void on_posts(void *arg, struct post *first)
             p->sched = sched_new();
         }
         if (n->answered)
-            p->asking = false;
+            p->asking = false, p->wish = NULL;
+        if (!n->aside)
+            p->partial = n->more;
         for (size_t i = 0; i < n->count; i++)
             sched_apply(p->sched, &n->events[i]);
         int64_t now = os_wall_ms(p->control->os);
         look = look || n->count || n->answered || now >= p->next_ms || now < p->looked_ms; /* behind: the clock went back */
         arena_free(n->mem);
     }
-    if (look && !p->asking)
+    if (look && !p->asking && !p->partial)
         plan(p);
 }
 
-void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, struct arena *mem)
+void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, bool more, struct arena *mem)
 {
-    post_news(c->planner, news, count, reset, false, mem);
+    post_news(c->planner, &(struct news){ .events = news, .count = count, .reset = reset, .more = more, .mem = mem });
 }
 
 void planner_poke(struct control *c)
 {
     if (c->planner)
-        post_news(c->planner, NULL, 0, false, false, arena_new());
+        post_news(c->planner, &(struct news){ .aside = true, .mem = arena_new() });
 }
 
 const struct sched *planner_picture(const struct control *c) { return c->planner && !c->planner->asking ? c->planner->sched : NULL; }
@@ -123,6 +137,8 @@ void planner_close(struct control *c)
     if (!c->planner)
         return;
     actor_stop(c->planner->actor);
+    if (c->planner->wish) /* nobody will answer it: the loop stands still */
+        wish_free(c->planner->wish);
     sched_free(c->planner->sched);
     free(TAKE(c->planner));
 }

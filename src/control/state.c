@@ -177,14 +177,24 @@ struct node *state_add_node(struct state *s, int64_t id, const char *name, int64
     n->state = NODE_DOWN;
     n->attempts = map_new();
     n->changed = map_new();
+    n->goners = map_new();
     snprintf(n->name, sizeof n->name, "%s", name);
     map_put(s->nodes, id, n);
     map_put_text(s->node_names, n->name, n);
     return n;
 }
 
+void node_goner(struct node *n, int64_t volume)
+{
+    map_put(n->goners, volume, (void *)id_text(zeroed(ID_TEXT), PREFIX_VOLUME, volume));
+}
+
 static void node_free(struct node *n)
 {
+    void *text;
+    for (size_t i = 0; (text = map_next(n->goners, &i));)
+        free(text);
+    map_free(n->goners);
     map_free(n->attempts);
     map_free(n->changed);
     arena_free(n->info_mem);

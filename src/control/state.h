@@ -45,6 +45,8 @@ struct node {
     int64_t generation;
     bool linked;                /* said hello to this process */
     struct map *changed;        /* attempts to push */
+    struct map *goners;         /* removed volumes that it has not swept yet: id -> its text */
+    bool tell;                  /* something else than attempts has changed for it */
     int64_t *gone;              /* attempts to forget, to push */
     size_t gone_count;
 };
@@ -119,6 +121,7 @@ void state_drop_key(struct state *s, struct apikey *k);
 MUST_CHECK bool state_node_info(struct node *n, const char *json, struct err *err);
 struct node *state_add_node(struct state *s, int64_t id, const char *name, int64_t joined_ms);
 void state_drop_node(struct state *s, struct node *n);
+void node_goner(struct node *n, int64_t volume);            /* a volume that was there is to be swept */
 struct job *state_add_job(struct state *s, int64_t id, struct project *p, const char *spec_text, struct err *err);   /* parses and settles the spec; NULL: it does not hold */
 void state_end_job(struct state *s, struct job *j);        /* it is over: in s->ended until the commit has landed */
 void state_drop_job(struct state *s, struct job *j);       /* it never was */

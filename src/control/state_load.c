@@ -135,6 +135,12 @@ static bool load_things(struct load *l)
         if (!state_node_info(n, TEXT(3), l->err))
             return err_wrap(l->err, "node %s", n->name);
     }
+    EACH(ST_LOAD_GONER, NULL, 0)
+    {
+        struct node *n = map_get(s->nodes, INT(1));
+        if (n)
+            node_goner(n, INT(0));
+    }
     return true;
 }
 

@@ -98,6 +98,12 @@ bool volume_remove(struct call *c, const void *body, struct err *err)
         return err_set(err, RC_CONFLICT, "volume %s is in use by %lld live jobs; cancel them first", v->name, (long long)v->users);
     EMIT(c, VOLUME_DROP, V_INT(v->id));
     emit_event(c, v->project, "volume.removed", id_of(c, PREFIX_VOLUME, v->id), arena_printf(c->mem, "{\"name\":\"%s\"}", v->name));
+    struct node *n = map_get(c->s->nodes, v->node);
+    if (n) { /* what is in it goes too: the node is told until it says so */
+        EMIT(c, GONER_ADD, V_INT(v->id), V_INT(n->id));
+        node_goner(n, v->id);
+        node_tell(c, n);
+    }
     volume_reply(c, v, "removed");
     map_take(c->s->volumes, v->id);
     return true;
@@ -165,7 +171,7 @@ bool job_update(struct call *c, const void *body, struct err *err)
     const struct job_update_ask *ask = body;
     struct job *j = state_job(c->s, c->who->project, ask->job);
     if (!j)
-        return err_set(err, RC_NOT_FOUND, "there is no live job '%s' in this project", ask->job);
+        return job_gone(c, ask->job, err);
     if (c->r->if_match && c->r->if_match != j->version)
         return err_set(err, RC_STALE, "job %s has changed meanwhile (version %lld); look again", ask->job, (long long)j->version);
     if (!job_waits(j))

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BATCH_MOST = 512 };
+enum { BATCH_MOST = 512, SNAPSHOT_PART = 1000 };
 
 /* The same Idempotency-Key again: the same answer, and nothing is done. */
 static bool replay(struct call *call, const struct idem *i, struct err *err)
@@ -51,8 +51,10 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
     if (key && r->verb != VERB_JOB_SUBMIT && call.idem_write) {
         struct value *args = (struct value *)b->writes[call.idem_write - 1].args;
         const char *reply = handlers[r->verb].once || !r->reply.at ? NULL : r->reply.at;
-        if (reply)
+        if (reply) { /* the event tells it, to those who follow and to those who read it later */
             args[11] = value_text(arena_text(b->mem, reply));
+            b->events[call.idem_event - 1].data = args[11].text;
+        }
         state_idem_add(call.s, key, r->verb, r->body_hash, 0, reply, call.now_ms);
     }
     return true;
@@ -80,7 +82,7 @@ static bool rebuild(struct control *c, struct err *err)
     return true;
 }
 
-void writer_snapshot(struct control *c, struct batch *b)
+void writer_snapshot(struct control *c, struct batch *b, void (*flush)(struct control *c, struct batch *b))
 {
     struct state *s = c->writer.state;
     struct call call = { .control = c, .s = s, .batch = b };
@@ -106,18 +108,20 @@ void writer_snapshot(struct control *c, struct batch *b)
                 e->job = j->id, e->task = t->index, e->not_before_ms = t->not_before_ms;
             }
         }
+        if (flush && b->news_count >= SNAPSHOT_PART)
+            flush(c, b);
     }
 }
 
-static void tell_planner(struct control *c, struct batch *b, bool reset)
+static void tell_planner(struct control *c, struct batch *b, bool reset, bool more)
 {
-    if (!c->planner || (!reset && b->news_count == 0))
+    if (!c->planner)
         return;
     struct arena *mem = arena_new();
     struct sched_event *copy = ARENA_ARRAY(mem, struct sched_event, b->news_count);
     if (b->news_count)
         memcpy(copy, b->news, b->news_count * sizeof *copy);
-    planner_tell(c, copy, b->news_count, reset, mem);
+    planner_tell(c, copy, b->news_count, reset, more, mem);
 }
 
 static void publish(struct control *c, struct batch *b)
@@ -131,7 +135,7 @@ static void publish(struct control *c, struct batch *b)
     struct node_push *pushes = ARENA_ARRAY(b->mem, struct node_push, b->node_count);
     for (size_t i = 0; i < b->node_count; i++) {
         struct node *n = map_get(s->nodes, b->nodes[i]);
-        if (!n || !n->linked || (!map_count(n->changed) && !n->gone_count))
+        if (!n || !n->linked || (!map_count(n->changed) && !n->gone_count && !n->tell))
             continue; /* gone, away (its hello gets all), or told already in this very commit */
         const char *json = desired_json(&call, n, false, 0);
         pushes[k->push_count++] = (struct node_push){ n->id, SLICE(json) };
@@ -139,7 +143,8 @@ static void publish(struct control *c, struct batch *b)
     k->pushes = pushes;
     k->mem = b->mem;
     state_forget_ended(s);
-    tell_planner(c, b, false);
+    if (b->news_count)
+        tell_planner(c, b, false, false);
     os_post(c->os, &k->post); /* followers first, then the replies: os_post keeps the order */
 }
 
@@ -160,12 +165,24 @@ static bool commit(struct control *c, struct batch *b, struct err *err)
     return landed;
 }
 
+/* News are large and a queue may be long, so it is told in parts. */
+struct telling { struct batch b; bool begun; };
+static void tell_part(struct control *c, struct batch *b, bool more)
+{
+    struct telling *t = CONTAINER(b, struct telling, b);
+    tell_planner(c, b, !t->begun, more);
+    t->begun = true;
+    arena_free(b->mem);
+    *b = (struct batch){ .mem = arena_new() };
+}
+static void tell_some(struct control *c, struct batch *b) { tell_part(c, b, true); }
+
 static void tell_all(struct control *c)
 {
-    struct batch b = { .mem = arena_new() };
-    writer_snapshot(c, &b);
-    tell_planner(c, &b, true);
-    arena_free(b.mem);
+    struct telling t = { .b = { .mem = arena_new() } };
+    writer_snapshot(c, &t.b, tell_some);
+    tell_part(c, &t.b, false);
+    arena_free(t.b.mem);
 }
 
 static void away(struct control *c, struct request *r, const struct err *why)

@@ -192,7 +192,7 @@ void check_picture(struct door *d, const char *where)
     do
         door_run(d, 3);
     while (!quiet(d));
-    writer_snapshot(d->control, &b);
+    writer_snapshot(d->control, &b, NULL);
     for (size_t i = 0; i < b.news_count; i++)
         sched_apply(fresh, &b.news[i]);
     arena_free(b.mem);

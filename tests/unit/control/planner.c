@@ -93,3 +93,24 @@ TEST(what_was_placed_reaches_the_node_once_as_a_push)
     struct answer hello = door_hello(d, key, "n1", 1, 1, (struct texts){ 0 });
     CHECK(strstr(hello.text, job)); /* and a hello gets all */
 }
+
+TEST(a_long_queue_is_told_in_parts_and_planned_as_a_whole)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    enum { MANY = 1100 };
+    char key[SECRET_TEXT];
+    struct flying *all[100];
+    for (int i = 0; i < MANY; i += 100) {
+        for (int k = 0; k < 100; k++)
+            all[k] = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, FMT(d, "{\"command\":[\"true\"],\"gpus\":\"1\",\"priority\":%d}", i + k == MANY - 1 ? 99 : 5), NULL);
+        for (int k = 0; k < 100; k++)
+            CHECK(door_landed(d, all[k]).ok);
+    }
+    struct answer list = door_ask(d, d->admin, VERB_JOB_LIST, "{\"limit\":1}");
+    door_node(d, "n1", 1, key);
+    CHECK(door_crash(d)); /* everything is told anew, in parts */
+    CHECK(door_hello(d, key, "n1", 1, 1, (struct texts){ 0 }).ok);
+    door_run(d, 3000);
+    CHECK(rows_in(d, "attempt") == 1 && text_is(job_word(d, item(d, &list, 0, "id"), "state"), "placed"));
+    check_picture(d, "a long queue");
+}
