@@ -42,6 +42,7 @@ struct agent {
     struct timer *look;  /* has the machine changed? */
     struct str told;     /* the inventory that the last hello told */
     bool complete;       /* the whole desired set has come since we started */
+    struct texts swept;  /* volumes that the server named as gone; malloc'd, until it names them no more */
     bool drift_told;
 };
 
@@ -244,6 +245,29 @@ static void want(struct agent *a, const struct desired *d)
             task_of(a, attempt)->now.gone = true;
 }
 
+static void swept_free(struct agent *a)
+{
+    for (size_t i = 0; i < a->swept.count; i++)
+        free((char *)a->swept.at[i]);
+    free(a->swept.at);
+    a->swept = (struct texts){ 0 };
+}
+
+/* Idempotent: the server names them again until a report has told that they are gone. */
+static void sweep_volumes(struct agent *a, struct texts gone)
+{
+    int64_t volume;
+    swept_free(a);
+    a->swept.at = calloc(gone.count + 1, sizeof *a->swept.at);
+    for (size_t i = 0; a->swept.at && i < gone.count; i++)
+        if (id_parse(gone.at[i], PREFIX_VOLUME, &volume)) {
+            runtime_drop_volume(a->runtime, volume);
+            a->swept.at[a->swept.count++] = strdup(gone.at[i]);
+        }
+}
+
+static struct texts swept(void *arg) { return ((struct agent *)arg)->swept; }
+
 static void tell_drift(struct agent *a, int64_t server_ms)
 {
     int64_t drift = os_wall_ms(a->os) - server_ms;
@@ -267,6 +291,7 @@ static void on_desired(void *arg, const struct desired *d, bool fresh)
     tell_drift(a, d->now_ms);
     want(a, d);
     act(a, mem);
+    sweep_volumes(a, d->volumes_gone);
     for (size_t at = 0; (t = map_next(a->tasks, &at));)
         t->now.order = NULL;
 }
@@ -335,6 +360,7 @@ static void on_down(void *arg, const struct err *why)
 static const struct link_events link_events = {
     .hello = fill_hello,
     .items = pending_items,
+    .swept = swept,
     .on_desired = on_desired,
     .on_open = on_open,
     .on_down = on_down,
@@ -492,6 +518,7 @@ void agent_free(struct agent *a)
     timer_cancel(a->retry);
     timer_cancel(a->look);
     str_done(&a->told);
+    swept_free(a);
     join_free(a->join);
     link_free(a->link);
     streams_free(a->streams);

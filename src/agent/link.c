@@ -94,7 +94,8 @@ static void send_report(struct link *l, struct objects items)
 {
     AUTO(str_done) struct str text = { 0 };
     struct report report
-        = { .kind = "report", .generation = l->generation, .beat = ++l->beat, .items = items };
+        = { .kind = "report", .generation = l->generation, .beat = ++l->beat, .items = items,
+            .swept = l->events->swept ? l->events->swept(l->arg) : (struct texts){ 0 } };
     bind_write(&(struct json_out){ .to = &text }, &report_fields, &report);
     send_text(l, &text);
 }

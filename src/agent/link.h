@@ -15,6 +15,7 @@ struct link;
 struct link_events {
     void (*hello)(void *arg, struct arena *mem, struct hello *out);     /* kind and beat are filled here */
     struct objects (*items)(void *arg, int64_t after, size_t limit);    /* durable ones */
+    struct texts (*swept)(void *arg);                                   /* volumes that are gone; told with every report */
     void (*on_desired)(void *arg, const struct desired *d, bool fresh); /* in the memory of this call */
     void (*on_open)(void *arg, const struct open_stream *o);
     void (*on_down)(void *arg, const struct err *why);                  /* a connection or a try to make one ended; may be NULL */

@@ -157,6 +157,25 @@ void clean_forgotten(struct runtime *r, const char *name, bool outputs)
     free(x);
 }
 
+/* Renamed first, so that it is gone for whoever looks; a crash before it is removed leaves a name that begins with a dot. */
+void runtime_drop_volume(struct runtime *r, int64_t volume)
+{
+    char name[ID_TEXT], gone[ID_TEXT + 1], from[RUNTIME_PATH];
+    in_data(r, from, "volumes", id_text(name, PREFIX_VOLUME, volume));
+    if (!r->real) {
+        remove_simulated(r->os, from);
+        return;
+    }
+    struct removal *x = calloc(1, sizeof *x);
+    if (!x)
+        abort();
+    x->work = (struct work){ .run = removal_run, .done = removal_done };
+    snprintf(gone, sizeof gone, ".%s", name);
+    if (rename(from, in_data(r, x->paths[x->count++], "volumes", gone)) == -1)
+        x->count = 0; /* it was never used here */
+    workshop_do(r->shop, &x->work);
+}
+
 /* The name must be free at once: the same attempt may be ordered again before the workshop gets
  * to it. */
 void clean_never_ran(struct runtime *r, const char *name)
@@ -203,9 +222,23 @@ static bool is_live(const struct sweep *s, const char *name)
     return false;
 }
 
+/* Volumes that were on their way out when the agent before us died. */
+static void sweep_volumes(struct sweep *s)
+{
+    struct texts names = { 0 };
+    struct err err = { 0 };
+    const char *folder = arena_printf(s->mem, "%s/volumes", s->data);
+    if (!dir_list(s->os, folder, s->mem, &names, &err))
+        return;
+    for (size_t i = 0; i < names.count; i++)
+        if (names.at[i][0] == '.')
+            remove_quietly(arena_printf(s->mem, "%s/%s", folder, names.at[i]));
+}
+
 static void sweep_run(struct work *w)
 {
     struct sweep *s = CONTAINER(w, struct sweep, work);
+    sweep_volumes(s);
     size_t attempts = s->live.count;
     for (size_t i = 0; i < attempts; i++) {
         struct slice plan;

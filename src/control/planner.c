@@ -12,7 +12,7 @@ struct planner {
     bool asking;
     bool partial;               /* in the middle of being told everything: no time to plan */
     int64_t next_ms, looked_ms;
-    struct wish *wish;          /* under way */
+    struct wish *wish;          /* under way; the planner's own until it is answered */
 };
 struct news {
     struct post post;
@@ -49,7 +49,6 @@ static void wish_done(void *arg, struct request *r)     /* on the loop */
     for (size_t i = 0; !r->ok && i < ask->placements.count; i++) /* the whole wish fell through: all of it waits again */
         refused[n++] = (struct sched_event){ .kind = SCHED_TASK_REFUSED, .job = list[i].job, .task = list[i].task, .node = list[i].node };
     post_news(p, &(struct news){ .events = refused, .count = n, .aside = true, .answered = true, .mem = mem });
-    wish_free(w);
 }
 
 /* By way of the loop: so the writer can be stopped before the planner, whom it tells everything. */
@@ -93,8 +92,10 @@ static void on_posts(void *arg, struct post *first)
             sched_free(p->sched);
             p->sched = sched_new();
         }
-        if (n->answered)
-            p->asking = false, p->wish = NULL;
+        if (n->answered) {
+            p->asking = false;
+            wish_free(TAKE(p->wish));
+        }
         if (!n->aside)
             p->partial = n->more;
         for (size_t i = 0; i < n->count; i++)

@@ -79,6 +79,7 @@ static const struct field desired_rows[] = {
     FIELD(struct desired, full, BOOL),
     FIELD(struct desired, orders, OBJECTS, .sub = &order_fields, .max = MAX_ORDERS),
     FIELD(struct desired, gone, TEXTS, .max = MAX_ORDERS),
+    FIELD(struct desired, volumes_gone, TEXTS, .max = MAX_ORDERS, .when_set = true),
     FIELD(struct desired, kept, INT, .min = 0, .max = INT64_MAX),
     FIELD(struct desired, now_ms, INT, .min = 0, .max = max_ms),
     FIELD(struct desired, beat, INT, .min = 0, .max = INT64_MAX, .when_set = true),
@@ -103,7 +104,7 @@ static const struct field report_rows[] = {
     FIELD(struct report, generation, INT, .min = 0, .max = INT64_MAX),
     FIELD(struct report, beat, INT, .min = 0, .max = INT64_MAX, .when_set = true),
     FIELD(struct report, items, OBJECTS, .sub = &report_item_fields, .max = MAX_ITEMS),
-    FIELD(struct report, running, TEXTS, .max = MAX_ORDERS, .when_set = true),
+    FIELD(struct report, swept, TEXTS, .max = MAX_ORDERS, .when_set = true),
 };
 const struct fields report_fields = FIELDS(report, report_rows);
 

@@ -36,6 +36,7 @@ struct desired {                /* down: the orders of this node. full: all ther
     bool full;
     struct objects orders;      /* of struct order */
     struct texts gone;          /* attempts that the server has settled: forget and clean them */
+    struct texts volumes_gone;  /* removed volumes; named until a report says that they are swept */
     int64_t kept;               /* report items up to this number are durable: drop them */
     int64_t now_ms;             /* the server's clock, to tell a drift */
     int64_t beat;               /* of the last report or hello that came on this connection: only what answers something sent a
@@ -58,7 +59,7 @@ struct report {                 /* up; a beat is one without items. It renews ev
     int64_t generation;         /* of the last `desired` taken */
     int64_t beat;               /* counts what the agent sent on this connection; the server gives it back in `desired` */
     struct objects items;       /* of struct report_item */
-    struct texts running;       /* attempts alive on the node, with a hello: so that the server sees what is lost or unknown */
+    struct texts swept;         /* volumes of volumes_gone whose folders are gone */
 };
 
 struct open_stream {            /* down: dial back on /v1/streams/{stream} and serve this */

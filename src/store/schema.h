@@ -49,6 +49,7 @@
     X("CREATE INDEX usage_project ON usage (project, ended_ms)")                                                               \
     X("CREATE TABLE volume (id BIGINT PRIMARY KEY, project BIGINT NOT NULL, name TEXT NOT NULL, node BIGINT NOT NULL,"          \
       " created_ms BIGINT NOT NULL, version BIGINT NOT NULL, UNIQUE (project, name))")                                         \
+    X("CREATE TABLE goner (volume BIGINT PRIMARY KEY, node BIGINT NOT NULL)") /* removed volumes whose node has not swept them yet */ \
     X("CREATE TABLE image (id BIGINT PRIMARY KEY, project BIGINT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL,"           \
       " format TEXT NOT NULL, size BIGINT NOT NULL, created_ms BIGINT NOT NULL, UNIQUE (project, name))")                      \
     X("CREATE TABLE blob (project BIGINT NOT NULL, digest TEXT NOT NULL, size BIGINT NOT NULL, created_ms BIGINT NOT NULL,"     \

@@ -47,6 +47,8 @@
     X(VOLUME_ADD, "iitii", "INSERT INTO volume (id, project, name, node, created_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, 1)")  \
     X(VOLUME_NODE, "ii", "UPDATE volume SET node = ?2 WHERE id = ?1")                                                          \
     X(VOLUME_DROP, "i", "DELETE FROM volume WHERE id = ?1")                                                                    \
+    X(GONER_ADD, "ii", "INSERT INTO goner (volume, node) VALUES (?1, ?2)")                                                    \
+    X(GONER_DROP, "i", "DELETE FROM goner WHERE volume = ?1")                                                                  \
     X(IMAGE_ADD, "iitttii", "INSERT INTO image (id, project, name, digest, format, size, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)") \
     X(IMAGE_DROP, "i", "DELETE FROM image WHERE id = ?1")                                                                      \
     X(BLOB_ADD, "itii", "INSERT INTO blob (project, digest, size, created_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (project, digest) DO NOTHING") \
@@ -65,6 +67,7 @@
     X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 2000") \
     X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, grace_s FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_VOLUME, "", "SELECT id, project, name, node, created_ms, version FROM volume ORDER BY id")                          \
+    X(LOAD_GONER, "", "SELECT volume, node FROM goner ORDER BY volume")                                                       \
     X(LOAD_IMAGE, "", "SELECT id, project, name, digest, format, size, created_ms FROM image ORDER BY id")                     \
     X(LOAD_IDEM, "ii", "SELECT id, project, owner, idem, created_ms FROM job WHERE idem IS NOT NULL AND created_ms > ?1 AND id > ?2 ORDER BY id LIMIT 2000") \
     X(LOAD_IDEM_EVENT, "ii", "SELECT seq, actor_id, idem, data, at_ms FROM event WHERE idem IS NOT NULL AND at_ms > ?1 AND seq > ?2 ORDER BY seq LIMIT 2000") \

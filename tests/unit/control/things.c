@@ -185,3 +185,29 @@ TEST(the_priority_of_a_job_changes_while_it_waits_and_by_version)
     CHECK(!late.ok && late.err.rc == RC_CONFLICT);
     check_books(d, "priority");
 }
+
+TEST(a_removed_volume_is_named_to_its_node_until_the_node_has_swept_it)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 1, key);
+    struct answer v = door_ask(d, d->admin, VERB_VOLUME_CREATE, "{\"name\":\"data\"}");
+    struct answer j = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"command\":[\"true\"],\"volumes\":[\"data:/data\"]}");
+    CHECK(v.ok && j.ok);
+    door_run(d, 2000);
+    struct answer at = door_ask(d, d->admin, VERB_JOB_ATTEMPTS, arena_printf(d->mem, "{\"job\":\"%s\"}", get(&j, "id")));
+    struct json *items = at.json ? json_get(at.json, "items") : NULL;
+    CHECK(items && items->first);
+    CHECK(door_ask(d, key, VERB_NODE_REPORT, arena_printf(d->mem,
+        "{\"kind\":\"report\",\"items\":[{\"n\":1,\"attempt\":\"%s\",\"news\":\"ended\",\"at_ms\":1763164810000,\"outcome\":\"succeeded\"}]}",
+        items && items->first ? json_text(items->first, "id") : "")).ok);
+    CHECK(door_ask(d, d->admin, VERB_VOLUME_REMOVE, "{\"volume\":\"data\"}").ok && rows_in(d, "goner") == 1);
+    struct answer told = door_ask(d, key, VERB_NODE_REPORT, "{\"kind\":\"report\"}");
+    CHECK(strstr(told.text, "volumes_gone") && strstr(told.text, get(&v, "id")));
+    CHECK(door_crash(d) && rows_in(d, "goner") == 1);       /* the wish outlives the server */
+    struct node *n = state_node(d->control->writer.state, "n1");
+    CHECK(n && map_count(n->goners) == 1);
+    n->linked = true;
+    struct answer swept = door_ask(d, key, VERB_NODE_REPORT, arena_printf(d->mem, "{\"kind\":\"report\",\"swept\":[\"%s\",\"vol-0000000000001\"]}", get(&v, "id")));
+    CHECK(swept.ok && !strstr(swept.text, "volumes_gone") && rows_in(d, "goner") == 0);
+}
