@@ -44,7 +44,7 @@ static void wish_done(void *arg, struct request *r)     /* on the loop */
     struct arena *mem = arena_new();
     const struct place_ask *ask = r->body;
     const struct placement *list = ask->placements.at;
-    struct sched_event *refused = ARENA_ARRAY(mem, struct sched_event, ask->placements.count);
+    struct sched_event *refused = ARENA_ARRAY(mem, struct sched_event, r->ok ? 0 : ask->placements.count);
     size_t n = 0;
     for (size_t i = 0; !r->ok && i < ask->placements.count; i++) /* the whole wish fell through: all of it waits again */
         refused[n++] = (struct sched_event){ .kind = SCHED_TASK_REFUSED, .job = list[i].job, .task = list[i].task, .node = list[i].node };
