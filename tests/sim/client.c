@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PATIENCE_MS = 4000 };
+enum { PATIENCE_MS = 4000, VOLUMES = 2 };
 
 static void send(struct wish *w);
 
@@ -31,7 +31,7 @@ static void settle(struct wish *w, int status, struct slice body)
     }
     if (w->done && w->kind == WISH_SUBMIT && status / 100 != w->status / 100)
         cloud_fail(c, "%s was answered with %d and then with %d: %s", w->name, w->status, status, detail ? detail : "");
-    if (w->kind != WISH_SUBMIT && status == 404)
+    if (w->target && status == 404)
         cloud_fail(c, "%s was acknowledged and is not there", w->target->job);
     if (!w->done)
         w->status = status;
@@ -39,7 +39,7 @@ static void settle(struct wish *w, int status, struct slice body)
     snprintf(w->why, sizeof w->why, "%s", detail ? detail : "");
     w->done = true;
     if (w->kind == WISH_CANCEL && status / 100 == 2)
-        w->target->cancelled = true;
+        *(w->partly ? &w->target->partly : &w->target->cancelled) = true;
 }
 
 static void on_end(void *arg, int status, struct slice body, const struct err *why)
@@ -61,7 +61,7 @@ static void call(struct wish *w)
     struct http_header headers[] = { { "Content-Type", "application/json" }, { "Idempotency-Key", w->idem } };
     bool reads = w->kind == WISH_READ;
     w->calls++;
-    struct http_call *h = http_call(w->cloud->http, reads ? "GET" : "POST", w->path, headers, reads ? 0 : COUNT(headers),
+    struct http_call *h = http_call(w->cloud->http, reads ? "GET" : w->method, w->path, headers, reads ? 0 : COUNT(headers),
                                     (struct slice){ w->body.at, w->body.len }, (int64_t)w->body.len, &events, w);
     http_call_timeout(h, PATIENCE_MS);
 }
@@ -78,9 +78,11 @@ void client_tick(struct cloud *c)
 {
     for (size_t i = 0; i < c->wish_count; i++) {
         struct wish *w = &c->wishes[i];
-        if (!w->done && !w->calls && (!w->again_ms || sim_now_ms(c->sim) >= w->again_ms))
+        if (c->http && !w->done && !w->calls && (!w->again_ms || sim_now_ms(c->sim) >= w->again_ms))
             send(w);
     }
+    if (c->http)
+        client_follow(c);
 }
 
 bool wishes_done(struct cloud *c)
@@ -96,7 +98,7 @@ static struct wish *wish_new(struct cloud *c, enum wish_kind kind)
     if (c->wish_count == WISHES_MOST)
         return NULL;
     struct wish *w = &c->wishes[c->wish_count++];
-    *w = (struct wish){ .cloud = c, .kind = kind };
+    *w = (struct wish){ .cloud = c, .kind = kind, .method = "POST" };
     snprintf(w->name, sizeof w->name, "w%zu", c->wish_count);
     snprintf(w->idem, sizeof w->idem, "key-%zu", c->wish_count);
     return w;
@@ -110,6 +112,12 @@ static struct wish *some_job(struct cloud *c)
         if (c->wishes[i].kind == WISH_SUBMIT && c->wishes[i].job[0] && rng_below(&c->rng, ++seen) == 0)
             found = &c->wishes[i];
     return found;
+}
+
+/* Its first user settles which node a volume is on, so it must fit on each. */
+static void ask_for_volume(struct wish *w)
+{
+    str_printf(&w->body, ",\"volumes\":[\"vol%lld:/data\"]", (long long)chance(w->cloud, 0, VOLUMES - 1));
 }
 
 static void ask_for_gpus(struct wish *w)
@@ -154,7 +162,7 @@ struct wish *wish_submit(struct cloud *c)
         str_printf(&w->body, ",\"max_duration\":\"%llds\"", (long long)w->max_duration_s);
     if (w->waits)
         str_text(&w->body, ",\"on_lost\":\"wait\"");
-    ask_for_gpus(w);
+    (chance(c, 0, 5) ? ask_for_gpus : ask_for_volume)(w);
     come_after(w);
     str_char(&w->body, '}');
     send(w);
@@ -168,8 +176,49 @@ void wish_cancel(struct cloud *c)
         return;
     w->target = target;
     snprintf(w->path, sizeof w->path, "/v1/jobs/%s/cancel", target->job);
-    str_text(&w->body, chance(c, 0, 1) ? "{}" : "{\"grace\":\"1s\"}");
+    w->partly = target->count > 1 && chance(c, 0, 1);
+    if (w->partly)
+        str_printf(&w->body, "{\"task\":%lld}", (long long)chance(c, 0, target->count - 1));
+    else
+        str_text(&w->body, chance(c, 0, 1) ? "{}" : "{\"grace\":\"1s\"}");
     send(w);
+}
+
+static void node_state(struct cloud *c, int node, const char *state)
+{
+    struct wish *w = wish_new(c, WISH_CHANGE);
+    if (!w)
+        return;
+    w->method = "PATCH";
+    snprintf(w->path, sizeof w->path, "/v1/nodes/%s", c->nodes[node].host);
+    str_printf(&w->body, "{\"state\":\"%s\"}", state);
+    send(w);
+}
+
+void wish_uncordon(struct cloud *c, int node) { node_state(c, node, "ready"); }
+
+void wish_change(struct cloud *c)
+{
+    struct wish *target = some_job(c), *w;
+    if (chance(c, 0, 2) == 0) {
+        node_state(c, (int)chance(c, 0, c->node_count - 1), chance(c, 0, 2) ? "ready" : "cordoned");
+    } else if (target && (w = wish_new(c, WISH_CHANGE))) {
+        w->method = "PATCH";
+        w->target = target;
+        snprintf(w->path, sizeof w->path, "/v1/jobs/%s", target->job);
+        str_printf(&w->body, "{\"priority\":%lld}", (long long)chance(c, 0, 100));
+        send(w);
+    }
+}
+
+void wish_volumes(struct cloud *c)
+{
+    for (int i = 0; i < VOLUMES; i++) {
+        struct wish *w = wish_new(c, WISH_CHANGE);
+        snprintf(w->path, sizeof w->path, "/v1/volumes");
+        str_printf(&w->body, "{\"name\":\"vol%d\"}", i);
+        send(w);
+    }
 }
 
 void wish_read(struct cloud *c)

@@ -206,10 +206,8 @@ static void on_agent_failed(void *arg, const struct err *why)
 {
     struct machine_of *m = arg;
     (void)why;
-    m->fresh = true;                /* told apart by the operator below: it must join anew */
+    m->refused = true;
 }
-
-struct agent_place { struct cloud *c; int node; };
 
 static void agent_signal(void *arg, int signal)
 {
@@ -228,6 +226,31 @@ static void agent_start(void *arg, struct os *os, struct sim_proc *self, const c
     c->agents[i] = agent_new(os, &config, &err);
     if (!c->agents[i])
         refused(c, &c->nodes[i], self, "agent", &err);
+}
+
+static void on_token(void *arg, const char *token)
+{
+    snprintf(arg, sizeof ((struct cloud *)0)->tokens[0], "%s", token ? token : "");
+}
+
+/* The operator gets it a (new) token, and then starts it with that. */
+static void join(struct cloud *c, int node)
+{
+    enum { AGAIN_MS = 2000 };
+    struct machine_of *m = &c->nodes[node];
+    int64_t now = sim_now_ms(c->sim);
+    if (c->tokens[node][0] && m->asked_ms) {
+        m->refused = false;
+        m->asked_ms = 0;
+        if (m->proc)
+            node_kill(c, node, 10);
+        else
+            node_start(c, node);
+    } else if (c->server && (!m->asked_ms || now - m->asked_ms > AGAIN_MS)) {
+        c->tokens[node][0] = 0;
+        m->asked_ms = now;
+        server_token(c->server, on_token, c->tokens[node]);
+    }
 }
 
 void node_start(struct cloud *c, int node)
@@ -270,8 +293,15 @@ static void operate(struct cloud *c)
     if (c->head.back_ms && now >= c->head.back_ms)
         head_start(c);
     for (int i = 0; i < c->node_count; i++)
-        if (c->nodes[i].back_ms && now >= c->nodes[i].back_ms)
-            node_start(c, i);
+        if (c->nodes[i].back_ms && now >= c->nodes[i].back_ms) {
+            boot(c, &c->nodes[i]);
+            c->nodes[i].back_ms = 0;
+            if (!c->nodes[i].refused)
+                node_start(c, i);
+        }
+    for (int i = 0; i < c->node_count; i++)
+        if (c->nodes[i].refused && !c->nodes[i].back_ms)
+            join(c, i);
     client_tick(c);
 }
 
@@ -311,11 +341,6 @@ static bool agents_are_linked(struct cloud *c)
         if (!c->agents[i] || !agent_linked(c->agents[i]))
             return false;
     return true;
-}
-
-static void on_token(void *arg, const char *token)
-{
-    snprintf(arg, sizeof ((struct cloud *)0)->tokens[0], "%s", token ? token : "");
 }
 
 static void read_key(struct cloud *c)
@@ -365,13 +390,14 @@ void cloud_open(struct cloud *c, uint64_t seed, bool loud)
     for (int i = 0; i < c->node_count; i++) {
         snprintf(c->nodes[i].host, sizeof c->nodes[i].host, "n%d", i + 1);
         put_file(c, sim_machine(c->sim, c->nodes[i].host), "/proc/sys/kernel/hostname", c->nodes[i].host);
-        server_token(c->server, on_token, c->tokens[i]);
+        c->nodes[i].os = sim_machine(c->sim, c->nodes[i].host);
+        c->nodes[i].refused = true;         /* has no token yet */
     }
-    cloud_run(c, 50);
-    for (int i = 0; i < c->node_count; i++)
-        node_start(c, i);
     client_open(c);
-    if (!cloud_wait(c, 10000, agents_are_linked))
+    wish_volumes(c);
+    if (!cloud_wait(c, 5000, wishes_done))
+        cloud_fail(c, "the server does not answer");
+    if (chance(c, 0, 2) && !cloud_wait(c, 10000, agents_are_linked))    /* else they join when misfortune has begun */
         cloud_fail(c, "the agents do not join");
 }
 

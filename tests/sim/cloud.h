@@ -8,8 +8,9 @@
 #include "model/job_state.h"
 #include "os/sim.h"
 #include "server/server.h"
+#include "store/store.h"
 
-enum { NODES_MOST = 3, WISHES_MOST = 128, RUNS_MOST = 2048, RUN_FOR_S = 30, MARGIN_S = 15, BEAT_S = 5 };
+enum { NODES_MOST = 3, WISHES_MOST = 256, RUNS_MOST = 2048, RUN_FOR_S = 30, MARGIN_S = 15, BEAT_S = 5 };
 
 /* --- what a supervisor did (supervisor.c) */
 struct straw;
@@ -25,11 +26,12 @@ struct run {
 };
 
 /* --- what a client wants (client.c) */
-enum wish_kind { WISH_SUBMIT, WISH_CANCEL, WISH_READ };
+enum wish_kind { WISH_SUBMIT, WISH_CANCEL, WISH_READ, WISH_CHANGE };
 struct wish {
     struct cloud *cloud;
     enum wish_kind kind;
     char name[16], idem[24], path[96];
+    const char *method;
     struct str body;
     int calls;                      /* on their way */
     bool twice;                     /* sent two times at once, as an impatient client does */
@@ -44,7 +46,7 @@ struct wish {
     bool waits;                     /* on_lost: wait */
     struct wish *after, *target;    /* target: of a cancel or a read */
     int when;                       /* enum after_when */
-    bool cancelled;                 /* somebody asked */
+    bool cancelled, partly;         /* somebody asked for all of it, or for a task */
     int state, outcome;             /* as the store has them in the end */
 };
 
@@ -53,6 +55,8 @@ struct machine_of {
     struct os *os;                  /* init's, which starts the program */
     struct proc *proc;              /* the program */
     bool fresh;                     /* has just booted: /run is empty */
+    bool refused;                   /* its token was spent when the answer got lost: it needs another */
+    int64_t asked_ms;               /* for one; 0: not yet */
     int64_t back_ms;                /* the operator starts it then; 0: it runs */
 };
 
@@ -65,7 +69,6 @@ struct cloud {
     struct sim_proc *server_self;
     struct agent *agents[NODES_MOST];
     char tokens[NODES_MOST][80];
-    bool joined[NODES_MOST];
     char key[80];
     struct http_client *http;
     struct wish wishes[WISHES_MOST];
@@ -74,8 +77,10 @@ struct cloud {
     size_t run_count;
     char failed[400];               /* the first thing that was wrong; "" nothing */
     int64_t commits;
-    int64_t followed;               /* the last event that the client's follower saw */
-    struct str event_numbers;       /* of int64_t: all that it saw */
+    /* follower.c */
+    bool following;
+    int64_t follow_ms, followed;    /* when it tries again; the last event it saw */
+    struct str event_text, event_names;
     struct arena *mem;
     bool faults;                    /* some operations of the world fail in this run: disks, streams, processes */
     bool loud;                      /* one seed is replayed: tell what happens */
@@ -108,16 +113,20 @@ size_t straws_alive(const struct cloud *c);
 
 /* --- the client */
 void client_open(struct cloud *c);
-void client_follow(struct cloud *c);                                /* events, from where it was */
+void client_follow(struct cloud *c);                                /* events, from where it was; does nothing while it does */
 struct wish *wish_submit(struct cloud *c);
 void wish_cancel(struct cloud *c);
 void wish_read(struct cloud *c);
+void wish_change(struct cloud *c);                                  /* a job's priority, or whether a node takes new work */
+void wish_uncordon(struct cloud *c, int node);
+void wish_volumes(struct cloud *c);
 bool wishes_done(struct cloud *c);
 void client_tick(struct cloud *c);                                  /* tries again what is due */
 
 /* --- the books */
 void books_commit(struct cloud *c);                                 /* after each commit: nothing is given twice */
 void books_memory(struct cloud *c);                                 /* the server's memory is what its store says */
+void books_followed(struct cloud *c, const struct rows *events);
 void books_picture(struct cloud *c);                                /* and the planner's picture what the memory says */
 bool books_idle(struct cloud *c);                                   /* everything that can end has ended */
 const char *books_busy(struct cloud *c);                            /* what has not; NULL: nothing */

@@ -103,6 +103,8 @@ static void live(struct cloud *c)
             wish_cancel(c);
         else if (what == 6)
             wish_read(c);
+        else if (what == 7)
+            wish_change(c);
         if (chance(c, 0, 2) == 0)
             misfortunes[rng_below(&c->rng, COUNT(misfortunes))](c);
         if (c->faults && chance(c, 0, 2) == 0)
@@ -121,6 +123,10 @@ static void run_seed(uint64_t seed, bool loud, struct cloud *c)
     if (cloud_ok(c))
         live(c);
     heal(c);
+    if (cloud_ok(c) && !cloud_wait(c, PEACE_MS, wishes_done))
+        cloud_fail(c, "after %d s of peace the server does not answer", PEACE_MS / 1000);
+    for (int i = 0; i < c->node_count; i++)
+        wish_uncordon(c, i);
     if (cloud_ok(c) && !cloud_wait(c, PEACE_MS, books_idle))
         cloud_fail(c, "after %d s of peace: %s", PEACE_MS / 1000, books_busy(c));
     cloud_run(c, 12 * 1000);            /* what was settled last is forgotten with the next beats */
