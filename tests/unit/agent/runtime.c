@@ -113,12 +113,14 @@ TEST(a_host_task_cannot_read_keys_stores_sockets_or_another_tasks_files)
 {
     struct containers c = {0};
     char secret_folder[] = "/opt/arcus-test-XXXXXX";        /* visible to a host task unless it is hidden */
+    char open_folder[] = "/opt/arcus-test-XXXXXX";          /* visible, and anybody on the node may write to it */
     const char *hidden[] = { secret_folder };
-    if (geteuid() == 0 && !mkdtemp(secret_folder))
+    if (geteuid() == 0 && (!mkdtemp(secret_folder) || !mkdtemp(open_folder) || chmod(open_folder, 0777) != 0))
         return;
     c.hide = (struct texts){ hidden, 1 };
     if (!containers_open(&c)) {
         rmdir(secret_folder);
+        rmdir(open_folder);
         return;
     }
     const char *key = containers_path(&c, "%s/key", secret_folder);
@@ -129,11 +131,12 @@ TEST(a_host_task_cannot_read_keys_stores_sockets_or_another_tasks_files)
     runtime_start(c.r, other);
     CHECK(containers_wait(&c, other->attempt, PHASE_RUNNING)->phase == PHASE_RUNNING);
     struct order *o = containers_order(&c, "host", containers_path(&c,
-        "cat /etc/shadow %s; ls -A %s %s %s /root /home /run /var/lib /mnt /srv; ls /tmp; cat %s/outputs/%s/mine; find / -xdev -name mine 2>/dev/null; ls -A %s",
-        key, secret_folder, c.data, c.run, c.data, name_of(other), c.top));
+        "cat /etc/shadow %s; ls -A %s %s %s /root /home /run /var/lib /mnt /srv; ls /tmp; cat %s/outputs/%s/mine; find / -xdev -name mine 2>/dev/null; ls -A %s; touch %s/x",
+        key, secret_folder, c.data, c.run, c.data, name_of(other), c.top, open_folder));
     const struct task_status *s = containers_run(&c, o);
     const char *out = containers_log(&c, o->attempt, 'o');
     CHECK(has(containers_log(&c, o->attempt, 'e'), "/etc/shadow: Permission denied"));
+    CHECK(has(containers_log(&c, o->attempt, 'e'), "Read-only file system") && rmdir(open_folder) == 0);
     CHECK(s->phase == PHASE_ENDED && !strstr(out, "password") && !strstr(out, "private") && !strstr(out, "mine") && !strstr(out, "key"));
     CHECK(!strstr(out, "sock") && !strstr(out, "tasks") && !strstr(out, "lease"));
     runtime_stop(c.r, other->attempt, 0, OUTCOME_CANCELLED);
