@@ -51,6 +51,20 @@ static void on_head(void *arg, struct http_request *rq)
     blob_put_head(v);
 }
 
+static void read_and_serve(struct visit *v)
+{
+    struct match m;
+    char allow[64];
+    (void)router_find(v->api->router, http_method(v->rq), http_path(v->rq), &m, allow);
+    request_read(v, &m);
+    if (v->bad.rc != RC_OK)
+        request_refuse(v);
+    else if (servers[m.verb])
+        servers[m.verb](v);
+    else
+        plain_begin(v);
+}
+
 static void on_request(void *arg, struct http_request *rq)
 {
     struct api *a = arg;
@@ -62,13 +76,8 @@ static void on_request(void *arg, struct http_request *rq)
     if (system_serve(a, rq) || !route(a, rq, &m))
         return;
     struct visit *v = visit_new(a, rq, &m);
-    request_read(v, &m);
-    if (v->bad.rc != RC_OK)
-        request_refuse(v);
-    else if (servers[m.verb])
-        servers[m.verb](v);
-    else
-        plain_begin(v);
+    if (!request_defer(v, read_and_serve))
+        read_and_serve(v);
 }
 
 static void on_gone(void *arg, struct http_request *rq)
@@ -216,6 +225,7 @@ void api_close(struct api *a, int64_t grace_ms)
     a->closing = true;
     control_unfollow(a->control, a);
     events_close(a);
+    logs_close(a);
     links_close(a);
     http_server_close(a->http, grace_ms);
 }

@@ -73,6 +73,7 @@ struct visit {
     struct visit *kept_next, *kept_prev;
     void *work;                         /* of whoever serves it, with these: */
     void (*answered)(struct visit *v);
+    void (*body_trusted)(struct visit *v);
     void (*gone)(struct visit *v);      /* the client left: let go of work and of v */
     void (*drained)(struct visit *v);
 };
@@ -90,6 +91,7 @@ void request_id(struct api *a, char out[static REQUEST_ID]);
 
 /* --- request.c: what came -> v->from, v->body and the rest; or v->bad */
 void request_read(struct visit *v, const struct match *m);
+bool request_defer(struct visit *v, void (*trusted)(struct visit *v));   /* true: a large body, and the door is asked first who sends it */
 void request_refuse(struct visit *v);                   /* tells what is bad, to whom the door knows */
 bool request_accepts(const struct visit *v, const char *type);
 
@@ -144,6 +146,7 @@ void crowd_leave(struct api *a, int64_t project);
 
 void logs_begin(struct visit *v);
 void logs_commit(struct api *a, const struct commit *k);
+void logs_close(struct api *a);
 
 MUST_CHECK bool blobs_open(struct api *a, const char *data, struct blobs **out, struct err *err);
 void blobs_close(struct blobs *b);

@@ -128,13 +128,22 @@ void logs_commit(struct api *a, const struct commit *k)
             }
 }
 
+/* Cut, not ended: a client that follows comes back to the next server and goes on. */
+void logs_close(struct api *a)
+{
+    struct err why = { 0 };
+    err_set(&why, RC_UNAVAILABLE, "the server is closing");
+    while (a->tails)
+        fail(a->tails, &why);
+}
+
 /* --- the agent's side */
 
 /* A follower outlives an agent that restarts or is away for a while: it goes on behind what it has. */
 static void unreached(struct logs *l, const struct err *why)
 {
     const struct job_logs_ask *ask = l->visit->body;
-    bool again = ask->follow && l->visit->begun && (ask->tail < 0 || !l->sent);
+    bool again = ask->follow && l->visit->begun && (ask->tail < 0 || !l->sent) && !l->api->closing;
     if (!again || ++l->misses > MISSES) {
         fail(l, why);
         return;

@@ -16,7 +16,7 @@ static const struct column job_columns[] = {
 static const struct column node_columns[] = {
     { "NAME", "name" }, { "STATE", "state:state" }, { "GPUS", "gpus:gpus" }, { "FREE", "gpus_free", .right = true }, { "MODEL", "gpu_model" },
     { "CPUS", "cpus", .right = true }, { "FREE", "cpus_free", .right = true }, { "MEMORY", "mib:memory_mib", .right = true },
-    { "FREE", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true }, { "SEEN", "age:seen" },
+    { "FREE", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true },
     { "JOINED", "age:joined", .wide = true }, { "ID", "id", .wide = true },
 };
 static const struct column gpu_columns[] = {

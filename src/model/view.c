@@ -156,7 +156,6 @@ const struct fields attempt_view_fields = FIELDS(attempt_view, attempt_rows);
     MIB(node_view, mem_free_mib, "memory_free_mib"),                                    \
     FIELD(struct node_view, tasks, INT, .help = "placed or running there"),             \
     AT(node_view, joined),                                                              \
-    AT(node_view, seen),                                                                \
     VERSION(node_view)
 
 static const struct field node_rows[] = {

@@ -33,7 +33,7 @@ struct node_view {
     int64_t gpus, gpus_free_milli, cpu_milli, cpu_free_milli, mem_mib, mem_free_mib, tasks;
     const char *gpu_model;
     bool simulated;
-    int64_t joined_ms, seen_ms, version;
+    int64_t joined_ms, version;
     const char *info;           /* JSON: struct node_info; only in node.get */
 };
 struct gpu_view { const char *id, *name, *state, *node, *model; int64_t index, mem_mib, free_milli, free_mib, tasks; bool simulated; };
