@@ -114,7 +114,7 @@ absurd memory|{"command":["true"],"memory":"99999999999999TB"}|memory
 a duration that is none|{"command":["true"],"max_duration":"soon"}|max_duration
 a name with a slash|{"command":["true"],"name":"a/b"}|name
 a name too long|{"command":["true"],"name":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}|name
-an environment without values|{"command":["true"],"env":["A"]}|env
+an environment without values|{"command":["true"],"env":["A"]}|env[0]
 EOF
 call POST /v1/jobs '{"command":["true"],"after":[{"job":"job-that-is-not"}]}'
 ok "a dependency that is not there is refused" test "$STATUS" -ge 400 -a "$STATUS" -lt 500
