@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-enum { QUERY_MOST = 256, IDEM_MOST = 128 };
+enum { QUERY_MOST = 256, IDEM_MOST = 128, BODY_OF_ANYBODY = 64 << 10 };
 
 /* --- headers */
 
@@ -148,7 +148,7 @@ static const struct {
     { "application/x-yaml", yaml_parse },
 };
 
-static bool body_read(struct visit *v, struct json **out, struct err *err)
+static bool body_read(struct visit *v, struct arena *mem, struct json **out, struct err *err)
 {
     struct slice body = http_body(v->rq);
     const char *type = http_header(v->rq, "content-type"), *method = v->verb->method;
@@ -159,7 +159,7 @@ static bool body_read(struct visit *v, struct json **out, struct err *err)
                        method);
     for (size_t i = 0; i < COUNT(readers); i++)
         if (type_is(type, readers[i].type))
-            return readers[i].parse(body, v->mem, out, err);
+            return readers[i].parse(body, mem, out, err);
     v->bad_status = 415;
     return err_field(err, "Content-Type", "must be application/json or application/yaml, not %.60s",
                      type ? type : "absent");
@@ -191,9 +191,10 @@ static void hash_wish(struct visit *v)
 
 static bool bind(struct visit *v, const struct match *m, struct json *query, struct err *err)
 {
+    AUTO(arena_free) struct arena *mem = arena_new();   /* a document takes many times its size: only what is bound stays */
     struct json *doc = NULL;
     void *out = arena_take(v->mem, 1, v->verb->takes->size);
-    if (!path_read(v, m, out, err) || !body_read(v, &doc, err))
+    if (!path_read(v, m, out, err) || !body_read(v, mem, &doc, err))
         return false;
     if (!doc)
         doc = query;
@@ -232,6 +233,32 @@ void request_read(struct visit *v, const struct match *m)
     if (v->idem)
         hash_wish(v);
     err->rc = RC_OK;
+}
+
+/* A large body is read only for somebody whom the door knows: for anybody else it would be work for nothing. */
+static void body_known(struct visit *v)
+{
+    if (v->ask.ok)
+        v->body_trusted(v);
+    else
+        reply_problem(v, &v->ask.err);
+}
+
+bool request_defer(struct visit *v, void (*trusted)(struct visit *v))
+{
+    if (http_body(v->rq).len <= BODY_OF_ANYBODY)
+        return false;
+    if (!v->verb->roles) {
+        reply_error(v, RC_TOO_LARGE, "%s takes at most %d bytes", v->verb->name, BODY_OF_ANYBODY);
+        return true;
+    }
+    char id[REQUEST_ID];
+    memcpy(id, v->from.request, sizeof id);
+    control_credential(v->api->control, bearer_of(v->rq), "", http_peer(v->rq), &v->from);
+    memcpy(v->from.request, id, sizeof id);
+    v->body_trusted = trusted;
+    visit_ask(v, VERB_WHOAMI, arena_take(v->mem, 1, verbs[VERB_WHOAMI].takes->size), body_known);
+    return true;
 }
 
 /* A request that could not be read: tell who asks first whether the door knows and lets him, only

@@ -14,6 +14,7 @@ struct http_header { const char *name, *value; };
 struct http_limits {
     size_t head_bytes;              /* 16 KiB */
     size_t body_bytes;              /* 1 MiB, where a handler does not say otherwise in on_head */
+    size_t bodies_bytes;            /* 128 MiB: of all bodies that are collected at a time, beyond the first 64 KiB of each */
     int connections, per_address;   /* 10000, 2000 */
     int64_t head_ms, body_ms, idle_ms;  /* 10 s for the head, 30 s between two reads of a body, 75 s kept alive */
 };

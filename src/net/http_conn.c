@@ -10,6 +10,31 @@
 
 enum { LINGER_MS = 2000, KEEP_BODY = 64 * 1024, CLOGGED = 128 * 1024 };
 
+/* What is beyond a small body counts for the whole server: many clients, each within its own limit, must not fill its memory. */
+static void body_drop(struct conn *c)
+{
+    if (c->body.room > KEEP_BODY)
+        str_done(&c->body);
+    c->server->held_bytes -= c->held_bytes;
+    c->held_bytes = 0;
+}
+
+static bool body_room(struct conn *c, size_t n)
+{
+    struct http_server *s = c->server;
+    struct err why;
+    if (c->body.len + n <= KEEP_BODY)
+        return true;
+    if (s->held_bytes + n > s->limits.bodies_bytes) {
+        err_set(&why, RC_UNAVAILABLE, "too many large requests at once; try again in a moment");
+        conn_refuse(c, &why);
+        return false;
+    }
+    s->held_bytes += n;
+    c->held_bytes += n;
+    return true;
+}
+
 void conn_write(struct conn *c, const void *at, size_t n)
 {
     c->written += n;
@@ -45,6 +70,7 @@ static void say_no_more(struct conn *c, bool unread)
 {
     c->state = CONN_LINGER;
     c->taken_before = 0;
+    body_drop(c);
     if (unread) {
         stream_shut(c->stream);
         stream_pause(c->stream, false);
@@ -86,8 +112,7 @@ void conn_next(struct conn *c)
     http_parse_next(c->parse, false);
     c->state = CONN_HEAD;
     c->held = c->whole = c->head_begun = c->line_seen = false;
-    if (c->body.room > KEEP_BODY)
-        str_done(&c->body);
+    body_drop(c);
     deadline_set(&c->deadline, c->server->limits.idle_ms);
     c->clogged = stream_waiting(c->stream)
                  > CLOGGED; /* who does not take replies gets no more of them made */
@@ -209,11 +234,13 @@ static bool on_body(void *arg, const char *at, size_t n)
             conn_cut(c);
         return false;
     }
-    if ((int64_t)n
-        == rq->head.content_length) { /* whole at once, as most are: no buffer beside the arena */
+    if ((int64_t)n == rq->head.content_length
+        && n <= KEEP_BODY) { /* whole at once, as most are: no buffer beside the arena */
         rq->body = (struct slice){ arena_bytes(http_mem(rq), at, n), n };
         return true;
     }
+    if (!body_room(c, n))
+        return false;
     str_put(&c->body, at, n);
     rq->body = (struct slice){ c->body.at, c->body.len };
     return true;
@@ -339,6 +366,7 @@ void conn_closed(void *arg, const struct err *why)
     c->state = CONN_CLOSED;
     request_lost(c);
     http_parse_free(c->parse);
+    body_drop(c);
     str_done(&c->body);
     server_forget(s, c);
     free(c);
@@ -380,6 +408,7 @@ struct stream *http_take(struct http_request *rq, const struct stream_events *up
     c->up = up;
     c->up_leave = leave;
     c->up_arg = arg;
+    body_drop(c);
     deadline_done(&c->deadline);
     if (c->held && !c->feeding)
         stream_pause(c->stream, false);

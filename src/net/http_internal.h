@@ -37,6 +37,7 @@ struct conn {
     struct deadline deadline;
     uint64_t written, taken_before; /* to tell a slow client from one that does not read at all */
     struct str body;                /* of one that comes in pieces; kept for the next while small */
+    size_t held_bytes;              /* of it, counted in the server's */
     const struct stream_events *up; /* of the protocol that took the stream */
     void (*up_leave)(void *arg);
     void *up_arg;
@@ -68,6 +69,7 @@ struct http_server {
     struct conn *conns;
     struct map *peers;
     int count, extras;
+    size_t held_bytes;              /* of large bodies that are being read or worked on */
     bool closing;
     struct timer *grace;
     struct str out;                 /* a reply's head is put together here, then written at once */

@@ -11,6 +11,7 @@ enum { EXTRAS = 64 }; /* connections at a time that are told that there are too 
 const struct http_limits http_limits_default = {
     .head_bytes = 16 * 1024,
     .body_bytes = 1024 * 1024,
+    .bodies_bytes = 128 * 1024 * 1024,
     .connections = 10000,
     .per_address = 2000,
     .head_ms = 10 * 1000,

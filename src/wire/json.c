@@ -1,12 +1,13 @@
 /* json.c - the reader. One pass over one copy of the document: texts are unescaped in place inside that copy, so a
  * node costs one piece of the arena and a text costs none. The NUL behind the copy ends every scan.
  *
- * It bounds depth, not size: whoever hands in bytes has bounded them. */
+ * Whoever hands in bytes has bounded them; here depth is, and how many values so many bytes may hold: a value of one letter would
+ * otherwise take fifty times its size. */
 #include "wire/json.h"
 #include "wire/utf8.h"
 #include <stdlib.h>
 
-enum { DEPTH = 64, FEW = 16 };
+enum { DEPTH = 64, FEW = 16, VALUES = 20000, BYTES_EACH = 16 };
 
 struct reader {
     char *at, *start, *end;
@@ -14,6 +15,7 @@ struct reader {
     struct arena *mem;
     struct err *err;
     int depth;
+    size_t values;
 };
 
 static bool fail(struct reader *r, const char *why)
@@ -227,6 +229,8 @@ static bool group(struct reader *r, struct json *v, char closing)
     r->at++;
     blanks(r);
     for (bool more = *r->at != closing; more;) {
+        if (++r->values > VALUES + r->text.len / BYTES_EACH)
+            return fail(r, "too many values");
         struct json *m = ARENA_NEW(r->mem, struct json);
         if ((closing == '}' && !member_name(r, m)) || !value(r, m))
             return false;

@@ -1,7 +1,7 @@
 /* json.h - strict JSON (RFC 8259): a tree in an arena, and a writer that appends to a buffer.
  *
  * Strict: one value and nothing behind it, valid UTF-8, no duplicate member names, no lone surrogates, no NUL inside
- * a text, depth at most 64. Integers are exact within int64; any other number keeps its text (type JSON_NUMBER with
+ * a text, depth at most 64, at most 20,000 values and one more for each 16 bytes. Integers are exact within int64; any other number keeps its text (type JSON_NUMBER with
  * is_int false). jansson is the oracle of the differential fuzz test. */
 #pragma once
 #include "base/err.h"

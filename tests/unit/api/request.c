@@ -175,6 +175,37 @@ TEST(a_body_over_the_limit_is_refused_before_it_is_kept)
     world_close(&w);
 }
 
+/* Reading it takes long and much: the door is asked first who sends it. */
+TEST(a_large_body_is_read_only_for_somebody_whom_the_door_knows)
+{
+    struct world w;
+    struct seen s;
+    struct got g;
+    AUTO(str_done) struct str body = { 0 };
+    open_seen(&w, &s);
+    str_text(&body, "{\"image\":\"host\",\"command\":[\"true\"],\"name\":\"large\",\"nonsense\":\"");
+    for (int i = 0; i < 100 << 10; i++)
+        str_char(&body, 'x');
+    str_text(&body, "\"}");
+    ask(&g, &w, "nobody", "POST", "/v1/jobs", "application/json", body.at);
+    CHECK(g.status == 401 && s.times == 0);
+    got_done(&g);
+    ask(&g, &w, NULL, "POST", "/v1/login", "application/json", body.at);
+    CHECK(g.status == 413 && s.times == 0);
+    got_done(&g);
+    ask(&g, &w, "dev", "POST", "/v1/jobs", "application/json", body.at);
+    CHECK(g.status == 400 && got_says(&g, "detail", "nonsense"));
+    got_done(&g);
+    str_clear(&body);
+    str_text(&body, "{\"image\":\"host\",\"command\":[\"true\"],\"name\":\"large\"}");
+    for (int i = 0; i < 100 << 10; i++)
+        str_char(&body, ' ');
+    ask(&g, &w, "dev", "POST", "/v1/jobs", "application/json", body.at);
+    CHECK(text_is(s.name, "large"));
+    got_done(&g);
+    world_close(&w);
+}
+
 TEST(depth_is_bounded)
 {
     struct world w;

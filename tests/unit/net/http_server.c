@@ -212,6 +212,34 @@ TEST(a_connection_over_the_limit_is_told_to_come_again)
     }
 }
 
+TEST(many_large_bodies_at_once_are_told_to_come_again)
+{
+    struct http_limits l = http_limits_default;
+    l.bodies_bytes = 200 << 10;
+    struct world w;
+    struct raw r[3];
+    AUTO(str_done) struct str part = { 0 };
+    str_text(&part, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 200001\r\n\r\n");
+    for (int i = 0; i < 200000; i++)
+        str_char(&part, 'x');
+    world_open(&w, WORLD_TCP, &l);
+    for (size_t i = 0; i < 2; i++) {
+        raw_dial(&r[i], &w);
+        raw_say(&r[i], part.at);
+        world_wait(&w, 30);
+    }
+    CHECK(raw_closed(&r[1]) && text_starts(r[1].got.at, "HTTP/1.1 503 "));
+    raw_say(&r[0], "x");
+    CHECK(raw_has(&r[0], "HTTP/1.1 200 "));
+    raw_dial(&r[2], &w);                        /* what was held is given back */
+    raw_say(&r[2], part.at);
+    raw_say(&r[2], "x");
+    CHECK(raw_has(&r[2], "HTTP/1.1 200 "));
+    for (size_t i = 0; i < 3; i++)
+        raw_done(&r[i]);
+    world_close(&w);
+}
+
 TEST(a_hundred_connections_over_the_limit_do_no_harm)
 {
     struct world w;

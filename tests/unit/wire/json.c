@@ -90,6 +90,30 @@ TEST(depth_is_64_and_not_more)
     CHECK(!parse(deep, mem, &err) && strstr(err.text, "deep"));
 }
 
+/* A value of one letter takes fifty times its size: so many letters may not all be values. */
+TEST(a_document_of_nothing_but_small_values_is_refused)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    AUTO(str_done) struct str many = { 0 }, long_ones = { 0 };
+    struct err err;
+    str_char(&many, '[');
+    str_char(&long_ones, '[');
+    for (int i = 0; i < 60000; i++) {
+        str_text(&many, "0,");
+        str_text(&long_ones, "\"att-0123456789abc\",");
+    }
+    str_text(&many, "0]");
+    str_text(&long_ones, "0]");
+    CHECK(!parse(many.at, mem, &err) && strstr(err.text, "too many values"));
+    CHECK(parse(long_ones.at, mem, &err));
+    str_clear(&many);
+    str_char(&many, '[');
+    for (int i = 0; i < 19000; i++)
+        str_text(&many, "0,");
+    str_text(&many, "0]");
+    CHECK(parse(many.at, mem, &err));
+}
+
 TEST(integers_are_exact_and_others_keep_their_text)
 {
     static const struct { const char *text; bool is_int; int64_t n; } rows[] = {
