@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { GRACE_MS = 5000, AGENT_AGAIN_MS = 1000 };
@@ -139,7 +140,9 @@ static void agent_ended(void *arg, int wait_status)
     r->agent = NULL;
     if (r->closing)
         return;
-    log_line(LOG_WARN, "up", "the agent ended (status %d); starting it again", wait_status);
+    bool killed = WIFSIGNALED(wait_status);
+    log_line(LOG_WARN, "up", "the agent ended (%s %d); starting it again", killed ? "signal" : "exit code",
+             killed ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
     timer_start(r->os, AGENT_AGAIN_MS, agent_start, r);
 }
 
@@ -211,6 +214,8 @@ static void on_signal(void *arg)
 static bool serve(struct run *r, struct err *err)
 {
     int lock = -1;
+    if (r->up && geteuid() != 0)        /* its agent would end again and again */
+        return err_set(err, RC_DENIED, "running containers needs root; `arcus server`, the head node alone, does not");
     if (!settle(r, err) || !(r->os = os_real_new(err)) || !lock_data(r, &lock, err) || !server_open(r->os, &r->config, &r->server, err))
         return false;
     os_on_signal(r->os, SIGTERM, on_signal, r);
