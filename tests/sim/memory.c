@@ -117,7 +117,7 @@ void books_picture(struct cloud *c)
         cloud_fail(c, "the planner still wants something");
         return;
     }
-    writer_snapshot(k, &b);
+    writer_snapshot(k, &b, NULL);
     for (size_t i = 0; i < b.news_count; i++)
         sched_apply(fresh, &b.news[i]);
     arena_free(b.mem);
