@@ -239,6 +239,7 @@ static void on_impatience(void *arg)
     clean_dead(a);
 }
 
+/* A free lock is taken away: a supervisor that comes late finds none and leaves. */
 static bool is_locked(struct attempt *a)
 {
     char path[RUNTIME_PATH];
@@ -246,11 +247,19 @@ static bool is_locked(struct attempt *a)
     int fd = a->r->real ? open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
     bool locked = fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == -1;
     if (!locked && fd != -1)
-        unlink(
-            path); /* held at this moment: a supervisor that comes late finds no lock and leaves */
+        unlink(path);
     if (fd != -1)
         close(fd);
     return locked;
+}
+
+bool attempt_comes(struct attempt *a)
+{
+    if (a->stage != STAGE_SPAWNED || !is_locked(a))
+        return false;
+    if (!a->patience)
+        a->patience = timer_start(a->r->os, SPAWN_WAIT_MS, on_impatience, a);
+    return true;
 }
 
 static void find_one(struct runtime *r, const char *name)

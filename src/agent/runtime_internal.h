@@ -81,6 +81,7 @@ void attempt_tell(struct attempt *a, const struct task_status *s);
 void attempt_end(struct attempt *a, enum outcome outcome, const char *detail);  /* the agent itself tells the end */
 void attempt_look(struct attempt *a);           /* reads its status and acts on it */
 bool attempt_watch(struct attempt *a);          /* false: its supervisor is gone */
+bool attempt_comes(struct attempt *a);          /* its supervisor holds the lock and has told nothing yet: it is waited for */
 const char *in_data(struct runtime *r, char out[static RUNTIME_PATH], const char *folder, const char *name);
 const char *in_run(struct runtime *r, char out[static RUNTIME_PATH], const char *folder, const char *name);
 bool plain_write(struct runtime *r, const char *path, struct slice bytes, unsigned mode, struct err *err);  /* no promise after a crash */

@@ -342,13 +342,15 @@ static int secrets_file(const struct order *o)
     return fd;
 }
 
+/* What we started leaves as soon as the supervisor proper runs, in a pid namespace of its own; that one is watched from its
+ * first status on. */
 static void on_exit_of(void *arg, int wait_status)
 {
     (void)wait_status;
     struct attempt *a = arg;
     proc_forget(TAKE(a->proc));
     attempt_look(a);
-    if (a->stage != STAGE_ENDED && !a->again)
+    if (a->stage != STAGE_ENDED && !a->again && !a->proc && !attempt_comes(a))
         clean_dead(a);
 }
 

@@ -3,14 +3,17 @@
  *
  * At most one supervisor ever runs for an attempt: the lock in its folder says so, and an agent
  * that gives an attempt up takes that lock first. A status that is there already means that
- * somebody ran before: then it is not run again. */
+ * somebody ran before: then it is not run again. The supervisor is the first process of a pid
+ * namespace: whatever kills it, the kernel takes the runtime and the container along, so a task
+ * cannot outlive the one who would end it in time. */
 #include "task/task.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 
 static bool take_lock(struct task *t, const char *folder, struct err *err)
 {
@@ -20,17 +23,36 @@ static bool take_lock(struct task *t, const char *folder, struct err *err)
     return true;
 }
 
-static bool open_task(struct task *t, const char *folder, int *listener, struct err *err)
+static bool open_task(struct task *t, const char *folder, struct err *err)
 {
     if (!take_lock(t, folder, err)
         || !small_parse(path_in(t->mem, folder, "plan.json"), &plan_fields, t->mem, &t->plan, err))
         return false;
-    if (access(t->plan.status, F_OK) == 0)
-        return err_set(err, RC_CONFLICT, "%s has been run before", folder);
+    return access(t->plan.status, F_OK) == -1
+           || err_set(err, RC_CONFLICT, "%s has been run before", folder);
+}
+
+/* The lock goes along: it belongs to the open file, which the child shares. */
+static bool own_pids(struct err *err)
+{
+    if (unshare(CLONE_NEWPID) == -1)
+        return err_errno(err, "cannot make a pid namespace");
+    pid_t pid = fork();
+    if (pid > 0)
+        _exit(0);
+    return pid == 0 || err_errno(err, "cannot fork");
+}
+
+/* /proc is still the node's: it knows us by the number that the agent knows. */
+static bool begin(struct task *t, int *listener, struct err *err)
+{
+    char self[32];
+    ssize_t n = readlink("/proc/self", self, sizeof self - 1);
+    self[MAX(n, 0)] = 0;
     t->status = (struct task_status){ .attempt = t->plan.attempt,
                                       .phase = PHASE_PREPARING,
-                                      .pid = getpid(),
-                                      .start_time = (int64_t)process_start_time(getpid()) };
+                                      .pid = strtol(self, NULL, 10),
+                                      .start_time = (int64_t)own_start_time() };
     return status_write(t, false, err) && cgroups_find(&t->cgroups, err)
            && sessions_listen(&t->plan, listener, err);
 }
@@ -56,10 +78,9 @@ int main(int argc, char **argv)
         return 64;
     }
     signal(SIGPIPE, SIG_IGN);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
     spare_us();
     t.mem = arena_new();
-    if (!open_task(&t, argv[1], &listener, &err)) {
+    if (!open_task(&t, argv[1], &err) || !own_pids(&err) || !begin(&t, &listener, &err)) {
         fprintf(stderr, "arcus-task: %s\n", err.text);
         return 1;
     }

@@ -87,6 +87,8 @@ static bool own_namespace(struct task *t, struct err *err)
 {
     if (unshare(CLONE_NEWNS) == -1 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1)
         return err_errno(err, "cannot make a mount namespace");
+    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == -1)
+        return err_errno(err, "cannot mount /proc for its pid namespace");
     /* crun takes a host for a broken v2 one as long as it sees the empty v2 tree of a hybrid. */
     if (t->cgroups.hybrid && umount2(t->cgroups.hybrid_path, MNT_DETACH) == -1)
         return err_errno(err, "cannot hide %s", t->cgroups.hybrid_path);

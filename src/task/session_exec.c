@@ -25,6 +25,7 @@ enum {
     ENV_MAX = 4096,
     CONFIG_BYTES = 1 << 22,
     HANGUP_MS = 5000,
+    TERMINAL_LOOK_MS = 20,
     PIECE = 16 * 1024
 };
 enum { PEER, OUT, ERRORS, INPUT, CHILD, POLLS };
@@ -122,18 +123,35 @@ static const char *const *arguments(struct exec *x, const struct task_request *r
     return argv;
 }
 
-static bool run_runtime(struct exec *x, const char *const *argv, const int ends[3], const char *log,
-                        struct err *err)
+/* The terminal comes while the runtime is still at work. It is taken and sized at once: the command
+ * must not see it before it has its size. */
+static bool terminal_wait(struct exec *x, int pid, int listener, const struct task_request *rq,
+                          int *status, struct err *err)
 {
-    int pid = 0, status = 0;
+    struct pollfd coming = { .fd = listener, .events = POLLIN };
+    while (poll(&coming, 1, TERMINAL_LOOK_MS) <= 0)
+        if (waitpid(pid, status, WNOHANG) == pid && poll(&coming, 1, 0) <= 0)
+            return err_set(err, RC_INTERNAL, "the runtime sent no terminal");
+    if (!console_take(listener, &x->out, err))
+        return false;
+    resize(x, rq->rows, rq->cols);
+    return true;
+}
+
+static bool run_runtime(struct exec *x, const struct task_request *rq, const char *const *argv,
+                        const int ends[3], int listener, const char *log, struct err *err)
+{
+    int pid = 0, status = -1;
+    struct err terminal = { 0 };
     AUTO(fd_close) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (!helper_spawn(argv, x->tty ? null : ends[0], x->tty ? null : ends[1],
                       x->tty ? null : ends[2], &pid, err))
         return false;
-    while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
+    bool ok = !x->tty || terminal_wait(x, pid, listener, rq, &status, &terminal);
+    while (status == -1 && waitpid(pid, &status, 0) == -1 && errno == EINTR)
         ;
     if (status == 0)
-        return true;
+        return ok || (*err = terminal, false);
     container_why(x->t, log, err);
     return false;
 }
@@ -151,10 +169,9 @@ static bool start(struct exec *x, const struct task_request *rq, struct err *err
                       || pipe2(errors, O_CLOEXEC) == -1)
         return err->rc ? false : err_errno(err, "cannot make a pipe");
     struct slice text = { 0 };
-    bool ok = run_runtime(x, arguments(x, rq, console, log, pid_file),
-                          (int[]){ in[0], out[1], errors[1] }, log, err)
-              && small_read(pid_file, 32, t->mem, &text, err)
-              && (!rq->tty || console_take(listener, &x->out, err));
+    bool ok = run_runtime(x, rq, arguments(x, rq, console, log, pid_file),
+                          (int[]){ in[0], out[1], errors[1] }, listener, log, err)
+              && small_read(pid_file, 32, t->mem, &text, err);
     unlink(log);
     unlink(pid_file);
     unlink(console);
@@ -170,7 +187,6 @@ static bool start(struct exec *x, const struct task_request *rq, struct err *err
     }
     x->in = rq->tty ? x->out : in[1];
     fcntl(x->in, F_SETFL, fcntl(x->in, F_GETFL) | O_NONBLOCK);
-    resize(x, rq->rows, rq->cols);
     return x->pid > 1 || err_set(err, RC_INTERNAL, "the runtime wrote a bad pid");
 }
 

@@ -27,7 +27,7 @@ static inline void fd_close(int fd);
 
 /* status.c */
 MUST_CHECK bool status_write(struct task *t, bool durable, struct err *err);
-uint64_t process_start_time(int pid);
+uint64_t own_start_time(void);
 int64_t wall_ms(void);
 int64_t boot_ms(void);
 
