@@ -11,7 +11,7 @@ DATA_OF_NODE=$BASE/$NODE.data
 RUN=$BASE/$NODE.run
 server
 agent_start "$NODE" --sim-gpus 4 --beat-ms 500 --token "$(token)"
-until_ok 20 node_ready || { echo "Bail out! the node does not come: $(tail -n 3 "$BASE/$NODE.log")"; exit 1; }
+until_ok 20 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/$NODE.log")"
 
 # A task that counts until a file appears in its outputs; we see its outputs on the node.
 ticker() { submit "$(sh_job 'while [ ! -e /outputs/go ]; do date +%s%3N >>/outputs/ticks; sleep 0.1; done; echo went; exit $(cat /outputs/go)' "${1:-{\}}")"; }

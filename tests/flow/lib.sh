@@ -51,6 +51,12 @@ unlike() { if [[ $2 =~ $3 ]]; then fail "$1" "$2" "nothing like /$3/"; else pass
 within() { if [ "$2" -ge "$3" ] && [ "$2" -le "$4" ]; then pass "$1"; else fail "$1" "$2" "$3 to $4"; fi; }    # within NAME GOT FROM TO
 skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }                                      # skip NAME WHY
 note() { printf '# %s\n' "$*"; }
+give_up() { # give_up WHY: this flow cannot go on; the others can, so it is no "Bail out!"
+    fail "$FLOW runs to its end" "$1" "its last check"
+    echo "1..$count"
+    said_plan=1
+    exit 1
+}
 
 # until_ok SECONDS COMMAND...: again and again until it succeeds. Waiting is for things to happen, never for time to pass.
 until_ok() {
@@ -68,7 +74,7 @@ store_flags() { # on PostgreSQL every flow has its own database
     STORE=()
     [ -n "${ARCUS_FLOW_STORE:-}" ] || return 0
     local db=flow_${FLOW//[!a-z0-9]/_}_$$
-    psql -qAt "$ARCUS_FLOW_STORE" -c "CREATE DATABASE $db" >/dev/null || { echo "Bail out! no database"; exit 1; }
+    psql -qAt "$ARCUS_FLOW_STORE" -c "CREATE DATABASE $db" >/dev/null || give_up "no database"
     STORE=(--store "${ARCUS_FLOW_STORE/\/arcus\?/\/$db?}")
     STORE_DB=$db
 }
@@ -86,15 +92,13 @@ server_start() { # server_start server|up FLAGS...: one of them, and waits until
     rm -f "$DATA/address"
     setsid "$ARCUS" "$what" --data "$DATA" "${STORE[@]}" "$@" >>"$BASE/server.log" 2>&1 </dev/null &
     UP=$!
-    if ! until_ok 20 answers; then
-        echo "Bail out! the server does not answer: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"
-        exit 1
-    fi
+    answers_or_dead() { answers || ! kill -0 "$UP"; }
+    until_ok 20 answers_or_dead && answers >/dev/null 2>&1 || give_up "the server does not answer: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"
     URL=$(cat "$DATA/address") KEY=$(cat "$DATA/admin.key")
 }
 cloud_up() { # cloud_up FLAGS...: a whole cloud on loopback, its node ready, the command line set up
     server_start up --run "$RUN" --listen 127.0.0.1:0 --name "$NODE" "$@"
-    until_ok 20 node_ready || { echo "Bail out! the node does not come: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"; exit 1; }
+    until_ok 20 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"
     arcus config set flow --server "$URL" --key-file "$DATA/admin.key" >/dev/null
 }
 agent_start() { # agent_start NAME FLAGS...: one more node; its folders are $BASE/NAME.data and .run
@@ -217,8 +221,11 @@ finish() {
 }
 leave() { # whatever happens: nothing of ours goes on, and the folder goes
     local id
-    [ -n "$said_plan" ] || echo "Bail out! $FLOW ended before its plan"
     trap - EXIT
+    if [ -z "$said_plan" ]; then
+        fail "$FLOW runs to its end" "it ended early" "its last check"
+        echo "1..$count"
+    fi
     [ -n "$UP" ] && kill "$UP" 2>/dev/null
     for id in "${pids[@]}"; do kill "$id" 2>/dev/null; done
     for id in $(left_processes | awk '{print $1}'); do kill -9 "$id" 2>/dev/null; done
