@@ -49,7 +49,6 @@
     X("CREATE INDEX usage_project ON usage (project, ended_ms)")                                                               \
     X("CREATE TABLE volume (id BIGINT PRIMARY KEY, project BIGINT NOT NULL, name TEXT NOT NULL, node BIGINT NOT NULL,"          \
       " created_ms BIGINT NOT NULL, version BIGINT NOT NULL, UNIQUE (project, name))")                                         \
-    X("CREATE TABLE goner (volume BIGINT PRIMARY KEY, node BIGINT NOT NULL)") /* removed volumes whose node has not swept them yet */ \
     X("CREATE TABLE image (id BIGINT PRIMARY KEY, project BIGINT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL,"           \
       " format TEXT NOT NULL, size BIGINT NOT NULL, created_ms BIGINT NOT NULL, UNIQUE (project, name))")                      \
     X("CREATE TABLE blob (project BIGINT NOT NULL, digest TEXT NOT NULL, size BIGINT NOT NULL, created_ms BIGINT NOT NULL,"     \
@@ -59,4 +58,5 @@
       " request TEXT NOT NULL, idem TEXT, data TEXT NOT NULL)")                                                                \
     X("CREATE INDEX event_project ON event (project, seq)")                                                                    \
     X("CREATE INDEX event_idem ON event (at_ms) WHERE idem IS NOT NULL")                                                       \
-    X("ALTER TABLE attempt ADD COLUMN grace_s BIGINT NOT NULL DEFAULT -1")
+    X("ALTER TABLE attempt ADD COLUMN grace_s BIGINT NOT NULL DEFAULT -1") \
+    X("CREATE TABLE goner (volume BIGINT PRIMARY KEY, node BIGINT NOT NULL)") /* removed volumes whose node has not swept them yet */
