@@ -73,3 +73,58 @@ TEST(a_planned_job_is_placed_on_a_node_and_its_report_ends_it)
     CHECK(rows_in(d, "usage") == 1);
     CHECK(map_count(d->control->writer.state->jobs) == 0 && map_count(d->control->writer.state->attempts) == 0);
 }
+
+TEST(bad_input_names_its_field_and_changes_nothing)
+{
+    static const struct { const char *body, *field; } rows[] = {
+        { "{\"command\":[\"true\"],\"secrets\":[\"NOSUCH\"]}", "secrets" },
+        { "{\"command\":[\"true\"],\"volumes\":[\"nosuch:/v\"]}", "volumes" },
+        { "{\"command\":[\"true\"],\"volumes\":[\"/etc:/v\"]}", "volumes" },
+        { "{\"command\":[\"true\"],\"node\":\"nosuch\"}", "node" },
+        { "{\"command\":[\"true\"],\"image\":\"nosuch\"}", "image" },
+        { "{\"command\":[\"true\"],\"image\":\"../../etc\"}", "image" },
+        { "{\"command\":[\"true\"],\"workdir\":\"sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\"}", "workdir" },
+        { "{\"command\":[\"true\"],\"workdir\":\".\"}", "workdir" },
+        { "{\"command\":[\"true\"],\"after\":[{\"job\":\"nosuch\"}]}", "after" },
+        { "{\"command\":[\"true\"],\"after\":[{\"job\":\"job-0000000000zzz\",\"when\":\"any\"}]}", "after" },
+        { "{\"command\":[\"true\"],\"count\":1000001}", "count" },
+        { "{\"command\":[\"true\"],\"count\":0}", "count" },
+        { "{\"command\":[\"true\"],\"array\":\"0-1000000\"}", "array" },
+        { "{\"command\":[\"true\"],\"priority\":101}", "priority" },
+        { "{\"command\":[\"true\"],\"retries\":1001}", "retries" },
+        { "{\"command\":[\"true\"],\"retry_on\":[\"boredom\"]}", "retry_on" },
+        { "{\"command\":[\"true\"],\"env\":{\"ARCUS_X\":\"1\"}}", "env" },
+        { "{\"command\":[\"true\"],\"gpus\":\"-1\"}", "gpus" },
+        { "{\"command\":[\"true\"],\"colour\":\"red\"}", "colour" },
+        { "{}", "command" },
+    };
+    AUTO(door_free) struct door *d = door_new(false);
+    const char *before = memory_text(d, memory_of(d), 0), *stored = store_text(d);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, rows[i].body);
+        CHECK(!a.ok && a.err.rc == RC_BAD_INPUT && text_is(a.err.field, rows[i].field));
+        if (!text_is(a.err.field, rows[i].field))
+            printf("# %s: %s: %s\n", rows[i].body, a.err.field, a.err.text);
+    }
+    CHECK(text_is(before, memory_text(d, memory_of(d), 0)) && text_is(stored, store_text(d)));
+    check_books(d, "bad input");
+}
+
+TEST(a_million_tasks_are_one_row)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"array\":\"0-999999\"}");
+    CHECK(job_number(d, job, "count") == 1000000 && rows_in(d, "job") == 1 && rows_in(d, "task") == 0);
+    struct answer a = door_ask(d, d->admin, VERB_JOB_CANCEL, FMT(d, "{\"job\":\"%s\"}", job));
+    CHECK(a.ok && get_int(&a, "tasks") == 1000000 && rows_in(d, "task") == 0 && text_is(job_word(d, job, "state"), "cancelled"));
+    check_books(d, "a million");
+}
+
+TEST(a_job_without_an_image_gets_the_clouds_default)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    CHECK(text_is(job_word(d, door_submit(d, d->admin, "{\"command\":[\"true\"]}"), "image"), "host"));
+    d->control->config.default_image = "";
+    struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"command\":[\"true\"]}");
+    CHECK(!a.ok && text_is(a.err.field, "image"));
+}
