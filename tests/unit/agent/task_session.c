@@ -112,7 +112,7 @@ TEST(a_terminal_has_a_size_and_passes_control_c)
     if (!containers_open(&c))
         return;
     struct order *o = a_task(&c, "sleep 100");
-    CHECK(dial(&c, o->attempt, "{\"op\":\"exec\",\"argv\":[\"sh\",\"-c\",\"stty size; echo $TERM; trap 'echo caught; stty size; exit 9' INT; tty; while :; do sleep 0.05; done\"],\"tty\":true,\"rows\":33,\"cols\":77,\"term\":\"vt220\"}", &p));
+    CHECK(dial(&c, o->attempt, "{\"op\":\"exec\",\"argv\":[\"sh\",\"-c\",\"sleep 0.3; stty size; echo $TERM; trap 'echo caught; stty size; exit 9' INT; tty; while :; do sleep 0.05; done\"],\"tty\":true,\"rows\":33,\"cols\":77,\"term\":\"vt220\"}", &p));
     CHECK(hear_until(&p, "/dev/pts/0") && strstr(p.out.at, "33 77\r\nvt220"));
     CHECK(say(&p, FRAME_RESIZE, "{\"rows\":40,\"cols\":100}"));
     CHECK(say(&p, FRAME_INPUT, "\3"));
