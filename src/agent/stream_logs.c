@@ -83,7 +83,7 @@ static void segment_open(struct logs *l, int64_t number)
 static enum log_found segment_next(struct logs *l, struct log_record *r)
 {
     while (l->file) {
-        struct slice left = { l->in.at + l->used, l->in.len - l->used };
+        struct slice left = { l->used ? l->in.at + l->used : l->in.at, l->in.len - l->used };
         size_t before = left.len, got = 0;
         enum log_found found = before ? log_next(&left, r) : LOG_MORE;
         if (found != LOG_MORE)
