@@ -44,6 +44,19 @@ static int64_t cancel_task(struct call *c, struct job *j, struct task *t, int64_
     return 1;
 }
 
+/* A task of an array whose turn has not come: it gets its row now, and its turn passes. */
+static int64_t cancel_early(struct call *c, struct job *j, int64_t index)
+{
+    struct task t = { .job = j, .index = index, .state = JOB_CANCELLED, .outcome = OUTCOME_CANCELLED, .ended_ms = c->now_ms };
+    struct sched_event *e = emit_news(c, SCHED_TASK_GONE);
+    e->job = j->id, e->task = index, e->project = j->project->id;
+    EMIT(c, TASK_ADD, V_INT(j->id), V_INT(index), V_INT(j->project->id), V_INT(t.state), V_INT(0), V_INT(0), V_INT(0));
+    task_write(c, &t, "cancelled while it waited");
+    j->cancelled++;
+    job_skip(j, index);
+    return 1;
+}
+
 bool job_cancel(struct call *c, const void *body, struct err *err)
 {
     const struct job_cancel_ask *ask = body;
@@ -53,10 +66,8 @@ bool job_cancel(struct call *c, const void *body, struct err *err)
     if (ask->task >= j->count)
         return err_field(err, "task", "%s has tasks 0 to %lld", ask->job, (long long)j->count - 1);
     struct task *one = ask->task >= 0 ? job_task(j, ask->task) : NULL;
-    if (ask->task >= 0 && !one)
-        return ask->task >= j->next_task
-                   ? err_field(err, "task", "task %lld waits in the array; cancel the whole job, or wait until it is placed", (long long)ask->task)
-                   : err_set(err, RC_CONFLICT, "task %lld of %s has already ended", (long long)ask->task, ask->job);
+    if (ask->task >= 0 && !one && (ask->task < j->next_task || job_skips(j, ask->task)))
+        return err_set(err, RC_CONFLICT, "task %lld of %s has already ended", (long long)ask->task, ask->job);
     int64_t grace_s = was_given(c, "grace") ? ask->grace_s : -1;
     struct cancel_view view = { .id = j->id, .name = arena_text(c->mem, j->name) };
     struct task *t;
@@ -64,11 +75,13 @@ bool job_cancel(struct call *c, const void *body, struct err *err)
         if (one->state == JOB_STOPPING)
             return err_set(err, RC_CONFLICT, "task %lld of %s is being cancelled already", (long long)ask->task, ask->job);
         view.tasks = cancel_task(c, j, one, grace_s);
+    } else if (ask->task >= 0) {
+        view.tasks = cancel_early(c, j, ask->task);
     } else {
         if (j->state == JOB_STOPPING)
             return err_set(err, RC_CONFLICT, "job %s is being cancelled already", ask->job);
-        view.tasks = j->count - j->next_task;
-        j->cancelled += j->count - j->next_task;
+        view.tasks = j->count - j->next_task - (j->skipped ? (int64_t)map_count(j->skipped) : 0);
+        j->cancelled += view.tasks;
         j->next_task = j->count;
         for (size_t i = 0; (t = map_next(j->tasks, &i));)
             view.tasks += cancel_task(c, j, t, grace_s);

@@ -146,6 +146,7 @@ static void place(struct call *c, struct job *j, struct node *n, const struct pl
     if (first_time) {
         t = job_add_task(j, p->task);
         j->next_task = p->task + 1;
+        job_advance(j);
     } else {
         j->waiting--;
     }

@@ -234,6 +234,7 @@ struct job *state_add_job(struct state *s, int64_t id, struct project *p, const 
 static void job_free(struct job *j)
 {
     map_free(j->tasks);
+    map_free(j->skipped);
     arena_free(j->mem);
 }
 
@@ -270,6 +271,22 @@ void job_follow(struct job *j, int64_t follower, enum after_when when)
         j->followers = more;
     }
     j->followers[j->follower_count++] = (struct follower){ follower, when };
+}
+
+bool job_skips(const struct job *j, int64_t index) { return j->skipped && map_get(j->skipped, index); }
+
+void job_skip(struct job *j, int64_t index)
+{
+    if (!j->skipped)
+        j->skipped = map_new();
+    map_put(j->skipped, index, (void *)(intptr_t)(index + 1));
+    job_advance(j);
+}
+
+void job_advance(struct job *j)
+{
+    while (job_skips(j, j->next_task))
+        map_take(j->skipped, j->next_task++);
 }
 
 bool job_waits(const struct job *j) { return j->state != JOB_STOPPING && (j->next_task < j->count || j->waiting > 0); }

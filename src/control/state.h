@@ -85,6 +85,7 @@ struct job {
     int64_t blocked;            /* how many of the jobs that it comes after have not ended yet */
     struct map *tasks;          /* those that were placed and have not ended, by index */
     int64_t waiting;            /* how many of them wait for another try */
+    struct map *skipped;        /* from next_task on: tasks that were cancelled before their turn, as index + 1; NULL: none ever */
     struct follower *followers;
     size_t follower_count, follower_room;
     struct job *next_ended;     /* of those that end together */
@@ -127,6 +128,9 @@ void state_end_job(struct state *s, struct job *j);        /* it is over: in s->
 void state_drop_job(struct state *s, struct job *j);       /* it never was */
 void state_forget_ended(struct state *s);
 void job_follow(struct job *j, int64_t follower, enum after_when when);
+bool job_skips(const struct job *j, int64_t index);
+void job_skip(struct job *j, int64_t index);                /* it was cancelled before its turn */
+void job_advance(struct job *j);                            /* next_task moves over what is skipped */
 bool job_waits(const struct job *j);                        /* some task of it has no node yet */
 int64_t job_home(struct state *s, const struct job *j, bool *by_volume);   /* the only node it can run on; 0: any, -1: none */
 struct task *job_task(struct job *j, int64_t index);

@@ -190,6 +190,19 @@ static bool load_tasks(struct load *l, int64_t *after, int64_t *after2)
     return true;
 }
 
+static bool load_skipped(struct load *l, int64_t *after, int64_t *after2)
+{
+    EACH(ST_LOAD_SKIPPED, ((struct value[]){ V_INT(*after), V_INT(*after2) }), 2)
+    {
+        struct job *j = map_get(l->s->jobs, INT(0));
+        if (j)
+            job_skip(j, INT(1));
+    }
+    *after = l->r.count ? INT_LAST(0) : 0;
+    *after2 = l->r.count ? INT_LAST(1) : 0;
+    return true;
+}
+
 static bool load_attempts(struct load *l, int64_t *after, int64_t *after2)
 {
     (void)after2;
@@ -286,7 +299,7 @@ bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t se
         *maps[i] = map_new();
     struct load load = { .s = s, .conn = conn, .mem = mem, .wall_ms = wall_ms, .boot_ms = boot_ms, .err = err };
     if (!load_tenants(&load) || !load_pages(&load, load_keys) || !load_things(&load) || !load_pages(&load, load_jobs)
-        || !load_pages(&load, load_tasks) || !load_pages(&load, load_attempts) || !load_pages(&load, load_job_idems)
+        || !load_pages(&load, load_tasks) || !load_pages(&load, load_skipped) || !load_pages(&load, load_attempts) || !load_pages(&load, load_job_idems)
         || !load_pages(&load, load_event_idems) || !load_numbers(&load)) {
         state_free(s);
         return err_wrap(err, "the store does not hold together");

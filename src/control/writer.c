@@ -99,6 +99,11 @@ void writer_snapshot(struct control *c, struct batch *b, void (*flush)(struct co
     for (size_t i = 0; (j = map_next(s->jobs, &i));) {
         if (j->state != JOB_STOPPING) /* else nothing of it waits any more */
             sched_of_job(s, j, emit_news(&call, SCHED_JOB));
+        void *skipped;
+        for (size_t k = 0; j->state != JOB_STOPPING && j->skipped && (skipped = map_next(j->skipped, &k));) {
+            struct sched_event *e = emit_news(&call, SCHED_TASK_GONE);
+            e->job = j->id, e->task = (intptr_t)skipped - 1;
+        }
         struct task *t;
         for (size_t k = 0; (t = map_next(j->tasks, &k));) {
             if (t->attempt) {

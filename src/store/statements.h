@@ -65,6 +65,7 @@
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
     X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 2000") \
+    X(LOAD_SKIPPED, "ii", "SELECT t.job, t.task FROM task t JOIN job j ON j.id = t.job WHERE j.state < 4 AND t.state >= 4 AND t.task >= j.next_task AND (t.job, t.task) > (?1, ?2) ORDER BY t.job, t.task LIMIT 2000") \
     X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, grace_s FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_VOLUME, "", "SELECT id, project, name, node, created_ms, version FROM volume ORDER BY id")                          \
     X(LOAD_GONER, "", "SELECT volume, node FROM goner ORDER BY volume")                                                       \

@@ -90,6 +90,9 @@ static void work(struct lines *l, const struct state *s, int64_t only)
         for (size_t k = 0; k < j->follower_count; k++)
             if (map_get(s->jobs, j->followers[k].job))
                 str_printf(line(l), "follower %lld of %lld when %d", LL(j->followers[k].job), LL(j->id), j->followers[k].when);
+        void *skipped;
+        for (size_t k = 0; j->skipped && j->state != JOB_STOPPING && (skipped = map_next(j->skipped, &k));)
+            str_printf(line(l), "skipped %lld.%lld", LL(j->id), LL((intptr_t)skipped - 1));
         for (size_t k = 0; (t = map_next(j->tasks, &k));)
             str_printf(line(l), "task %lld.%lld state %d outcome %d tries %lld faults %lld code %lld/%lld not before %lld started %lld attempt %lld", LL(j->id),
                        LL(t->index), t->state, t->outcome, LL(t->tries), LL(t->faults), LL(t->exit_code), LL(t->signal), LL(t->not_before_ms),

@@ -53,19 +53,22 @@ TEST(one_task_of_an_array_is_cancelled_alone)
     AUTO(door_free) struct door *d = door_new(false);
     char key[SECRET_TEXT];
     door_node(d, "n1", 1, key);
-    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"count\":4,\"retries\":1,\"retry_delay\":\"1h\"}");
+    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"count\":5,\"retries\":1,\"retry_delay\":\"1h\"}");
     for (int64_t t = 0; t < 3; t++)
         CHECK(door_place(d, job, t, "n1", -1));
     CHECK(door_report(d, key, 1, door_attempt(d, job, 1), "ended", ",\"outcome\":\"exited\",\"exit_code\":1").ok); /* 1 waits for its second try */
     CHECK(door_report(d, key, 2, door_attempt(d, job, 2), "ended", ",\"outcome\":\"succeeded\"").ok);
     struct answer running = cancel(d, job, ",\"task\":0"), waiting = cancel(d, job, ",\"task\":1"), done = cancel(d, job, ",\"task\":2");
-    struct answer later = cancel(d, job, ",\"task\":3"), outside = cancel(d, job, ",\"task\":4"), again = cancel(d, job, ",\"task\":0");
-    CHECK(running.ok && get_int(&running, "tasks") == 1 && waiting.ok && job_number(d, job, "cancelled") == 1);
+    struct answer later = cancel(d, job, ",\"task\":3"), outside = cancel(d, job, ",\"task\":5"), again = cancel(d, job, ",\"task\":0");
+    CHECK(running.ok && get_int(&running, "tasks") == 1 && waiting.ok && job_number(d, job, "cancelled") == 2);
     CHECK(!done.ok && done.err.rc == RC_CONFLICT && !again.ok && again.err.rc == RC_CONFLICT);
-    CHECK(!later.ok && text_is(later.err.field, "task") && !outside.ok && text_is(outside.err.field, "task"));
+    CHECK(later.ok && get_int(&later, "tasks") == 1 && rows_in(d, "task") == 4 && !outside.ok && text_is(outside.err.field, "task"));
+    struct answer passed = cancel(d, job, ",\"task\":3");
+    CHECK(!passed.ok && passed.err.rc == RC_CONFLICT);
     CHECK(door_report(d, key, 3, door_attempt(d, job, 0), "ended", ",\"outcome\":\"cancelled\"").ok);
-    CHECK(door_place(d, job, 3, "n1", -1) && door_report(d, key, 4, door_attempt(d, job, 3), "ended", ",\"outcome\":\"succeeded\"").ok);
-    CHECK(text_is(job_word(d, job, "state"), "cancelled") && job_number(d, job, "done") == 2 && job_number(d, job, "cancelled") == 2);
+    CHECK(!door_place(d, job, 3, "n1", -1) && door_place(d, job, 4, "n1", -1)); /* the turn of 3 has passed */
+    CHECK(door_report(d, key, 4, door_attempt(d, job, 4), "ended", ",\"outcome\":\"succeeded\"").ok);
+    CHECK(text_is(job_word(d, job, "state"), "cancelled") && job_number(d, job, "done") == 2 && job_number(d, job, "cancelled") == 3);
     check_books(d, "one task");
 }
 
@@ -87,4 +90,28 @@ TEST(a_cancelled_array_ends_what_waits_for_a_retry_too_and_gives_everything_back
     CHECK(p->gpu_held == 0 && p->cpu_held == 0 && p->mem_held == 0 && p->jobs_live == 0);
     check_books(d, "array");
     check_picture(d, "gone");
+}
+
+TEST(tasks_cancelled_before_their_turn_are_passed_over_also_after_a_restart)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    char key[SECRET_TEXT];
+    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"count\":6,\"gpus\":\"1\",\"cpus\":1,\"memory\":\"1GB\"}");
+    CHECK(cancel(d, job, ",\"task\":0").ok && cancel(d, job, ",\"task\":2").ok && cancel(d, job, ",\"task\":3").ok && cancel(d, job, ",\"task\":5").ok);
+    check_books(d, "skipped");
+    check_picture(d, "skipped");
+    CHECK(door_crash(d));
+    check_picture(d, "skipped, again");
+    door_node(d, "n1", 1, key);
+    door_run(d, 2000);
+    CHECK(text_given(door_attempt(d, job, 1)) && door_report(d, key, 1, door_attempt(d, job, 1), "ended", ",\"outcome\":\"succeeded\"").ok);
+    door_run(d, 2000);
+    CHECK(rows_in(d, "attempt") == 2 && text_given(door_attempt(d, job, 4)));
+    CHECK(door_report(d, key, 2, door_attempt(d, job, 4), "ended", ",\"outcome\":\"succeeded\"").ok);
+    CHECK(text_is(job_word(d, job, "state"), "cancelled") && job_number(d, job, "done") == 2 && job_number(d, job, "cancelled") == 4 && rows_in(d, "task") == 6);
+    const char *rest = door_submit(d, d->admin, "{\"command\":[\"true\"],\"count\":5,\"gpus\":\"H999:1\"}");
+    struct answer some = cancel(d, rest, ",\"task\":3"), all = cancel(d, rest, "");
+    CHECK(some.ok && all.ok && get_int(&all, "tasks") == 4 && text_is(job_word(d, rest, "state"), "cancelled") && job_number(d, rest, "cancelled") == 5);
+    check_books(d, "all skipped");
+    check_picture(d, "all skipped");
 }
