@@ -6,6 +6,7 @@
 #include "agent/image.h"
 #include "agent/tree.h"
 #include "agent/workshop.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "os/os.h"
 #include "wire/digest.h"
@@ -58,10 +59,11 @@ bool images_open(struct os *os, const char *data, struct blobs *blobs, struct im
     if (!dir_make(os, arena_printf(mem, "%s/refs", folder), 0700, err)
         || !dir_list(os, folder, mem, &names, err))
         return false;
-    for (size_t i = 0; i < names.count; i++) /* builds that a crash cut short */
+    struct err left = { 0 }; /* builds that a crash cut short; one that stays must not stop the node */
+    for (size_t i = 0; i < names.count; i++)
         if (strstr(names.at[i], ".part")
-            && !tree_remove(arena_printf(mem, "%s/%s", folder, names.at[i]), err))
-            return false;
+            && !tree_remove(arena_printf(mem, "%s/%s", folder, names.at[i]), &left))
+            log_line(LOG_WARN, "agent", "%s", left.text);
     struct images *im = calloc(1, sizeof *im);
     if (!im)
         abort();
@@ -166,7 +168,7 @@ static void build_run(struct work *w)
     if (stat(folder, &st) == -1
         && !image_build(b->os, b->archive,
                         b->blob ? NULL : image_exact(b->reference, digest, b->mem), folder,
-                        &b->err))
+                        IMAGE_MOST, &b->err))
         return;
     if (!image_load(folder, b->mem, &b->image, &b->err))
         return;

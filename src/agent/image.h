@@ -27,9 +27,12 @@ void images_want(struct images *im, const char *reference, const char *blob, ima
 bool image_reference_ok(const char *reference, struct err *err);    /* safe to be given to a helper */
 MUST_CHECK bool image_load(const char *folder, struct arena *mem, struct image *out, struct err *err);
 bool image_used(const char *root);                  /* marks an unpacked image as used now; false: it is not there */
-/* Blocks. archive: a file, or NULL: pull `reference`, which names a digest (image_exact). Leaves
+/* Blocks. archive: a file, or NULL: pull `reference`, which names a digest (image_exact). most: bytes it may take on the disk,
+ * RC_TOO_LARGE beyond. Leaves
  * an unpacked image in `folder`. */
-MUST_CHECK bool image_build(struct os *os, const char *archive, const char *reference, const char *folder, struct err *err);
+MUST_CHECK bool image_build(struct os *os, const char *archive, const char *reference, const char *folder, int64_t most, struct err *err);
+#define IMAGE_MOST         (INT64_C(64) << 30)      /* unpacked, with what it is unpacked from */
+#define IMAGE_DISK_RESERVE (INT64_C(1) << 30)       /* what is left of the disk belongs to what runs */
 /* The same image by its digest alone, whatever the registry says about the tag by now. */
 const char *image_exact(const char *reference, const char *digest, struct arena *mem);
 /* Blocks: what a tag stands for now, "sha256:...". */

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { ARGS = 24, OUTPUT = 64 * 1024, PASSWD_MAX = 256 * 1024 };
+enum { ARGS = 24, OUTPUT = 64 * 1024, PASSWD_MAX = 256 * 1024, ROOM_LOOK_MS = 1000 };
 static const char *const time_limit = "3600";
 #if defined(__aarch64__)
 static const char *const architecture = "arm64";
@@ -41,13 +41,28 @@ static bool is_loopback(const char *reference)
            || text_starts(reference, "[::1]:");
 }
 
-static bool helper(struct os *os, const char *const *args, size_t count, struct arena *mem,
-                   char **output, struct err *err)
+/* A few megabytes can unpack to any number: the node's disk is everybody's, so what grows is looked at while it does. */
+struct room { struct os *os; const char *folder; int64_t most; };
+
+static bool has_room(void *arg, struct err *why)
+{
+    const struct room *r = arg;
+    if (disk_free(r->os, r->folder) < IMAGE_DISK_RESERVE)
+        return err_set(why, RC_OVER_QUOTA, "the node's disk is nearly full");
+    return tree_bytes(r->folder, r->most + 1) <= r->most
+           || err_set(why, RC_TOO_LARGE, "the image takes more than %lld MiB on the disk",
+                      (long long)(r->most >> 20));
+}
+
+static bool helper(struct os *os, const char *const *args, size_t count, struct room *room,
+                   struct arena *mem, char **output, struct err *err)
 {
     const char *argv[ARGS + 3] = { "/usr/bin/timeout", time_limit };
+    const struct proc_guard guard = { has_room, room, ROOM_LOOK_MS };
     for (size_t i = 0; i < count && i < ARGS; i++)
         argv[2 + i] = args[i];
-    return proc_run(os, argv, OUTPUT, mem, output, NULL, err);
+    return proc_run_guarded(os, argv, OUTPUT, room ? &guard : NULL, mem, output, err)
+           && (!room || has_room(room, err));
 }
 
 /* skopeo's last line is a log line; what matters is what it says about the registry's answer. */
@@ -92,7 +107,7 @@ bool image_resolve(struct os *os, const char *reference, struct arena *mem, cons
         arena_printf(mem, "docker://%s", reference),
     };
     char *out = NULL;
-    if (!helper(os, args, COUNT(args), mem, &out, err))
+    if (!helper(os, args, COUNT(args), NULL, mem, &out, err))
         return explain(reference, err);
     out[strcspn(out, "\n")] = 0;
     *digest = out;
@@ -110,41 +125,52 @@ const char *image_exact(const char *reference, const char *digest, struct arena 
                         digest);
 }
 
-static bool copy_to_layout(struct os *os, const char *from, const char *layout, const char *temp,
+static bool copy_to_layout(struct os *os, const char *from, const char *layout, struct room *room,
                            const char *reference, struct arena *mem, struct err *err)
 {
     const char *const args[] = {
         "/usr/bin/skopeo",
         "--insecure-policy",
         "--tmpdir",
-        temp,
+        room->folder,
         "copy",
         "--quiet",
         reference && is_loopback(reference) ? "--src-tls-verify=false" : "--src-tls-verify=true",
         from,
         arena_printf(mem, "oci:%s:image", layout),
     };
-    return helper(os, args, COUNT(args), mem, NULL, err);
+    return helper(os, args, COUNT(args), room, mem, NULL, err);
+}
+
+/* What the node lacks is told as that; anything else is wrong with the image, and trying again does not mend it. */
+static bool is_ours(const struct err *err)
+{
+    return err->rc == RC_OVER_QUOTA || strstr(err->text, "no space left")
+           || strstr(err->text, "cannot run");
 }
 
 /* An archive is an OCI layout or what `docker save` writes; skopeo tells which by trying. */
 static bool fetch(struct os *os, const char *archive, const char *reference, const char *layout,
-                  const char *temp, struct arena *mem, struct err *err)
+                  struct room *room, struct arena *mem, struct err *err)
 {
     if (!archive)
-        return copy_to_layout(os, arena_printf(mem, "docker://%s", reference), layout, temp,
+        return copy_to_layout(os, arena_printf(mem, "docker://%s", reference), layout, room,
                               reference, mem, err)
-               || explain(reference, err);
+               || (err->rc != RC_TOO_LARGE && explain(reference, err));
     struct err first = { 0 };
-    if (copy_to_layout(os, arena_printf(mem, "oci-archive:%s", archive), layout, temp, NULL, mem,
+    if (copy_to_layout(os, arena_printf(mem, "oci-archive:%s", archive), layout, room, NULL, mem,
                        &first))
         return true;
+    if (is_ours(&first) || first.rc == RC_TOO_LARGE)
+        return *err = first, false;
     struct err ignored = { 0 };
     if (!tree_remove(layout, &ignored))
         return err_set(err, RC_INTERNAL, "%s", ignored.text);
-    if (copy_to_layout(os, arena_printf(mem, "docker-archive:%s", archive), layout, temp, NULL, mem,
+    if (copy_to_layout(os, arena_printf(mem, "docker-archive:%s", archive), layout, room, NULL, mem,
                        err))
         return true;
+    if (is_ours(err) || err->rc == RC_TOO_LARGE)
+        return false;
     return err_set(err, RC_BAD_INPUT, "it is neither an OCI layout nor a docker archive (%.150s)",
                    err->text);
 }
@@ -171,18 +197,21 @@ static bool read_config(struct os *os, const char *layout, struct arena *mem,
            && image_config_parse(text, mem, out, err);
 }
 
-static bool unpack(struct os *os, const char *layout, const char *temp, struct arena *mem,
+static bool unpack(struct os *os, const char *layout, struct room *room, struct arena *mem,
                    struct err *err)
 {
     struct image_config config = { 0 };
-    const char *root = arena_printf(mem, "%s/rootfs", temp);
+    const char *temp = room->folder, *root = arena_printf(mem, "%s/rootfs", temp);
     const char *const args[] = {
         "/usr/bin/umoci", "raw", "unpack", "--image", arena_printf(mem, "%s:image", layout), root
     };
     if (!read_config(os, layout, mem, &config, err))
         return false;
-    if (!helper(os, args, COUNT(args), mem, NULL, err))
+    if (!helper(os, args, COUNT(args), room, mem, NULL, err)) {
+        if (err->rc == RC_INTERNAL && !is_ours(err))
+            err->rc = RC_BAD_INPUT;
         return err_wrap(err, "the image cannot be unpacked");
+    }
     AUTO(str_done) struct str text = { 0 };
     struct json_out o = { .to = &text };
     bind_write(&o, &image_config_fields, &config);
@@ -192,7 +221,7 @@ static bool unpack(struct os *os, const char *layout, const char *temp, struct a
 }
 
 bool image_build(struct os *os, const char *archive, const char *reference, const char *folder,
-                 struct err *err)
+                 int64_t most, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     const char *temp = arena_printf(mem, "%s.part", folder),
@@ -200,8 +229,9 @@ bool image_build(struct os *os, const char *archive, const char *reference, cons
     struct err ignored = { 0 };
     if (!tree_remove(temp, err) || !dir_make(os, temp, 0700, err))
         return false;
-    bool ok = fetch(os, archive, reference, layout, temp, mem, err)
-              && unpack(os, layout, temp, mem, err);
+    struct room room = { os, temp, most };
+    bool ok = fetch(os, archive, reference, layout, &room, mem, err)
+              && unpack(os, layout, &room, mem, err);
     int fd = ok ? open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     ok = ok
          && ((fd != -1 && syncfs(fd) == 0 && rename(temp, folder) == 0)

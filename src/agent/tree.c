@@ -184,25 +184,58 @@ bool tree_send(int dirfd, const char *path, const struct tree_sink *sink, struct
     return ok;
 }
 
-static bool remove_inside(int dir, dev_t device, int depth)
+/* Empties one folder: what is a folder itself is moved up to the top, under a name of ours. So a tenant's depth costs neither
+ * descriptors nor stack. */
+static bool empty_folder(int top, int dir, dev_t device, unsigned *moved)
 {
-    int copy = depth > 4 * DEPTH_MAX ? -1 : fcntl(dir, F_DUPFD_CLOEXEC, 3);
+    int copy = fcntl(dir, F_DUPFD_CLOEXEC, 3);
     DIR *d = copy == -1 ? NULL : fdopendir(copy);
     bool ok = d != NULL;
     for (struct dirent *e; d && (e = readdir(d));) {
         struct stat st;
-        if (text_is(e->d_name, ".") || text_is(e->d_name, "..") || unlinkat(dir, e->d_name, 0) == 0)
+        char name[32];
+        if (text_is(e->d_name, ".") || text_is(e->d_name, "..") || unlinkat(dir, e->d_name, 0) == 0
+            || unlinkat(dir, e->d_name, AT_REMOVEDIR) == 0)
             continue;
-        int sub = openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        bool gone = sub != -1 && fstat(sub, &st) == 0 && st.st_dev == device
-                    && remove_inside(sub, device, depth + 1);
-        if (sub != -1)
-            close(sub);
-        ok &= gone && unlinkat(dir, e->d_name, AT_REMOVEDIR) == 0;
+        bool gone = fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode)
+                    && st.st_dev == device;
+        do
+            snprintf(name, sizeof name, ".removed-%u", ++*moved);
+        while (gone && syscall(SYS_renameat2, dir, e->d_name, top, name, RENAME_NOREPLACE) == -1
+               && (gone = errno == EEXIST));
+        ok &= gone;
     }
     if (d)
         closedir(d);
     return ok;
+}
+
+/* Folder by folder, until the top has none left. One that cannot be emptied ends it: a mount, or a disk that fails. */
+static bool remove_inside(int top, dev_t device)
+{
+    unsigned moved = 0;
+    for (;;) {
+        int copy = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *d = copy == -1 ? NULL : fdopendir(copy);
+        bool ok = d != NULL, any = false;
+        for (struct dirent *e; d && ok && (e = readdir(d));) {
+            if (text_is(e->d_name, ".") || text_is(e->d_name, "..")
+                || unlinkat(top, e->d_name, 0) == 0)
+                continue;
+            struct stat st;
+            any = true;
+            int sub = openat(top, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            ok = sub != -1 && fstat(sub, &st) == 0 && st.st_dev == device
+                 && empty_folder(top, sub, device, &moved)
+                 && unlinkat(top, e->d_name, AT_REMOVEDIR) == 0;
+            if (sub != -1)
+                close(sub);
+        }
+        if (d)
+            closedir(d);
+        if (!ok || !any)
+            return ok;
+    }
 }
 
 bool tree_remove(const char *path, struct err *err)
@@ -211,16 +244,17 @@ bool tree_remove(const char *path, struct err *err)
     if (unlink(path) == 0 || errno == ENOENT)
         return true;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool ok = fd != -1 && fstat(fd, &st) == 0 && remove_inside(fd, st.st_dev, 0);
+    bool ok = fd != -1 && fstat(fd, &st) == 0 && remove_inside(fd, st.st_dev);
     if (fd != -1)
         close(fd);
     return (ok && rmdir(path) == 0) || err_errno(err, "cannot remove all of %s", path);
 }
 
+/* What is too deep to be counted counts as enough: nobody can hide there. */
 static int64_t bytes_inside(int dir, int64_t enough, int depth)
 {
     DIR *d = depth > DEPTH_MAX ? NULL : fdopendir(dir);
-    int64_t sum = 0;
+    int64_t sum = d ? 0 : enough;
     for (struct dirent *e; d && sum < enough && (e = readdir(d));) {
         struct stat st;
         if (text_is(e->d_name, ".") || text_is(e->d_name, "..")

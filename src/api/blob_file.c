@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 static const char part[] = ".part-";
+/* What is left of the disk belongs to the store: an upload must not be what stops the cloud. */
+static const int64_t reserve = INT64_C(1) << 30, look_every = INT64_C(64) << 20;
 
 bool blob_file_name(struct blob_file *f, struct os *os, const char *folder, int64_t project,
                     const char *digest, uint64_t unique, struct err *err)
@@ -31,12 +33,22 @@ static void fail(struct blob_file *f, enum rc rc, const char *what)
     err_set(&f->err, rc, "%s", what);
 }
 
+static bool has_room(struct blob_file *f)
+{
+    if (disk_free(f->os, f->folder) > reserve)
+        return true;
+    fail(f, RC_OVER_QUOTA, "the server's disk is nearly full; its operator can make room");
+    return false;
+}
+
 void blob_file_create(struct blob_file *f)
 {
     if (f->failed)
         return;
-    f->failed = !dir_make(f->os, f->folder, 0700, &f->err)
-                || !(f->file = disk_open(f->os, f->temp, true, &f->err));
+    f->failed = !dir_make(f->os, f->folder, 0700, &f->err);
+    if (!f->failed && !has_room(f))
+        return;
+    f->failed = f->failed || !(f->file = disk_open(f->os, f->temp, true, &f->err));
     if (f->failed)
         f->err.rc = RC_INTERNAL;
     else
@@ -47,6 +59,10 @@ void blob_file_add(struct blob_file *f, struct slice bytes)
 {
     if (f->failed)
         return;
+    if (f->at / look_every != (f->at + (int64_t)bytes.len) / look_every && !has_room(f)) {
+        blob_file_drop(f);
+        return;
+    }
     if (!disk_write(f->file, f->at, bytes.at, bytes.len)) {
         fail(f, RC_UNAVAILABLE, "the blob could not be written; the disk may be full");
         blob_file_drop(f);

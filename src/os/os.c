@@ -142,7 +142,13 @@ void proc_forget(struct proc *p)
 bool proc_run(struct os *os, const char *const *argv, size_t limit, struct arena *mem,
               char **output, int *wait_status, struct err *err)
 {
-    return os->ops->proc_run(os, argv, limit, mem, output, wait_status, err);
+    return os->ops->proc_run(os, argv, limit, NULL, mem, output, wait_status, err);
+}
+bool proc_run_guarded(struct os *os, const char *const *argv, size_t limit,
+                      const struct proc_guard *guard, struct arena *mem, char **output,
+                      struct err *err)
+{
+    return os->ops->proc_run(os, argv, limit, guard, mem, output, NULL, err);
 }
 void os_on_signal(struct os *os, int signal, void (*fn)(void *arg), void *arg)
 {
@@ -208,6 +214,7 @@ bool disk_write(struct disk_file *f, int64_t at, const void *from, size_t n)
 bool disk_truncate(struct disk_file *f, int64_t size) { return f->os->ops->disk_truncate(f, size); }
 bool disk_sync(struct disk_file *f) { return f->os->ops->disk_sync(f); }
 bool disk_exists(struct os *os, const char *path) { return os->ops->disk_exists(os, path); }
+int64_t disk_free(struct os *os, const char *path) { return os->ops->disk_free(os, path); }
 bool disk_remove(struct os *os, const char *path) { return os->ops->disk_remove(os, path); }
 bool disk_rename(struct os *os, const char *from, const char *to)
 {

@@ -91,6 +91,11 @@ void proc_forget(struct proc *p);               /* no more callbacks; NULL is fi
 /* Runs a helper to its end and gives its standard output (bounded); blocks, so only from an actor or the CLI. Where it ended
  * badly err->text is the last line of its standard error; with wait_status NULL that is a failure. */
 MUST_CHECK bool proc_run(struct os *os, const char *const *argv, size_t limit, struct arena *mem, char **output, int *wait_status, struct err *err);
+/* The same, for a helper that works on what a stranger sent: go_on is asked now and then on the caller's thread; false ends the
+ * helper and its group, and *why is what is told. */
+struct proc_guard { bool (*go_on)(void *arg, struct err *why); void *arg; int every_ms; };
+MUST_CHECK bool proc_run_guarded(struct os *os, const char *const *argv, size_t limit, const struct proc_guard *guard, struct arena *mem,
+                                 char **output, struct err *err);
 void os_on_signal(struct os *os, int signal, void (*fn)(void *arg), void *arg);     /* real only; the simulation has none */
 
 /* --- files: small ones whole. Paths are absolute; in the simulation each machine has its own tree. */
@@ -114,6 +119,7 @@ MUST_CHECK bool disk_write(struct disk_file *f, int64_t at, const void *from, si
 MUST_CHECK bool disk_truncate(struct disk_file *f, int64_t size);
 MUST_CHECK bool disk_sync(struct disk_file *f);
 bool disk_exists(struct os *os, const char *path);
+int64_t disk_free(struct os *os, const char *path);             /* bytes left on the filesystem of a file or folder; 0: it cannot be told */
 MUST_CHECK bool disk_remove(struct os *os, const char *path);
 MUST_CHECK bool disk_rename(struct os *os, const char *from, const char *to);  /* of a synced file, in one folder; replaces, and is durable */
 bool os_is_simulated(const struct os *os);

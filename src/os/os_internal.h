@@ -44,8 +44,9 @@ struct os_ops {
                        void *arg, struct proc **out);
     void (*proc_kill)(struct proc *p, int signal);
     void (*proc_forget)(struct proc *p);
-    bool (*proc_run)(struct os *os, const char *const *argv, size_t limit, struct arena *mem,
-                     char **output, int *wait_status, struct err *err);
+    bool (*proc_run)(struct os *os, const char *const *argv, size_t limit,
+                     const struct proc_guard *guard, struct arena *mem, char **output,
+                     int *wait_status, struct err *err);
     void (*on_signal)(struct os *os, int signal, void (*fn)(void *arg), void *arg);
 
     bool (*file_read)(struct os *os, const char *path, size_t limit, struct arena *mem,
@@ -70,6 +71,7 @@ struct os_ops {
     bool (*disk_truncate)(struct disk_file *f, int64_t size);
     bool (*disk_sync)(struct disk_file *f);
     bool (*disk_exists)(struct os *os, const char *path);
+    int64_t (*disk_free)(struct os *os, const char *path);
     bool (*disk_remove)(struct os *os, const char *path);
     bool (*disk_rename)(struct os *os, const char *from, const char *to);
     bool simulated;

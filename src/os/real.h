@@ -108,8 +108,9 @@ bool real_proc_watch(struct os *os, int pid, uint64_t start_time, void (*on_gone
                      void *arg, struct proc **out);
 void real_proc_kill(struct proc *p, int signal);
 void real_proc_forget(struct proc *p);
-bool real_proc_run(struct os *os, const char *const *argv, size_t limit, struct arena *mem,
-                   char **output, int *wait_status, struct err *err);
+bool real_proc_run(struct os *os, const char *const *argv, size_t limit,
+                   const struct proc_guard *guard, struct arena *mem, char **output,
+                   int *wait_status, struct err *err);
 void real_on_signal(struct os *os, int signal, void (*fn)(void *arg), void *arg);
 bool real_file_read(struct os *os, const char *path, size_t limit, struct arena *mem,
                     struct slice *out, struct err *err);
@@ -132,6 +133,7 @@ bool real_disk_write(struct disk_file *f, int64_t at, const void *from, size_t n
 bool real_disk_truncate(struct disk_file *f, int64_t size);
 bool real_disk_sync(struct disk_file *f);
 bool real_disk_exists(struct os *os, const char *path);
+int64_t real_disk_free(struct os *os, const char *path);
 bool real_disk_remove(struct os *os, const char *path);
 bool real_disk_rename(struct os *os, const char *from, const char *to);
 int folder_sync(const char *path);      /* of the folder that holds path; -1 and errno */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static void fd_close(int fd)
@@ -280,6 +281,15 @@ bool real_disk_sync(struct disk_file *f)
 }
 
 bool real_disk_exists(struct os *os, const char *path) { return (void)os, access(path, F_OK) == 0; }
+
+int64_t real_disk_free(struct os *os, const char *path)
+{
+    struct statvfs v;
+    (void)os;
+    if (fault("disk.free") || statvfs(path, &v) == -1)
+        return 0;
+    return (int64_t)MIN((uint64_t)v.f_bavail * v.f_frsize, (uint64_t)INT64_MAX);
+}
 
 bool real_disk_remove(struct os *os, const char *path)
 {

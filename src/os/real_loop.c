@@ -283,7 +283,7 @@ static const struct os_ops real_ops = {
     .disk_open = real_disk_open, .disk_close = real_disk_close, .disk_size = real_disk_size,
     .disk_read = real_disk_read, .disk_write = real_disk_write,
     .disk_truncate = real_disk_truncate, .disk_sync = real_disk_sync,
-    .disk_exists = real_disk_exists, .disk_remove = real_disk_remove,
+    .disk_exists = real_disk_exists, .disk_free = real_disk_free, .disk_remove = real_disk_remove,
     .disk_rename = real_disk_rename,
 };
 

@@ -340,6 +340,6 @@ const struct os_ops sim_ops = {
     .disk_open = sim_disk_open, .disk_close = sim_disk_close, .disk_size = sim_disk_size,
     .disk_read = sim_disk_read, .disk_write = sim_disk_write,
     .disk_truncate = sim_disk_truncate, .disk_sync = sim_disk_sync,
-    .disk_exists = sim_disk_exists, .disk_remove = sim_disk_remove,
+    .disk_exists = sim_disk_exists, .disk_free = sim_disk_free, .disk_remove = sim_disk_remove,
     .disk_rename = sim_disk_rename,
 };

@@ -445,6 +445,12 @@ bool sim_disk_exists(struct os *os, const char *path)
     return !m->dead && find(m->host, path);
 }
 
+int64_t sim_disk_free(struct os *os, const char *path)
+{
+    (void)os, (void)path;
+    return fault("disk.free") ? 0 : INT64_MAX;  /* the test's memory is the limit */
+}
+
 bool sim_disk_remove(struct os *os, const char *path)
 {
     struct machine *m = machine_of(os);

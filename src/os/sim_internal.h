@@ -100,8 +100,9 @@ bool sim_proc_watch(struct os *os, int pid, uint64_t start_time, void (*on_gone)
                     void *arg, struct proc **out);
 void sim_proc_kill(struct proc *p, int signal);
 void sim_proc_forget(struct proc *p);
-bool sim_proc_run(struct os *os, const char *const *argv, size_t limit, struct arena *mem,
-                  char **output, int *wait_status, struct err *err);
+bool sim_proc_run(struct os *os, const char *const *argv, size_t limit,
+                  const struct proc_guard *guard, struct arena *mem, char **output,
+                  int *wait_status, struct err *err);
 bool sim_file_read(struct os *os, const char *path, size_t limit, struct arena *mem,
                    struct slice *out, struct err *err);
 bool sim_file_replace(struct os *os, const char *path, struct slice bytes, unsigned mode,
@@ -123,6 +124,7 @@ bool sim_disk_write(struct disk_file *f, int64_t at, const void *from, size_t n)
 bool sim_disk_truncate(struct disk_file *f, int64_t size);
 bool sim_disk_sync(struct disk_file *f);
 bool sim_disk_exists(struct os *os, const char *path);
+int64_t sim_disk_free(struct os *os, const char *path);
 bool sim_disk_remove(struct os *os, const char *path);
 bool sim_disk_rename(struct os *os, const char *from, const char *to);
 struct actor *sim_actor_new(struct os *os, const char *name,

@@ -256,9 +256,11 @@ void sim_proc_forget(struct proc *proc)
     sim_give(s);
 }
 
-bool sim_proc_run(struct os *os, const char *const *argv, size_t limit, struct arena *mem,
-                  char **output, int *wait_status, struct err *err)
+bool sim_proc_run(struct os *os, const char *const *argv, size_t limit,
+                  const struct proc_guard *guard, struct arena *mem, char **output,
+                  int *wait_status, struct err *err)
 {
+    (void)guard;        /* it ends at once, or not at all */
     struct sim_proc *p = process_new(machine_of(os), argv, err);
     if (!p)
         return false;

@@ -110,6 +110,31 @@ TEST(what_is_not_an_image_is_told_as_such)
     containers_close(&c);
 }
 
+/* A few kilobytes that unpack to many megabytes, and a layer that does not unpack: neither is the node's fault, and nothing stays. */
+TEST(an_image_that_grows_too_large_or_does_not_unpack_leaves_nothing)
+{
+    struct containers c = {0};
+    struct err err = {0};
+    if (!tools() || !containers_open(&c))
+        return;
+    CHECK(make_image(&c));
+    const char *folder = containers_path(&c, "%s/unpacked", c.top), *archive = containers_path(&c, "%s/bomb.tar", c.top);
+    CHECK(sh(&c, "cd %s && umoci unpack --image layout:image bomb && head -c 200000000 /dev/zero > bomb/rootfs/zeros && umoci repack --image layout:bomb bomb"
+                 " && mkdir only && skopeo --insecure-policy copy oci:layout:bomb oci:only:image && tar -C only -cf bomb.tar . && rm -rf bomb", c.top));
+    CHECK(!image_build(c.os, archive, NULL, folder, 50 << 20, &err) && err.rc == RC_TOO_LARGE && has(err.text, "more than 50 MiB"));
+    CHECK(sh(&c, "test ! -e %s && test ! -e %s.part", folder, folder));
+    err = (struct err){0};
+    CHECK(image_build(c.os, archive, NULL, folder, 500 << 20, &err));
+    CHECK(sh(&c, "cd %s && echo x > x && ln x y && tar -cf layer.tar x y && tar --delete -f layer.tar x && umoci raw add-layer --image layout:image --tag broken layer.tar"
+                 " && mkdir broken && skopeo --insecure-policy copy oci:layout:broken oci:broken:image && tar -C broken -cf broken.tar .", c.top));
+    struct order *o = containers_order(&c, "mine", "true");
+    o->image_blob = as_blob(&c, containers_path(&c, "%s/broken.tar", c.top));
+    const struct task_status *s = containers_run(&c, o);
+    CHECK(s->outcome == OUTCOME_IMAGE_NOT_FOUND && has(s->detail, "cannot be unpacked"));
+    CHECK(sh(&c, "! ls -d %s/images/*.part", c.data));
+    containers_close(&c);
+}
+
 /* ARCUS_TEST_CACHE is the folder that tests/flow/containers/debian-image filled. */
 TEST(a_package_with_users_and_scripts_installs_in_a_debian_image)
 {

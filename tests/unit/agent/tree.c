@@ -154,3 +154,27 @@ TEST(removing_a_tree_leaves_what_its_links_point_to)
     CHECK(tree_bytes(path, 1 << 30) >= 2 && tree_bytes("/no/such", 5) == 0);
     place_drop(&p);
 }
+
+/* A tenant chooses the depth: it must cost us neither descriptors nor the end of the removal, and hide nothing. */
+TEST(a_tree_of_any_depth_is_removed_and_hides_nothing)
+{
+    char top[] = "/tmp/arcus-deep-XXXXXX", path[64];
+    struct err err = { 0 };
+    CHECK(mkdtemp(top) != NULL);
+    int fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < 3000 && fd != -1; i++) {
+        bool ok = mkdirat(fd, "a", 0755) == 0 && (i % 500 || mkdirat(fd, "b", 0700) == 0);
+        int next = ok ? openat(fd, "a", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        close(fd);
+        fd = next;
+    }
+    CHECK(fd != -1);
+    int file = openat(fd, "big", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(file != -1 && write(file, path, sizeof path) == (ssize_t)sizeof path);
+    close(file);
+    close(fd);
+    snprintf(path, sizeof path, "%s/.removed-1", top);      /* a name that we would use */
+    CHECK(mkdir(path, 0755) == 0);
+    CHECK(tree_bytes(top, 1 << 20) >= 1 << 20);
+    CHECK(tree_remove(top, &err) && access(top, F_OK) == -1);
+}

@@ -96,6 +96,7 @@ TEST(a_broken_upload_leaves_nothing_and_what_a_crash_leaves_is_swept)
 TEST(whatever_fails_a_blob_is_whole_or_not_there)
 {
     struct place p;
+    bool full = false;
     place_open(&p);
     for (int nth = 1, done = 0; !done; nth++) {
         struct blob_file f;
@@ -105,6 +106,7 @@ TEST(whatever_fails_a_blob_is_whole_or_not_there)
         bool fired = fault_fired();
         fault_arm(0);
         CHECK(!f.failed == !fired || disk_exists(p.os, f.path));
+        full |= f.failed && f.err.rc == RC_OVER_QUOTA;
         bool there = disk_exists(p.os, f.path);
         CHECK(f.failed ? f.err.rc != RC_OK && f.err.text[0] : there);
         CHECK(blob_file_sweep(p.os, p.folder, &err));
@@ -122,6 +124,7 @@ TEST(whatever_fails_a_blob_is_whole_or_not_there)
         done = !fired;
         CHECK(nth < 100);
     }
+    CHECK(full);        /* a disk with too little left: the rest of it is the store's */
     place_close(&p);
 }
 

@@ -26,3 +26,40 @@ TEST(a_helper_is_run_to_its_end_and_its_complaint_is_heard)
     CHECK(waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == -1 && errno == ECHILD);
     os_free(os);
 }
+
+static bool no_more(void *arg, struct err *why)
+{
+    return --*(int *)arg > 0 || err_set(why, RC_TOO_LARGE, "it was enough");
+}
+
+TEST(a_guarded_helper_is_ended_with_all_it_started)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct err err = { 0 };
+    struct os *os = os_real_new(&err);
+    char file[] = "/tmp/arcus-guard-XXXXXX";
+    int fd = mkstemp(file), left = 3;
+    close(fd);
+    const char *argv[] = { "/usr/bin/timeout", "60", "/bin/sh", "-c",
+                           arena_printf(mem, "echo $$ >%s; exec sleep 60", file), NULL };
+    struct proc_guard guard = { no_more, &left, 20 };
+    CHECK(!proc_run_guarded(os, argv, 100, &guard, mem, NULL, &err) && left == 0);
+    CHECK(err.rc == RC_TOO_LARGE && text_is(err.text, "it was enough"));
+    struct slice pid;
+    CHECK(file_read(os, file, 32, mem, &pid, &err) && pid.len > 1);
+    bool runs = true; /* where nobody reaps it is dead all the same */
+    for (int tries = 0; runs && tries < 100; tries++) {
+        struct slice stat;
+        const char *path = arena_printf(mem, "/proc/%d/stat", atoi(pid.at));
+        runs = file_read(os, path, 4096, mem, &stat, &err) && !strstr(stat.at, ") Z ");
+        usleep(runs ? 10000 : 0);
+    }
+    CHECK(!runs);
+    unlink(file);
+    left = 1000;
+    char *out = NULL;
+    const char *good[] = { "/bin/echo", "done", NULL };
+    CHECK(proc_run_guarded(os, good, 100, &guard, mem, &out, &err) && text_is(out, "done\n"));
+    CHECK(disk_free(os, "/tmp") > 0 && disk_free(os, "/no/such") == 0);
+    os_free(os);
+}
