@@ -126,6 +126,9 @@ void age_text(struct str *out, int64_t now_ms, int64_t then_ms); /* "3m ago" */
 void bytes_text(struct str *out, int64_t bytes);
 /* columns on a terminal */
 size_t text_width(const char *text);
+/* Texts of the cloud are no commands for our terminal: blanks stand for line ends and tabs, '?' for
+ * every other control character. */
+void clean_text(struct str *out, const char *text);
 /* all of it to standard output; false: nobody reads */
 bool out_write(const void *at, size_t n);
 /* a line on standard error, unless -q */

@@ -20,12 +20,20 @@ struct events {
 
 /* --- printing */
 
+static void put_padded(struct str *out, const char *text, size_t width)
+{
+    size_t before = out->len;
+    clean_text(out, text ? text : "");
+    for (size_t n = out->len > before ? text_width(out->at + before) : 0; n < width; n++)
+        str_char(out, ' ');
+}
+
 static void put_one(struct cli *c, struct str *out, const struct json *e)
 {
     static const struct {
         const char *member;
-        int width;
-    } parts[] = { { "name", -22 }, { "subject", -24 }, { "actor", -18 } };
+        size_t width;
+    } parts[] = { { "name", 22 }, { "subject", 24 }, { "actor", 18 } };
     const char *at = json_text(e, "at");
     const struct json *data = json_get(e, "data");
     if (c->output == OUT_JSON || c->output == OUT_YAML) {
@@ -33,14 +41,17 @@ static void put_one(struct cli *c, struct str *out, const struct json *e)
         str_char(out, '\n');
         return;
     }
-    str_printf(out, "%-8lld %-24s", (long long)json_int(e, "id", 0), at ? at : "");
+    str_printf(out, "%-8lld ", (long long)json_int(e, "id", 0));
+    put_padded(out, at, 24);
     for (size_t i = 0; i < COUNT(parts); i++) {
-        const char *text = json_text(e, parts[i].member);
-        str_printf(out, " %*s", parts[i].width, text ? text : "");
+        str_char(out, ' ');
+        put_padded(out, json_text(e, parts[i].member), parts[i].width);
     }
     if (data && data->type == JSON_OBJECT && data->first) {
+        AUTO(str_done) struct str text = { 0 };
         str_char(out, ' ');
-        json_print(out, data);
+        json_print(&text, data);
+        clean_text(out, text.at);
     }
     while (out->len && out->at[out->len - 1] == ' ')
         out->at[--out->len] = 0;

@@ -5,6 +5,7 @@
  * drive a terminal. */
 #include "cli/cli.h"
 #include "base/when.h"
+#include "wire/utf8.h"
 #include "wire/yaml.h"
 #include <errno.h>
 #include <stdio.h>
@@ -26,15 +27,44 @@ bool out_write(const void *at, size_t n)
     return true;
 }
 
+/* C0, DEL and C1 (of which 9b begins an escape), and what turns the direction of a line around */
+static bool commands(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e)
+           || (c >= 0x2066 && c <= 0x2069);
+}
+
+void clean_text(struct str *out, const char *text)
+{
+    for (size_t left = strlen(text), n; left; text += n, left -= n) {
+        n = utf8_len(text, left);
+        uint32_t c = n ? (unsigned char)text[0] : 0;
+        if (n > 1)
+            c &= 0xffu >> (n + 1);
+        for (size_t i = 1; i < n; i++)
+            c = c << 6 | ((unsigned char)text[i] & 63);
+        n = n ? n : 1;
+        if (c && strchr("\n\r\t", (int)MIN(c, 0x7fu)))
+            str_char(out, ' ');
+        else if (commands(c))
+            str_char(out, '?');
+        else
+            str_put(out, text, n);
+    }
+}
+
 void say(struct cli *c, const char *fmt, ...)
 {
+    AUTO(str_done) struct str clean = { 0 };
+    char text[4096];
     va_list ap;
     if (c->quiet)
         return;
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    clean_text(&clean, text);
+    fprintf(stderr, "%s\n", clean.at ? clean.at : "");
 }
 
 /* --- JSON and YAML */
@@ -88,12 +118,6 @@ static bool empty(const struct json *v)
            || ((v->type == JSON_LIST || v->type == JSON_OBJECT) && !v->first);
 }
 
-static void put_clean(struct str *out, const char *text)
-{
-    for (; *text; text++)
-        str_char(out, (unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text);
-}
-
 static void put_value(struct cli *c, struct str *out, const struct json *v)
 {
     int64_t ms;
@@ -101,7 +125,7 @@ static void put_value(struct cli *c, struct str *out, const struct json *v)
         json_print(out, v);
         return;
     }
-    put_clean(out, v->text);
+    clean_text(out, v->text);
     if (v->len > 19 && v->text[10] == 'T' && when_parse(v->text, &ms)) {
         str_text(out, " (");
         age_text(out, os_wall_ms(c->os), ms);
@@ -121,7 +145,8 @@ void print_described(struct cli *c, const struct json *thing)
         AUTO(str_done) struct str block = { 0 };
         if (empty(m))
             continue;
-        str_printf(&out, "%s:", m->name);
+        clean_text(&out, m->name);
+        str_char(&out, ':');
         if (m->type != JSON_OBJECT && m->type != JSON_LIST) {
             str_printf(&out, "%*s", (int)(wide - strlen(m->name) + 1), "");
             put_value(c, &out, m);
@@ -172,9 +197,11 @@ static const char *hint(struct cli *c, const struct err *err)
 
 int print_error(struct cli *c, const struct err *err)
 {
+    AUTO(str_done) struct str text = { 0 };
     const char *more = hint(c, err);
     fflush(stdout);
-    fprintf(stderr, "arcus: %s\n", err->text);
+    clean_text(&text, err->text);
+    fprintf(stderr, "arcus: %s\n", text.at ? text.at : "");
     if (more && !c->quiet)
         fprintf(stderr, "hint: %s\n", more);
     return rc_exit(err->rc) ? rc_exit(err->rc) : 1;

@@ -86,12 +86,16 @@ void progress_set(struct progress *p, int64_t done)
 
 void progress_text(struct progress *p, const char *fmt, ...)
 {
+    AUTO(str_done) struct str clean = { 0 };
+    char text[sizeof p->what];
     va_list ap;
     if (!p)
         return;
     va_start(ap, fmt);
-    vsnprintf(p->what, sizeof p->what, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    clean_text(&clean, text);
+    snprintf(p->what, sizeof p->what, "%s", clean.at ? clean.at : "");
 }
 
 void progress_clear(struct progress *p)

@@ -89,8 +89,7 @@ static void put_text(struct str *out, const struct item *i)
         json_print(out, i->value);
         return;
     }
-    for (const char *p = i->value->text; *p; p++)
-        str_char(out, (unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p);
+    clean_text(out, i->value->text);
 }
 
 static void put_age(struct str *out, const struct item *i)
@@ -122,7 +121,18 @@ static void put_limit(struct str *out, const struct item *i)
         put_text(out, i);
 }
 
-/* Seconds, with decimals of thousandths, as hours with two. */
+/* Two decimals, and below one four: a first job of seconds has used something too. */
+static void put_fraction(struct str *out, int64_t ten_thousandths)
+{
+    int64_t hundredths = (ten_thousandths + 50) / 100;
+    if (ten_thousandths > 0 && ten_thousandths < 10000)
+        str_printf(out, "0.%04lld", (long long)ten_thousandths);
+    else
+        str_printf(out, "%lld.%02lld", (long long)(hundredths / 100),
+                   (long long)(hundredths % 100));
+}
+
+/* Seconds, with decimals of thousandths, as hours. */
 static void put_hours(struct str *out, const struct item *i)
 {
     int64_t milli;
@@ -133,8 +143,7 @@ static void put_hours(struct str *out, const struct item *i)
                                                     : i->value->number * 1000;
     else if (!milli_parse(i->value->text, &milli))
         return;
-    int64_t hundredths = (milli / 1000 * 100 + 1800) / 3600;
-    str_printf(out, "%lld.%02lld", (long long)(hundredths / 100), (long long)(hundredths % 100));
+    put_fraction(out, milli / 360);
 }
 
 /* GiB-hours of something held in MiB for seconds. */
@@ -142,8 +151,9 @@ static void put_gib_hours(struct str *out, const struct item *i)
 {
     if (!i->value || i->value->type != JSON_NUMBER || !i->value->is_int)
         return;
-    int64_t hundredths = i->value->number / 1024 * 100 / 3600;
-    str_printf(out, "%lld.%02lld", (long long)(hundredths / 100), (long long)(hundredths % 100));
+    enum { GIB_HOUR = 1024 * 3600 };
+    int64_t n = i->value->number;
+    put_fraction(out, n / GIB_HOUR * 10000 + n % GIB_HOUR * 10000 / GIB_HOUR);
 }
 
 static void put_mark(struct str *out, const struct item *i)

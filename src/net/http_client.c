@@ -204,6 +204,8 @@ static void call_lost(struct line *l, struct http_call *k, const struct err *why
         if (why->rc == RC_OK)
             err_set(&err, RC_UNAVAILABLE, "%s closed the connection before the reply was whole",
                     k->client->address);
+        else if (strstr(why->text, k->client->address))
+            err_set(&err, why->rc == RC_TIMEOUT ? RC_TIMEOUT : RC_UNAVAILABLE, "%s", why->text);
         else
             err_set(&err, why->rc == RC_TIMEOUT ? RC_TIMEOUT : RC_UNAVAILABLE, "%s: %s",
                     k->client->address, why->text);

@@ -100,7 +100,7 @@ TEST(a_server_that_is_not_there_is_told_with_how_to_start_it)
 {
     AUTO(stage_down) struct stage s = stage_up();
     s.c->context.server = "http://127.0.0.1:1";
-    CHECK(PLAY(&s, "ps") == 7 && strstr(s.errors.at, "arcus: 127.0.0.1:1: ")
+    CHECK(PLAY(&s, "ps") == 7 && strstr(s.errors.at, "arcus: cannot reach 127.0.0.1:1: ")
           && strstr(s.errors.at, "hint: is the cloud running?"));
     CHECK(!s.out.len);
 }

@@ -16,10 +16,29 @@ TEST(one_thing_is_told_line_by_line)
     AUTO(stage_down) struct stage s = stage_up();
     straw_answers(&s, answers, COUNT(answers));
     CHECK(PLAY(&s, "nodes", "get", "n") == 0);
-    CHECK(text_starts(s.out.at, "id:     nod-1\nname:   n [2J\nstate:  ready\ninfo:\n  gpus:\n")
+    CHECK(text_starts(s.out.at, "id:     nod-1\nname:   n?[2J\nstate:  ready\ninfo:\n  gpus:\n")
           && !strchr(s.out.at, 033));
     CHECK(strstr(s.out.at, "joined: 2020-01-01T00:00:00.000Z (") && strstr(s.out.at, "d ago)")
           && !strstr(s.out.at, "seen") && !strstr(s.out.at, "labels"));
+}
+
+TEST(what_the_cloud_says_does_not_drive_the_terminal)
+{
+    AUTO(stage_down) struct stage s = stage_up();
+    AUTO(str_done) struct str out = { 0 };
+    static const struct answer hostile[] = {
+        { "GET", "/v1/nodes/n", 0, 404,
+          "{\"type\":\"/problems/not_found\",\"detail\":\"a\\u001b]0;x\\u0007\\u009b2Jb\"}" },
+        { "GET", "/v1/events", 0, 200,
+          "{\"items\":[{\"id\":1,\"at\":\"t\",\"name\":\"n\\u001b[2J\",\"subject\":\"zo\u00eb\","
+          "\"actor\":\"\\u202ex\",\"data\":{\"k\":\"\\u009b\\u001b\"}}],\"next\":null}" },
+    };
+    clean_text(&out, "a\tb\nc\r\033[1m\177\xc2\x9b\xe2\x80\xaezo\u00eb \u65e5");
+    CHECK(text_is(out.at, "a b c ?[1m???zo\u00eb \u65e5"));
+    straw_answers(&s, hostile, COUNT(hostile));
+    CHECK(PLAY(&s, "nodes", "get", "n") == 4 && text_is(s.errors.at, "arcus: a?]0;x??2Jb\n"));
+    CHECK(PLAY(&s, "events") == 0 && !strchr(s.out.at, 033) && !strstr(s.out.at, "\xc2\x9b")
+          && strstr(s.out.at, " n?[2J ") && strstr(s.out.at, " ?x "));
 }
 
 TEST(lists_are_tables_json_or_yaml)

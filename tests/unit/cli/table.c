@@ -53,18 +53,18 @@ TEST(kinds_of_cells)
         { "AGE", "age:at" },         { "SOON", "age:soon" },      { "NEVER", "age:never" },
         { "MEM", "mib:mem" },        { "SIZE", "bytes:size" },    { "H", "hours:seconds" },
         { "GH", "hours:gpu" },       { "Q", "limit:quota.gpus" }, { "G", "gpus:gpus" },
-        { "GBH", "gib_hours:held" },
+        { "GBH", "gib_hours:held" },  { "FEW", "hours:few" },     { "NO", "hours:none" },
     };
     struct json *items
         = parse(mem, "[{\"at\":\"2026-11-15T13:00:00Z\",\"soon\":\"2026-11-15T15:00:00Z\","
                      "\"never\":null,\"mem\":1536,\"size\":1023,\"seconds\":5400,"
                      "\"gpu\":1800.5,\"quota\":{\"gpus\":-1},\"gpus\":\"2\",\"simulated\":true,"
-                     "\"held\":7372800}]");
+                     "\"held\":7372800,\"few\":3,\"none\":0}]");
     /* 13:03 */
     table_text(&out, columns, COUNT(columns), items, false, false, INT64_C(1794747780000));
     const char *row = strchr(out.at, '\n') + 1;
     CHECK(text_starts(
-        row, "3m ago  in 1h  -      1.5 GB  1023 B  1.50  0.50  no limit  2 (simulated)  2.00\n"));
+        row, "3m ago  in 1h  -      1.5 GB  1023 B  1.50  0.5001  no limit  2 (simulated)  2.00  0.0008  0.00\n"));
 }
 
 TEST(a_column_of_marks_that_marks_nothing_is_left_out)
