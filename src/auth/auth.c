@@ -1,23 +1,32 @@
-/* auth.c - the decision who a credential is, and its facts from the store. The facts from memory are in control/state.c. */
+/* auth.c - the decision who a credential is, and its facts from the store. The facts from memory
+ * are in control/state.c. */
 #include "auth/auth.h"
 #include "base/id.h"
 #include <stdio.h>
 
 unsigned role_reach(unsigned roles)
 {
-    static const struct { enum role role; unsigned reach; } rows[] = {
-        { ROLE_ADMIN, ROLE_DEVELOPER | ROLE_VIEWER }, { ROLE_DEVELOPER, ROLE_VIEWER }, { ROLE_OPERATOR, ROLE_AUDITOR },
+    static const struct {
+        enum role role;
+        unsigned reach;
+    } rows[] = {
+        { ROLE_ADMIN, ROLE_DEVELOPER | ROLE_VIEWER },
+        { ROLE_DEVELOPER, ROLE_VIEWER },
+        { ROLE_OPERATOR, ROLE_AUDITOR },
     };
     for (size_t i = 0; i < COUNT(rows); i++)
         roles |= roles & rows[i].role ? rows[i].reach : 0;
     return roles;
 }
 
-bool auth_decide(const struct auth_facts *f, const char *project_asked, int64_t now_ms, struct caller *out, struct err *err)
+bool auth_decide(const struct auth_facts *f, const char *project_asked, int64_t now_ms,
+                 struct caller *out, struct err *err)
 {
-    bool good = f->found && f->key_state == 0 && f->owner_state == 0 && (!f->expires_ms || f->expires_ms > now_ms);
+    bool good = f->found && f->key_state == 0 && f->owner_state == 0
+                && (!f->expires_ms || f->expires_ms > now_ms);
     if (!good)
-        return err_set(err, RC_UNAUTHENTICATED, "this key is not valid: it is unknown, has expired or was disabled");
+        return err_set(err, RC_UNAUTHENTICATED,
+                       "this key is not valid: it is unknown, has expired or was disabled");
     struct caller c = { .kind = f->owner_kind, .id = f->owner, .key = f->key };
     snprintf(c.name, sizeof c.name, "%s", f->owner_name ? f->owner_name : "");
     if (f->owner_kind == PRINCIPAL_NODE) {
@@ -32,7 +41,8 @@ bool auth_decide(const struct auth_facts *f, const char *project_asked, int64_t 
     if (f->project_found && f->key_project && f->project != f->key_project)
         in_project = false;
     if (text_given(project_asked) && !in_project) /* not there, or not yours: the same words */
-        return err_set(err, RC_NOT_FOUND, "there is no project '%s' that this key may use", project_asked);
+        return err_set(err, RC_NOT_FOUND, "there is no project '%s' that this key may use",
+                       project_asked);
     if (in_project) {
         c.project = f->project;
         c.org = f->org;
@@ -43,7 +53,8 @@ bool auth_decide(const struct auth_facts *f, const char *project_asked, int64_t 
     return *out = c, true;
 }
 
-bool auth_facts_read(struct conn *conn, const char *hash, const char *project, struct arena *mem, struct auth_facts *out, struct err *err)
+bool auth_facts_read(struct conn *conn, const char *hash, const char *project, struct arena *mem,
+                     struct auth_facts *out, struct err *err)
 {
     struct auth_facts f = { 0 };
     struct rows r;
@@ -68,7 +79,8 @@ bool auth_facts_read(struct conn *conn, const char *hash, const char *project, s
     bool named = text_given(project);
     if (named && !id_parse(project, "prj", &wanted))
         wanted = 0;
-    struct value args[] = { V_INT(f.owner_kind == PRINCIPAL_USER ? f.owner : 0), V_TEXT(named ? project : ""), V_INT(wanted) };
+    struct value args[] = { V_INT(f.owner_kind == PRINCIPAL_USER ? f.owner : 0),
+                            V_TEXT(named ? project : ""), V_INT(wanted) };
     enum statement st = named || wanted ? ST_AUTH_PROJECT : ST_AUTH_PROJECT_ANY;
     if (!store_query(conn, st, args, st == ST_AUTH_PROJECT ? 3 : 1, mem, &r, err))
         return false;

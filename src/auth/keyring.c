@@ -1,5 +1,5 @@
-/* keyring.c - the two master keys: one for the hashes of API keys, one that seals secrets. They are files of their own, so that a
- * copy of the store alone opens nothing. */
+/* keyring.c - the two master keys: one for the hashes of API keys, one that seals secrets. They
+ * are files of their own, so that a copy of the store alone opens nothing. */
 #include "auth/auth.h"
 
 static bool key_file(struct os *os, const char *path, unsigned char key[static 32], struct err *err)
@@ -10,9 +10,14 @@ static bool key_file(struct os *os, const char *path, unsigned char key[static 3
     if (file_read(os, path, 256, mem, &text, &why)) {
         char hex[65] = { 0 };
         if (text.len < 64)
-            return err_set(err, RC_INTERNAL, "%s is damaged: it must hold 64 hex digits; restore it from its backup", path);
+            return err_set(err, RC_INTERNAL,
+                           "%s is damaged: it must hold 64 hex digits; restore it from its backup",
+                           path);
         memcpy(hex, text.at, 64);
-        return hex_parse(hex, key, 32) || err_set(err, RC_INTERNAL, "%s is damaged: it must hold 64 hex digits; restore it from its backup", path);
+        return hex_parse(hex, key, 32)
+               || err_set(err, RC_INTERNAL,
+                          "%s is damaged: it must hold 64 hex digits; restore it from its backup",
+                          path);
     }
     if (why.rc != RC_NOT_FOUND)
         return *err = why, false;
@@ -27,7 +32,8 @@ bool keyring_open(struct os *os, const char *folder, struct keyring *out, struct
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct keyring k;
-    if (!dir_make(os, folder, 0700, err) || !key_file(os, arena_printf(mem, "%s/hash.key", folder), k.hash, err)
+    if (!dir_make(os, folder, 0700, err)
+        || !key_file(os, arena_printf(mem, "%s/hash.key", folder), k.hash, err)
         || !key_file(os, arena_printf(mem, "%s/seal.key", folder), k.seal, err))
         return err_wrap(err, "master keys");
     return *out = k, true;

@@ -1,16 +1,19 @@
-/* bootstrap.c - the first start: an organisation, a project, one person who may do everything, and that person's key. The key's
- * file is written before the rows, so that a crash between the two only means that it is made again. */
+/* bootstrap.c - the first start: an organisation, a project, one person who may do everything,
+ * and that person's key. The key's file is written before the rows, so that a crash between the
+ * two only means that it is made again. */
 #include "control/control_internal.h"
 #include <stdio.h>
 
-bool control_bootstrap(struct os *os, struct store *store, const char *keys, const char *key_file, bool *made, struct err *err)
+bool control_bootstrap(struct os *os, struct store *store, const char *keys, const char *key_file,
+                       bool *made, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     AUTO(conn_close) struct conn *conn = NULL;
     struct keyring ring;
     struct rows r;
     *made = false;
-    if (!digest_start() || !keyring_open(os, keys, &ring, err) || !conn_open(store, true, &conn, err)
+    if (!digest_start() || !keyring_open(os, keys, &ring, err)
+        || !conn_open(store, true, &conn, err)
         || !store_query(conn, ST_LOAD_PERSON, NULL, 0, mem, &r, err))
         return false;
     if (r.count > 0)
@@ -26,18 +29,37 @@ bool control_bootstrap(struct os *os, struct store *store, const char *keys, con
     snprintf(line, sizeof line, "%s\n", secret);
     if (!file_replace(os, key_file, SLICE(line), 0600, err))
         return err_wrap(err, "the admin's key");
-    int64_t now = os_wall_ms(os), org = id_make(&ids, now), project = id_make(&ids, now), person = id_make(&ids, now), key = id_make(&ids, now);
+    int64_t now = os_wall_ms(os), org = id_make(&ids, now), project = id_make(&ids, now),
+            person = id_make(&ids, now), key = id_make(&ids, now);
     char subject[ID_TEXT];
     struct value orgs[] = { V_INT(org), V_TEXT("default"), V_INT(now) };
-    struct value projects[] = { V_INT(project), V_INT(org), V_TEXT("default"), V_INT(0), V_TEXT("{}"), V_INT(now) };
-    struct value persons[] = { V_INT(person), V_TEXT("admin"), V_TEXT(""), V_INT(ROLE_OPERATOR), V_INT(now) };
+    struct value projects[]
+        = { V_INT(project), V_INT(org), V_TEXT("default"), V_INT(0), V_TEXT("{}"), V_INT(now) };
+    struct value persons[]
+        = { V_INT(person), V_TEXT("admin"), V_TEXT(""), V_INT(ROLE_OPERATOR), V_INT(now) };
     struct value members[] = { V_INT(project), V_INT(person), V_INT(ROLE_ADMIN) };
-    struct value apikeys[] = { V_INT(key), V_INT(PRINCIPAL_USER), V_INT(person), V_INT(0), V_INT(0), V_TEXT("first key"), V_TEXT(hint), V_TEXT(hash), V_INT(now), V_INT(0) };
-    struct value events[] = { V_INT(1), V_INT(now), V_INT(0), V_TEXT("cloud.started"), V_TEXT(id_text(subject, PREFIX_USER, person)), V_TEXT("arcus"), V_INT(0),
-                              V_INT(0), V_TEXT(""), V_TEXT(""), V_TEXT(NULL), V_TEXT("{}") };
+    struct value apikeys[]
+        = { V_INT(key),          V_INT(PRINCIPAL_USER), V_INT(person), V_INT(0),   V_INT(0),
+            V_TEXT("first key"), V_TEXT(hint),          V_TEXT(hash),  V_INT(now), V_INT(0) };
+    struct value events[] = { V_INT(1),
+                              V_INT(now),
+                              V_INT(0),
+                              V_TEXT("cloud.started"),
+                              V_TEXT(id_text(subject, PREFIX_USER, person)),
+                              V_TEXT("arcus"),
+                              V_INT(0),
+                              V_INT(0),
+                              V_TEXT(""),
+                              V_TEXT(""),
+                              V_TEXT(NULL),
+                              V_TEXT("{}") };
     struct write writes[] = {
-        { ST_ORG_ADD, (int)COUNT(orgs), orgs },          { ST_PROJECT_ADD, (int)COUNT(projects), projects }, { ST_PERSON_ADD, (int)COUNT(persons), persons },
-        { ST_MEMBER_SET, (int)COUNT(members), members }, { ST_KEY_ADD, (int)COUNT(apikeys), apikeys },       { ST_EVENT_ADD, (int)COUNT(events), events },
+        { ST_ORG_ADD, (int)COUNT(orgs), orgs },
+        { ST_PROJECT_ADD, (int)COUNT(projects), projects },
+        { ST_PERSON_ADD, (int)COUNT(persons), persons },
+        { ST_MEMBER_SET, (int)COUNT(members), members },
+        { ST_KEY_ADD, (int)COUNT(apikeys), apikeys },
+        { ST_EVENT_ADD, (int)COUNT(events), events },
     };
     bool unknown;
     if (!store_commit(conn, writes, COUNT(writes), &unknown, err))

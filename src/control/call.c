@@ -1,4 +1,5 @@
-/* call.c - the words of a verb: rows, events, news for the planner, replies. Texts are copied, so that a verb may drop what it tells of. */
+/* call.c - the words of a verb: rows, events, news for the planner, replies. Texts are copied,
+ * so that a verb may drop what it tells of. */
 #include "control/call.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,22 +29,30 @@ void emit(struct call *c, enum statement st, const struct value *args, int count
     b->writes[b->write_count++] = (struct write){ st, count, copy };
 }
 
-void emit_event(struct call *c, int64_t project, const char *kind, const char *subject, const char *data)
+void emit_event(struct call *c, int64_t project, const char *kind, const char *subject,
+                const char *data)
 {
     struct batch *b = c->batch;
     char *idem = NULL;
-    if (idem_key(c) && c->r->verb != VERB_JOB_SUBMIT && !c->idem_write) { /* the first event of a request carries it */
-        idem = arena_printf(b->mem, "%s\n%.16s %lld %s", c->r->idem, c->r->body_hash, (long long)c->who->project, verbs[c->r->verb].name);
+    if (idem_key(c) && c->r->verb != VERB_JOB_SUBMIT
+        && !c->idem_write) { /* the first event of a request carries it */
+        idem = arena_printf(b->mem, "%s\n%.16s %lld %s", c->r->idem, c->r->body_hash,
+                            (long long)c->who->project, verbs[c->r->verb].name);
         c->idem_write = b->write_count + 1;
         c->idem_event = b->event_count + 1;
     }
-    struct event e = { .seq = ++c->s->last_event, .at_ms = c->now_ms, .project = project, .kind = arena_text(b->mem, kind),
-                       .subject = arena_text(b->mem, subject), .actor = arena_text(b->mem, c->who->name),
+    struct event e = { .seq = ++c->s->last_event,
+                       .at_ms = c->now_ms,
+                       .project = project,
+                       .kind = arena_text(b->mem, kind),
+                       .subject = arena_text(b->mem, subject),
+                       .actor = arena_text(b->mem, c->who->name),
                        .data = data ? arena_text(b->mem, data) : "{}" };
     b->events = grow(b->mem, b->events, b->event_count, &b->event_room, sizeof *b->events);
     b->events[b->event_count++] = e;
-    EMIT(c, EVENT_ADD, V_INT(e.seq), V_INT(e.at_ms), V_INT(project), V_TEXT(e.kind), V_TEXT(e.subject), V_TEXT(c->who->name), V_INT(c->who->id),
-         V_INT(c->who->key), V_TEXT(c->who->address), V_TEXT(c->who->request), V_TEXT(idem), V_TEXT(e.data));
+    EMIT(c, EVENT_ADD, V_INT(e.seq), V_INT(e.at_ms), V_INT(project), V_TEXT(e.kind),
+         V_TEXT(e.subject), V_TEXT(c->who->name), V_INT(c->who->id), V_INT(c->who->key),
+         V_TEXT(c->who->address), V_TEXT(c->who->request), V_TEXT(idem), V_TEXT(e.data));
 }
 
 struct sched_event *emit_news(struct call *c, enum sched_kind kind)
@@ -93,7 +102,10 @@ const char *id_of(struct call *c, const char *prefix, int64_t id)
     return id_text(text, prefix, id);
 }
 
-int64_t new_id(struct call *c) { return id_make(&c->s->ids, c->now_ms); }
+int64_t new_id(struct call *c)
+{
+    return id_make(&c->s->ids, c->now_ms);
+}
 
 void reply_view(struct call *c, const struct fields *fields, const void *view)
 {
@@ -112,7 +124,10 @@ struct list list_open(struct call *c)
     return l;
 }
 
-void list_add(struct list *l, const struct fields *fields, const void *view) { bind_write(&l->out, fields, view); }
+void list_add(struct list *l, const struct fields *fields, const void *view)
+{
+    bind_write(&l->out, fields, view);
+}
 
 void list_close(struct list *l, const char *next)
 {
@@ -122,7 +137,8 @@ void list_close(struct list *l, const char *next)
     json_close(&l->out, '}');
 }
 
-bool rows_of(struct call *c, enum statement st, const struct value *args, int count, struct rows *out, struct err *err)
+bool rows_of(struct call *c, enum statement st, const struct value *args, int count,
+             struct rows *out, struct err *err)
 {
     return store_query(c->conn, st, args, count, c->mem, out, err);
 }
@@ -130,14 +146,17 @@ bool rows_of(struct call *c, enum statement st, const struct value *args, int co
 bool name_check(const char *name, const char *prefix, struct err *err)
 {
     int64_t id;
-    return !id_parse(name, prefix, &id) || err_field(err, "name", "'%s' reads as an id; choose another name", name);
+    return !id_parse(name, prefix, &id)
+           || err_field(err, "name", "'%s' reads as an id; choose another name", name);
 }
 
 /* Who carries no key (node.join) has no name to remember a wish by. */
 const char *idem_key(struct call *c)
 {
     return text_given(c->r->idem) && c->who->kind != PRINCIPAL_NONE
-               ? arena_printf(c->mem, "%lld/%lld/%s", (long long)c->who->project, (long long)c->who->id, c->r->idem) : NULL;
+               ? arena_printf(c->mem, "%lld/%lld/%s", (long long)c->who->project,
+                              (long long)c->who->id, c->r->idem)
+               : NULL;
 }
 
 bool was_given(const struct call *c, const char *name)

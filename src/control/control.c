@@ -1,17 +1,29 @@
-/* control.c - the door: requests come from the loop, go to the writer, a reader or (passwords) the slow one, and come back.
+/* control.c - the door: requests come from the loop, go to the writer, a reader or (passwords) the
+ * slow one, and come back.
  *
- * Actors own what they use: the writer its memory and connection, each reader a connection. The loop owns the followers. */
+ * Actors own what they use: the writer its memory and connection, each reader a connection. The
+ * loop owns the followers. */
 #include "control/control_internal.h"
 #include "base/log.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-const struct keyring *control_keys(const struct control *c) { return &c->keys; }
-const struct control_config *control_settings(const struct control *c) { return &c->config; }
+const struct keyring *control_keys(const struct control *c)
+{
+    return &c->keys;
+}
+const struct control_config *control_settings(const struct control *c)
+{
+    return &c->config;
+}
 
-void control_random(struct control *c, void *out, size_t n) { os_random(c->os, out, n); }
+void control_random(struct control *c, void *out, size_t n)
+{
+    os_random(c->os, out, n);
+}
 
-void control_credential(const struct control *c, const char *bearer, const char *project, const char *address, struct credential *out)
+void control_credential(const struct control *c, const char *bearer, const char *project,
+                        const char *address, struct credential *out)
 {
     *out = (struct credential){ 0 };
     if (text_given(bearer))
@@ -21,7 +33,8 @@ void control_credential(const struct control *c, const char *bearer, const char 
     snprintf(out->address, sizeof out->address, "%s", address ? address : "");
 }
 
-/* The same check before every verb, whoever runs it: is this somebody, and is the verb for one of their roles? */
+/* The same check before every verb, whoever runs it: is this somebody, and is the verb for one
+ * of their roles? */
 bool door_check(struct call *call, struct err *err)
 {
     const struct verb *v = &verbs[call->r->verb];
@@ -29,10 +42,12 @@ bool door_check(struct call *call, struct err *err)
     if (r->who.kind == PRINCIPAL_NONE && v->roles) {
         struct auth_facts facts;
         if (!r->from.hash[0])
-            return err_set(err, RC_UNAUTHENTICATED, "send an API key: Authorization: Bearer KEY (the CLI: arcus login)");
+            return err_set(err, RC_UNAUTHENTICATED,
+                           "send an API key: Authorization: Bearer KEY (the CLI: arcus login)");
         if (call->s)
             state_facts(call->s, &r->from, &facts);
-        else if (!auth_facts_read(call->conn, r->from.hash, r->from.project, call->mem, &facts, err))
+        else if (!auth_facts_read(call->conn, r->from.hash, r->from.project, call->mem, &facts,
+                                  err))
             return false;
         if (!auth_decide(&facts, r->from.project, call->now_ms, &r->who, err))
             return false;
@@ -42,8 +57,10 @@ bool door_check(struct call *call, struct err *err)
     if (v->roles && !(v->roles & r->who.roles)) {
         bool project_verb = (v->roles & PROJECT_ROLES) && !r->who.project;
         char roles[96];
-        return project_verb ? err_set(err, RC_DENIED, "%s needs a project that you are a member of", v->name)
-                            : err_set(err, RC_DENIED, "%s is for %s", v->name, text_given(role_text(roles, v->roles)) ? roles : "the server itself");
+        return project_verb
+                   ? err_set(err, RC_DENIED, "%s needs a project that you are a member of", v->name)
+                   : err_set(err, RC_DENIED, "%s is for %s", v->name,
+                             text_given(role_text(roles, v->roles)) ? roles : "the server itself");
     }
     return true;
 }
@@ -71,8 +88,13 @@ static void reader_on_posts(void *arg, struct post *first)
     for (struct post *p = first, *next; p; p = next) {
         next = p->next;
         struct request *r = CONTAINER(p, struct request, post);
-        struct call call = { .control = c, .conn = rd->conn, .r = r, .who = &r->who, .mem = r->mem,
-                             .now_ms = os_wall_ms(c->os), .boot_ms = os_boot_ms(c->os) };
+        struct call call = { .control = c,
+                             .conn = rd->conn,
+                             .r = r,
+                             .who = &r->who,
+                             .mem = r->mem,
+                             .now_ms = os_wall_ms(c->os),
+                             .boot_ms = os_boot_ms(c->os) };
         bool ok = door_check(&call, &r->err);
         const struct handler *h = &handlers[r->verb];
         if (rd->slow) {
@@ -97,7 +119,8 @@ void control_ask(struct control *c, struct request *r)
         actor_post(c->writer.actor, &r->post);
 }
 
-void control_follow(struct control *c, void (*on_commit)(void *arg, const struct commit *k), void *arg)
+void control_follow(struct control *c, void (*on_commit)(void *arg, const struct commit *k),
+                    void *arg)
 {
     assert(c->follower_count < COUNT(c->followers));
     c->followers[c->follower_count].fn = on_commit;
@@ -113,7 +136,7 @@ void control_unfollow(struct control *c, void *arg)
     c->follower_count = kept;
 }
 
-void control_committed(void *arg, struct post *p)       /* on the loop */
+void control_committed(void *arg, struct post *p) /* on the loop */
 {
     struct control *c = arg;
     struct commit *k = CONTAINER(p, struct commit, post);
@@ -124,7 +147,10 @@ void control_committed(void *arg, struct post *p)       /* on the loop */
     arena_free(k->mem);
 }
 
-int64_t control_last_event(struct control *c) { return c->last_event; }
+int64_t control_last_event(struct control *c)
+{
+    return c->last_event;
+}
 
 bool control_ready(const struct control *c, struct err *why)
 {
@@ -132,7 +158,10 @@ bool control_ready(const struct control *c, struct err *why)
 }
 
 /* Once a second: nodes that went silent, and pauses that are over. */
-struct tick { struct request r; struct control *control; };
+struct tick {
+    struct request r;
+    struct control *control;
+};
 static void tick_free(struct tick *t)
 {
     arena_free(t->r.mem);
@@ -159,14 +188,20 @@ static void on_tick(void *arg)
     if (!t)
         abort();
     t->control = c;
-    t->r = (struct request){ .verb = VERB_JOB_TICK, .who = system_caller, .mem = arena_new(), .on_reply = tick_done, .arg = t };
+    t->r = (struct request){ .verb = VERB_JOB_TICK,
+                             .who = system_caller,
+                             .mem = arena_new(),
+                             .on_reply = tick_done,
+                             .arg = t };
     c->ticking = t;
     control_ask(c, &t->r);
 }
 
-const struct caller system_caller = { .kind = PRINCIPAL_SYSTEM, .roles = ROLE_PLANNER, .name = "arcus" };
+const struct caller system_caller
+    = { .kind = PRINCIPAL_SYSTEM, .roles = ROLE_PLANNER, .name = "arcus" };
 
-static bool reader_open(struct control *c, struct reader *rd, const char *name, bool slow, struct err *err)
+static bool reader_open(struct control *c, struct reader *rd, const char *name, bool slow,
+                        struct err *err)
 {
     rd->control = c;
     rd->slow = slow;
@@ -176,7 +211,8 @@ static bool reader_open(struct control *c, struct reader *rd, const char *name, 
     return true;
 }
 
-bool control_open(struct os *os, struct store *store, const struct control_config *config, struct control **out, struct err *err)
+bool control_open(struct os *os, struct store *store, const struct control_config *config,
+                  struct control **out, struct err *err)
 {
     struct control *c = calloc(1, sizeof *c);
     if (!c)
@@ -184,7 +220,8 @@ bool control_open(struct os *os, struct store *store, const struct control_confi
     c->os = os;
     c->store = store;
     c->config = *config;
-    bool ok = digest_start() && keyring_open(os, config->keys, &c->keys, err) && writer_open(c, err);
+    bool ok
+        = digest_start() && keyring_open(os, config->keys, &c->keys, err) && writer_open(c, err);
     for (int i = 0; ok && i < READERS; i++)
         ok = reader_open(c, &c->readers[i], "reader", false, err);
     ok = ok && reader_open(c, &c->slow, "slow", true, err);

@@ -1,10 +1,14 @@
-/* desired.c - what a node is told: its orders as the memory has them now. Secrets are opened here and nowhere else, for the node that
- * runs the task, and go into no row, event or log. */
+/* desired.c - what a node is told: its orders as the memory has them now. Secrets are opened
+ * here and nowhere else, for the node that runs the task, and go into no row, event or log. */
 #include "control/call.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-struct env { struct arena *mem; struct pair *at; size_t count, room; };
+struct env {
+    struct arena *mem;
+    struct pair *at;
+    size_t count, room;
+};
 
 static void put(struct env *e, const char *key, const char *value)
 {
@@ -16,7 +20,8 @@ static void put(struct env *e, const char *key, const char *value)
     }
     e->at[e->count++] = (struct pair){ key, value };
 }
-/* The user's own word for a name wins; a name that came twice would make the whole message unreadable for the node. */
+/* The user's own word for a name wins; a name that came twice would make the whole message
+ * unreadable for the node. */
 static void put_own(struct env *e, const struct pair *own)
 {
     for (size_t i = 0; i < e->count; i++)
@@ -26,7 +31,10 @@ static void put_own(struct env *e, const struct pair *own)
         }
     put(e, own->key, own->value);
 }
-static void put_int(struct env *e, const char *key, int64_t n) { put(e, key, arena_printf(e->mem, "%lld", (long long)n)); }
+static void put_int(struct env *e, const char *key, int64_t n)
+{
+    put(e, key, arena_printf(e->mem, "%lld", (long long)n));
+}
 
 static const char *device_list(struct arena *mem, const struct attempt *a, bool uuids)
 {
@@ -39,7 +47,8 @@ static const char *device_list(struct arena *mem, const struct attempt *a, bool 
     return arena_text(mem, s.at ? s.at : "");
 }
 
-/* The names that tasks of this field expect. WORLD_SIZE and RANK are process words and are left to launchers. */
+/* The names that tasks of this field expect. WORLD_SIZE and RANK are process words and are left
+ * to launchers. */
 static struct pairs env_of(struct call *c, const struct attempt *a)
 {
     const struct task *t = a->task;
@@ -97,8 +106,10 @@ static struct objects secrets_of(struct call *c, const struct job *j)
     for (size_t i = 0; i < j->spec.secrets.count; i++) {
         struct secret *s = state_secret(c->s, j->project->id, j->spec.secrets.at[i]);
         struct slice sealed, plain;
-        const char *context = arena_printf(c->mem, "%lld/%s", (long long)j->project->id, j->spec.secrets.at[i]);
-        if (s && base64_parse(SLICE(s->sealed), c->mem, &sealed) && unseal(control_keys(c->control)->seal, context, sealed, c->mem, &plain))
+        const char *context
+            = arena_printf(c->mem, "%lld/%s", (long long)j->project->id, j->spec.secrets.at[i]);
+        if (s && base64_parse(SLICE(s->sealed), c->mem, &sealed)
+            && unseal(control_keys(c->control)->seal, context, sealed, c->mem, &plain))
             list[n++] = (struct order_secret){ s->name, arena_bytes(c->mem, plain.at, plain.len) };
     }
     return (struct objects){ list, n };
@@ -111,9 +122,13 @@ static struct objects mounts_of(struct call *c, const struct job *j)
     for (size_t i = 0; i < j->spec.volumes.count; i++) {
         struct job_mount m;
         struct err ignored;
-        struct volume *v = job_mount_parse(j->spec.volumes.at[i], c->mem, &m, &ignored) ? state_volume(c->s, j->project->id, m.volume) : NULL;
+        struct volume *v = job_mount_parse(j->spec.volumes.at[i], c->mem, &m, &ignored)
+                               ? state_volume(c->s, j->project->id, m.volume)
+                               : NULL;
         if (v)
-            list[n++] = (struct order_mount){ .volume = v->id, .name = v->name, .path = m.path, .read_only = m.read_only };
+            list[n++] = (struct order_mount){
+                .volume = v->id, .name = v->name, .path = m.path, .read_only = m.read_only
+            };
     }
     return (struct objects){ list, n };
 }
@@ -122,11 +137,27 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
 {
     const struct job *j = a->task->job;
     const struct image *image = state_image(c->s, j->project->id, j->spec.image);
-    *o = (struct order){ .attempt = a->id, .job = j->id, .project = j->project->id, .task = a->task->index, .count = j->count,
-                         .try_number = a->task->tries, .stop = a->stop, .stop_as = (int)a->stop_as, .name = j->name, .image = j->spec.image,
-                         .image_blob = image ? image->digest : NULL, .cpu_milli = a->cpu_milli, .mem_mib = a->mem_mib,
-                         .shm_mib = j->spec.shm_mib, .disk_mib = j->spec.disk_mib, .log_mib = j->spec.log_mib, .workdir = j->spec.workdir,
-                         .user = j->spec.user, .max_duration_s = j->spec.max_duration_s, .grace_s = a->grace_s, .run_for_s = a->run_for_s };
+    *o = (struct order){ .attempt = a->id,
+                         .job = j->id,
+                         .project = j->project->id,
+                         .task = a->task->index,
+                         .count = j->count,
+                         .try_number = a->task->tries,
+                         .stop = a->stop,
+                         .stop_as = (int)a->stop_as,
+                         .name = j->name,
+                         .image = j->spec.image,
+                         .image_blob = image ? image->digest : NULL,
+                         .cpu_milli = a->cpu_milli,
+                         .mem_mib = a->mem_mib,
+                         .shm_mib = j->spec.shm_mib,
+                         .disk_mib = j->spec.disk_mib,
+                         .log_mib = j->spec.log_mib,
+                         .workdir = j->spec.workdir,
+                         .user = j->spec.user,
+                         .max_duration_s = j->spec.max_duration_s,
+                         .grace_s = a->grace_s,
+                         .run_for_s = a->run_for_s };
     o->gpus = (struct objects){ a->gpus, (size_t)a->gpu_count };
     o->argv = job_argv(&j->spec, c->mem);
     o->env = env_of(c, a);
@@ -139,7 +170,12 @@ const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat
 {
     const struct map *which = full ? n->attempts : n->changed;
     struct order *orders = ARENA_ARRAY(c->mem, struct order, map_count(which));
-    struct desired d = { .kind = "desired", .generation = ++n->generation, .full = full, .kept = n->kept, .now_ms = c->now_ms, .beat = beat };
+    struct desired d = { .kind = "desired",
+                         .generation = ++n->generation,
+                         .full = full,
+                         .kept = n->kept,
+                         .now_ms = c->now_ms,
+                         .beat = beat };
     struct attempt *a;
     size_t count = 0;
     for (size_t i = 0; (a = map_next(which, &i));)

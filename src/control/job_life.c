@@ -1,36 +1,45 @@
-/* job_life.c - how attempts, tasks and jobs come to their end: the one place that closes an attempt, meters it and decides whether
- * its task is tried again. Everything that ends goes through attempt_over or task_over exactly once. */
+/* job_life.c - how attempts, tasks and jobs come to their end: the one place that closes an
+ * attempt, meters it and decides whether its task is tried again. Everything that ends goes
+ * through attempt_over or task_over exactly once. */
 #include "control/call.h"
 #include "meter/meter.h"
 #include <stdio.h>
 
-enum { FAULTS_MOST = 20 };  /* our own faults do not count against a job's retries, but a task that kills nodes must stop somewhere */
+/* Our own faults do not count against a job's retries, but a task that kills nodes must stop
+ * somewhere. */
+enum { FAULTS_MOST = 20 };
 
 void job_write(struct call *c, struct job *j)
 {
     j->version++;
-    EMIT(c, JOB_SET, V_INT(j->id), V_INT(j->state), V_INT(j->reason), V_INT(j->outcome), V_INT(j->priority), V_INT(j->next_task), V_INT(j->done),
-         V_INT(j->failed), V_INT(j->cancelled), V_INT(j->exit_code), V_INT(j->started_ms), V_INT(j->ended_ms), V_INT(j->version), V_INT(j->project->id));
+    EMIT(c, JOB_SET, V_INT(j->id), V_INT(j->state), V_INT(j->reason), V_INT(j->outcome),
+         V_INT(j->priority), V_INT(j->next_task), V_INT(j->done), V_INT(j->failed),
+         V_INT(j->cancelled), V_INT(j->exit_code), V_INT(j->started_ms), V_INT(j->ended_ms),
+         V_INT(j->version), V_INT(j->project->id));
 }
 
 void task_write(struct call *c, struct task *t, const char *detail)
 {
-    EMIT(c, TASK_SET, V_INT(t->job->id), V_INT(t->index), V_INT(t->state), V_INT(t->outcome), V_INT(t->tries), V_INT(t->faults),
-         V_INT(t->attempt ? t->attempt->id : 0), V_INT(t->exit_code), V_INT(t->signal), V_TEXT(detail ? detail : ""), V_INT(t->not_before_ms),
-         V_INT(t->started_ms), V_INT(t->ended_ms));
+    EMIT(c, TASK_SET, V_INT(t->job->id), V_INT(t->index), V_INT(t->state), V_INT(t->outcome),
+         V_INT(t->tries), V_INT(t->faults), V_INT(t->attempt ? t->attempt->id : 0),
+         V_INT(t->exit_code), V_INT(t->signal), V_TEXT(detail ? detail : ""),
+         V_INT(t->not_before_ms), V_INT(t->started_ms), V_INT(t->ended_ms));
 }
 
 static void count_end(struct job *j, const struct task *t)
 {
-    int64_t *counts[] = { [JOB_DONE] = &j->done, [JOB_FAILED] = &j->failed, [JOB_CANCELLED] = &j->cancelled };
+    int64_t *counts[]
+        = { [JOB_DONE] = &j->done, [JOB_FAILED] = &j->failed, [JOB_CANCELLED] = &j->cancelled };
     ++*counts[t->state];
-    if (t->state == JOB_FAILED && j->outcome == OUTCOME_NONE) { /* the first failure tells for the whole */
+    if (t->state == JOB_FAILED
+        && j->outcome == OUTCOME_NONE) { /* the first failure tells for the whole */
         j->outcome = t->outcome;
         j->exit_code = t->exit_code ? t->exit_code : t->signal ? 128 + t->signal : 1;
     }
 }
 
-void task_over(struct call *c, struct task *t, enum job_news news, enum outcome outcome, const char *detail)
+void task_over(struct call *c, struct task *t, enum job_news news, enum outcome outcome,
+               const char *detail)
 {
     struct err err = { 0 };
     struct job *j = t->job;
@@ -44,10 +53,13 @@ void task_over(struct call *c, struct task *t, enum job_news news, enum outcome 
     job_settle(c, j);
 }
 
-/* The job itself is over: its row, its event, its place in the books. What came after it is the caller's to look at. */
+/* The job itself is over: its row, its event, its place in the books. What came after it is the
+ * caller's to look at. */
 static void job_end(struct call *c, struct job *j)
 {
-    static const char *const kinds[] = { [JOB_DONE] = "job.done", [JOB_FAILED] = "job.failed", [JOB_CANCELLED] = "job.cancelled" };
+    static const char *const kinds[] = {
+        [JOB_DONE] = "job.done", [JOB_FAILED] = "job.failed", [JOB_CANCELLED] = "job.cancelled"
+    };
     j->state = j->failed ? JOB_FAILED : j->cancelled ? JOB_CANCELLED : JOB_DONE;
     if (j->state != JOB_FAILED)
         j->outcome = j->state == JOB_DONE ? OUTCOME_SUCCEEDED : OUTCOME_CANCELLED;
@@ -55,14 +67,17 @@ static void job_end(struct call *c, struct job *j)
     j->ended_ms = c->now_ms;
     job_write(c, j);
     emit_event(c, j->project->id, kinds[j->state], id_of(c, PREFIX_JOB, j->id),
-               arena_printf(c->mem, "{\"outcome\":\"%s\",\"exit_code\":%lld}", outcome_name(j->outcome), (long long)j->exit_code));
+               arena_printf(c->mem, "{\"outcome\":\"%s\",\"exit_code\":%lld}",
+                            outcome_name(j->outcome), (long long)j->exit_code));
     struct sched_event *e = emit_news(c, SCHED_JOB_GONE);
     e->job = j->id, e->project = j->project->id;
     j->project->jobs_live--;
     for (size_t i = 0; i < j->spec.volumes.count; i++) {
         struct job_mount m;
         struct err ignored;
-        struct volume *v = job_mount_parse(j->spec.volumes.at[i], c->mem, &m, &ignored) ? state_volume(c->s, j->project->id, m.volume) : NULL;
+        struct volume *v = job_mount_parse(j->spec.volumes.at[i], c->mem, &m, &ignored)
+                               ? state_volume(c->s, j->project->id, m.volume)
+                               : NULL;
         if (v)
             v->users--;
     }
@@ -121,8 +136,8 @@ static bool wants_retry(const struct job *j, const struct task *t, enum outcome 
     return j->spec.retry.on.count == 0;
 }
 
-/* Before the next attempt. After a fault of ours the first is at once, elsewhere perhaps; a node that fails everything must not be
- * asked a thousand times a second. */
+/* Before the next attempt. After a fault of ours the first is at once, elsewhere perhaps; a node
+ * that fails everything must not be asked a thousand times a second. */
 static int64_t pause_ms(const struct job *j, const struct task *t, bool ours)
 {
     if (!ours)
@@ -142,10 +157,12 @@ static void meter(struct call *c, const struct attempt *a, const struct ending *
     for (size_t g = 0; a->gpu_count && g < a->node->info.gpus.count; g++)
         if (gpus[g].index == a->gpus[0].index)
             model = gpus[g].model;
-    struct shape held = j->shape; /* what it got, so that "any GPU" is metered as the model it ran on */
+    struct shape held
+        = j->shape; /* what it got, so that "any GPU" is metered as the model it ran on */
     held.gpu.milli = a->gpu_milli;
-    EMIT(c, USAGE_ADD, V_INT(a->id), V_INT(j->project->id), V_INT(j->owner_kind), V_INT(j->owner), V_INT(j->id), V_INT(a->node->id),
-         V_TEXT(flavor_of(&held, model, model_flavor)), V_INT(a->gpu_milli), V_INT(a->gpu_mib), V_INT(a->cpu_milli), V_INT(a->mem_mib),
+    EMIT(c, USAGE_ADD, V_INT(a->id), V_INT(j->project->id), V_INT(j->owner_kind), V_INT(j->owner),
+         V_INT(j->id), V_INT(a->node->id), V_TEXT(flavor_of(&held, model, model_flavor)),
+         V_INT(a->gpu_milli), V_INT(a->gpu_mib), V_INT(a->cpu_milli), V_INT(a->mem_mib),
          V_INT(i.started_ms), V_INT(i.ended_ms), V_INT(i.billable), V_INT(a->simulated));
 }
 
@@ -169,11 +186,15 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *how)
     struct task *t = a->task;
     struct job *j = t->job;
     struct node *n = a->node;
-    enum job_state end = how->outcome == OUTCOME_SUCCEEDED ? JOB_DONE : how->outcome == OUTCOME_CANCELLED ? JOB_CANCELLED : JOB_FAILED;
-    EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(end), V_INT(how->outcome), V_INT(how->started_ms), V_INT(how->ended_ms), V_INT(how->exit_code),
-         V_INT(how->signal), V_TEXT(how->detail ? how->detail : ""));
+    enum job_state end = how->outcome == OUTCOME_SUCCEEDED   ? JOB_DONE
+                         : how->outcome == OUTCOME_CANCELLED ? JOB_CANCELLED
+                                                             : JOB_FAILED;
+    EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(end), V_INT(how->outcome), V_INT(how->started_ms),
+         V_INT(how->ended_ms), V_INT(how->exit_code), V_INT(how->signal),
+         V_TEXT(how->detail ? how->detail : ""));
     meter(c, a, how);
-    emit_event(c, j->project->id, "attempt.ended", id_of(c, PREFIX_ATTEMPT, a->id), end_data(c, a, how));
+    emit_event(c, j->project->id, "attempt.ended", id_of(c, PREFIX_ATTEMPT, a->id),
+               end_data(c, a, how));
     struct sched_event *e = emit_news(c, SCHED_TASK_FREED);
     e->job = j->id, e->task = t->index, e->node = n->id, e->project = j->project->id;
     t->exit_code = how->exit_code;
@@ -188,7 +209,9 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *how)
     state_drop_attempt(c->s, a);
     node_gone(c, n, id);
     if (!again) {
-        enum job_news news = how->outcome == OUTCOME_SUCCEEDED ? NEWS_SUCCEEDED : how->outcome == OUTCOME_CANCELLED ? NEWS_CANCEL : NEWS_FAILED;
+        enum job_news news = how->outcome == OUTCOME_SUCCEEDED   ? NEWS_SUCCEEDED
+                             : how->outcome == OUTCOME_CANCELLED ? NEWS_CANCEL
+                                                                 : NEWS_FAILED;
         if (news == NEWS_CANCEL) /* a cancel that has happened: the wish first, then the end */
             t->state = JOB_STOPPING, news = NEWS_FAILED;
         task_over(c, t, news, how->outcome, how->detail);
@@ -200,17 +223,21 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *how)
     t->outcome = how->outcome;
     t->not_before_ms = MAX(c->now_ms + pause_ms(j, t, ours), how->not_before_ms);
     j->waiting++;
-    if (j->next_task == j->count && (int64_t)map_count(j->tasks) == j->waiting) { /* nothing of it runs: it is back in the queue */
+    if (j->next_task == j->count
+        && (int64_t)map_count(j->tasks)
+               == j->waiting) { /* nothing of it runs: it is back in the queue */
         j->state = JOB_QUEUED;
         j->reason = t->not_before_ms > c->now_ms ? REASON_RETRY : REASON_PRIORITY;
     }
     task_write(c, t, how->detail);
     job_write(c, j);
     e = emit_news(c, SCHED_TASK_QUEUED);
-    e->job = j->id, e->task = t->index, e->not_before_ms = t->not_before_ms, e->project = j->project->id;
+    e->job = j->id, e->task = t->index, e->not_before_ms = t->not_before_ms,
+    e->project = j->project->id;
 }
 
-/* The newest job of that name, or the one of that id: alive, ended in this commit, or in the store. 0: there is none. */
+/* The newest job of that name, or the one of that id: alive, ended in this commit, or in the
+ * store. 0: there is none. */
 static bool find_job(struct call *c, int64_t project, const char *ref, int64_t *id, struct err *err)
 {
     struct rows r;
@@ -228,7 +255,8 @@ static bool find_job(struct call *c, int64_t project, const char *ref, int64_t *
     return true;
 }
 
-bool job_find_ended(struct call *c, int64_t project, const char *ref, int64_t *id, enum job_state *state, struct err *err)
+bool job_find_ended(struct call *c, int64_t project, const char *ref, int64_t *id,
+                    enum job_state *state, struct err *err)
 {
     struct rows r;
     if (!find_job(c, project, ref, id, err))
@@ -244,8 +272,8 @@ bool job_find_ended(struct call *c, int64_t project, const char *ref, int64_t *i
     return *state = (enum job_state)row_int(&r, 0, 5), true;
 }
 
-/* Names become ids here, once: a later job of the same name changes nothing, and since what one comes after is older, nothing can wait
- * for itself. */
+/* Names become ids here, once: a later job of the same name changes nothing, and since what one
+ * comes after is older, nothing can wait for itself. */
 bool job_deps_settle(struct call *c, int64_t project, struct job_spec *spec, struct err *err)
 {
     const struct job_after *list = spec->after.at;
@@ -254,9 +282,16 @@ bool job_deps_settle(struct call *c, int64_t project, struct job_spec *spec, str
         enum job_state s = JOB_QUEUED;
         int64_t id;
         if (!job_find_ended(c, project, list[i].job, &id, &s, err))
-            return err->rc == RC_NOT_FOUND ? err_field(err, "after", "there is no job '%s' in this project", list[i].job) : false;
-        if (job_ended(s) && ((list[i].when == AFTER_OK && s != JOB_DONE) || (list[i].when == AFTER_FAIL && s == JOB_DONE)))
-            return err_field(err, "after", "job '%s' has already ended another way (%s), so this one could never start", list[i].job, job_state_name(s));
+            return err->rc == RC_NOT_FOUND ? err_field(
+                       err, "after", "there is no job '%s' in this project", list[i].job)
+                                           : false;
+        if (job_ended(s)
+            && ((list[i].when == AFTER_OK && s != JOB_DONE)
+                || (list[i].when == AFTER_FAIL && s == JOB_DONE)))
+            return err_field(
+                err, "after",
+                "job '%s' has already ended another way (%s), so this one could never start",
+                list[i].job, job_state_name(s));
         settled[i] = (struct job_after){ id_of(c, PREFIX_JOB, id), list[i].when };
     }
     spec->after.at = settled;

@@ -1,5 +1,6 @@
-/* job_place.c - the planner's verb: tasks get nodes and slices. Every placement is checked again here, on the memory that counts; one
- * that no longer fits is refused alone and waits again. Why the others wait is noted with it. */
+/* job_place.c - the planner's verb: tasks get nodes and slices. Every placement is checked again
+ * here, on the memory that counts; one that no longer fits is refused alone and waits again. Why
+ * the others wait is noted with it. */
 #include "control/call.h"
 #include <stdio.h>
 
@@ -41,7 +42,8 @@ static bool node_has_room(const struct node *n, const struct job *j, const struc
     const struct order_gpu *gpus = p->gpus.at;
     for (size_t g = 0; g < p->gpus.count; g++) {
         const struct gpu_info *info = gpu_of(n, gpus[g].index);
-        if (!info || !info->healthy || gpu_held(n, gpus[g].index, &mib) + gpus[g].milli > 1000 || mib + gpus[g].mem_mib > info->mem_mib)
+        if (!info || !info->healthy || gpu_held(n, gpus[g].index, &mib) + gpus[g].milli > 1000
+            || mib + gpus[g].mem_mib > info->mem_mib)
             return false;
     }
     return true;
@@ -52,7 +54,8 @@ static bool project_has_room(const struct project *p, const struct job *j, const
     const struct quota *q = &p->quota;
     int64_t cpu, mem;
     held_on(n, j, &cpu, &mem);
-    return (q->gpu_milli < 0 || p->gpu_held + j->shape.gpu.milli <= q->gpu_milli) && (q->cpu_milli < 0 || p->cpu_held + cpu <= q->cpu_milli)
+    return (q->gpu_milli < 0 || p->gpu_held + j->shape.gpu.milli <= q->gpu_milli)
+           && (q->cpu_milli < 0 || p->cpu_held + cpu <= q->cpu_milli)
            && (q->mem_mib < 0 || p->mem_held + mem <= q->mem_mib);
 }
 
@@ -83,19 +86,23 @@ static bool may_be_there(struct call *c, const struct node *n, const struct job 
     return (!home || home == n->id) && (!text_is(j->spec.image, "host") || n->info.host_image);
 }
 
-static bool acceptable(struct call *c, const struct placement *p, struct job **job, struct node **node)
+static bool acceptable(struct call *c, const struct placement *p, struct job **job,
+                       struct node **node)
 {
     struct job *j = *job = map_get(c->s->jobs, p->job);
     struct node *n = *node = map_get(c->s->nodes, p->node);
-    if (!j || !n || n->state != NODE_READY || j->blocked || j->state == JOB_STOPPING || p->gpus.count > SCHED_GPUS)
+    if (!j || !n || n->state != NODE_READY || j->blocked || j->state == JOB_STOPPING
+        || p->gpus.count > SCHED_GPUS)
         return false;
     struct task *t = job_task(j, p->task);
     if (t ? t->state != JOB_QUEUED || t->not_before_ms > c->now_ms : p->task != j->next_task)
         return false;
-    return may_be_there(c, n, j) && gpus_suit(n, j, p) && node_has_room(n, j, p) && project_has_room(j->project, j, n);
+    return may_be_there(c, n, j) && gpus_suit(n, j, p) && node_has_room(n, j, p)
+           && project_has_room(j->project, j, n);
 }
 
-static const char *lease_json(struct call *c, const struct job *j, const struct node *n, const struct placement *p)
+static const char *lease_json(struct call *c, const struct job *j, const struct node *n,
+                              const struct placement *p)
 {
     AUTO(str_done) struct str text = { 0 };
     struct json_out o = { .to = &text };
@@ -126,15 +133,20 @@ static void settle_volumes(struct call *c, const struct job *j, const struct nod
     for (size_t i = 0; i < j->spec.volumes.count; i++) {
         struct job_mount m;
         struct err ignored;
-        struct volume *v = job_mount_parse(j->spec.volumes.at[i], c->mem, &m, &ignored) ? state_volume(c->s, j->project->id, m.volume) : NULL;
+        struct volume *v = job_mount_parse(j->spec.volumes.at[i], c->mem, &m, &ignored)
+                               ? state_volume(c->s, j->project->id, m.volume)
+                               : NULL;
         if (!v || v->node)
             continue;
         v->node = n->id; /* a volume lives where it was first used */
         EMIT(c, VOLUME_NODE, V_INT(v->id), V_INT(n->id));
-        emit_event(c, v->project, "volume.placed", id_of(c, PREFIX_VOLUME, v->id), arena_printf(c->mem, "{\"node\":\"%s\"}", n->name));
+        emit_event(c, v->project, "volume.placed", id_of(c, PREFIX_VOLUME, v->id),
+                   arena_printf(c->mem, "{\"node\":\"%s\"}", n->name));
         struct job *other;
-        for (size_t k = 0; (other = map_next(c->s->jobs, &k));) /* what waits with it, or is tried again, must follow it there: this job too */
-            if (other->project == j->project && other->spec.volumes.count && other->state != JOB_STOPPING)
+        /* What waits with it, or is tried again, must follow it there: this job too. */
+        for (size_t k = 0; (other = map_next(c->s->jobs, &k));)
+            if (other->project == j->project && other->spec.volumes.count
+                && other->state != JOB_STOPPING)
                 sched_of_job(c->s, other, emit_news(c, SCHED_JOB));
     }
 }
@@ -163,14 +175,16 @@ static void place(struct call *c, struct job *j, struct node *n, const struct pl
     j->reason = job_waits(j) ? j->reason : REASON_NONE;
     settle_volumes(c, j, n);
     if (first_time)
-        EMIT(c, TASK_ADD, V_INT(j->id), V_INT(t->index), V_INT(j->project->id), V_INT(t->state), V_INT(t->tries), V_INT(t->faults), V_INT(a->id));
+        EMIT(c, TASK_ADD, V_INT(j->id), V_INT(t->index), V_INT(j->project->id), V_INT(t->state),
+             V_INT(t->tries), V_INT(t->faults), V_INT(a->id));
     else
         task_write(c, t, NULL);
-    EMIT(c, ATTEMPT_ADD, V_INT(a->id), V_INT(j->id), V_INT(t->index), V_INT(j->project->id), V_INT(n->id), V_TEXT(lease), V_INT(a->run_for_s),
-         V_INT(a->placed_ms));
+    EMIT(c, ATTEMPT_ADD, V_INT(a->id), V_INT(j->id), V_INT(t->index), V_INT(j->project->id),
+         V_INT(n->id), V_TEXT(lease), V_INT(a->run_for_s), V_INT(a->placed_ms));
     job_write(c, j);
     emit_event(c, j->project->id, "task.placed", id_of(c, PREFIX_ATTEMPT, a->id),
-               arena_printf(c->mem, "{\"job\":\"%s\",\"task\":%lld,\"node\":\"%s\"}", id_of(c, PREFIX_JOB, j->id), (long long)t->index, n->name));
+               arena_printf(c->mem, "{\"job\":\"%s\",\"task\":%lld,\"node\":\"%s\"}",
+                            id_of(c, PREFIX_JOB, j->id), (long long)t->index, n->name));
     sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
     node_changed(c, n, a);
 }
@@ -197,7 +211,8 @@ bool job_place(struct call *c, const void *body, struct err *err)
             continue;
         j->reason = (enum reason)waits[i].reason;
         job_write(c, j);
-        emit_event(c, j->project->id, "job.waiting", id_of(c, PREFIX_JOB, j->id), arena_printf(c->mem, "{\"reason\":\"%s\"}", reason_name(j->reason)));
+        emit_event(c, j->project->id, "job.waiting", id_of(c, PREFIX_JOB, j->id),
+                   arena_printf(c->mem, "{\"reason\":\"%s\"}", reason_name(j->reason)));
     }
     return true;
 }

@@ -1,29 +1,44 @@
-/* job_submit.c - a tenant asks for a job. It is queued here and never placed: placing is the planner's verb, so that one rule
- * decides who goes first. An array is one row until its tasks are placed. */
+/* job_submit.c - a tenant asks for a job. It is queued here and never placed: placing is the
+ * planner's verb, so that one rule decides who goes first. An array is one row until its tasks
+ * are placed. */
 #include "control/call.h"
 
 static bool fits_quota(const struct project *p, const struct shape *shape, struct err *err)
 {
     const struct quota *q = &p->quota;
     if (q->jobs >= 0 && p->jobs_live >= q->jobs)
-        return err_set(err, RC_OVER_QUOTA, "project %s has %lld jobs queued or running, and its quota is %lld; wait for some to end", p->name,
-                       (long long)p->jobs_live, (long long)q->jobs);
+        return err_set(err, RC_OVER_QUOTA,
+                       "project %s has %lld jobs queued or running, and its quota is %lld; wait "
+                       "for some to end",
+                       p->name, (long long)p->jobs_live, (long long)q->jobs);
     if (q->gpu_milli >= 0 && shape->gpu.milli > q->gpu_milli)
-        return err_set(err, RC_OVER_QUOTA, "a task asks for %lld.%03lld GPUs, and project %s may hold %lld.%03lld at once; it could never run",
-                       (long long)shape->gpu.milli / 1000, (long long)shape->gpu.milli % 1000, p->name, (long long)q->gpu_milli / 1000,
-                       (long long)q->gpu_milli % 1000);
+        return err_set(err, RC_OVER_QUOTA,
+                       "a task asks for %lld.%03lld GPUs, and project %s may hold %lld.%03lld at "
+                       "once; it could never run",
+                       (long long)shape->gpu.milli / 1000, (long long)shape->gpu.milli % 1000,
+                       p->name, (long long)q->gpu_milli / 1000, (long long)q->gpu_milli % 1000);
     if (q->cpu_milli >= 0 && shape->cpu_milli > q->cpu_milli)
-        return err_set(err, RC_OVER_QUOTA, "a task asks for more CPUs than project %s may hold at once; it could never run", p->name);
+        return err_set(
+            err, RC_OVER_QUOTA,
+            "a task asks for more CPUs than project %s may hold at once; it could never run",
+            p->name);
     if (q->mem_mib >= 0 && shape->mem_mib > q->mem_mib)
-        return err_set(err, RC_OVER_QUOTA, "a task asks for more memory than project %s may hold at once; it could never run", p->name);
+        return err_set(
+            err, RC_OVER_QUOTA,
+            "a task asks for more memory than project %s may hold at once; it could never run",
+            p->name);
     return true;
 }
 
-static bool names_exist(struct call *c, int64_t project, const struct job_spec *spec, struct err *err)
+static bool names_exist(struct call *c, int64_t project, const struct job_spec *spec,
+                        struct err *err)
 {
     for (size_t i = 0; i < spec->secrets.count; i++)
         if (!state_secret(c->s, project, spec->secrets.at[i]))
-            return err_field(err, "secrets", "there is no secret '%s' in this project; store it first: arcus secrets set %s", spec->secrets.at[i], spec->secrets.at[i]);
+            return err_field(
+                err, "secrets",
+                "there is no secret '%s' in this project; store it first: arcus secrets set %s",
+                spec->secrets.at[i], spec->secrets.at[i]);
     int64_t home = 0;
     for (size_t i = 0; i < spec->volumes.count; i++) {
         struct job_mount m;
@@ -31,22 +46,31 @@ static bool names_exist(struct call *c, int64_t project, const struct job_spec *
             return false;
         struct volume *v = state_volume(c->s, project, m.volume);
         if (!v)
-            return err_field(err, "volumes", "there is no volume '%s' in this project; make it first: arcus volumes create %s", m.volume, m.volume);
+            return err_field(
+                err, "volumes",
+                "there is no volume '%s' in this project; make it first: arcus volumes create %s",
+                m.volume, m.volume);
         if (v->node && home && v->node != home)
-            return err_field(err, "volumes", "volume '%s' is on another node than the others of this job", m.volume);
+            return err_field(err, "volumes",
+                             "volume '%s' is on another node than the others of this job",
+                             m.volume);
         home = v->node ? v->node : home;
     }
     struct node *n = text_given(spec->node) ? state_node(c->s, spec->node) : NULL;
     if (text_given(spec->node) && !n)
         return err_field(err, "node", "there is no node '%s'", spec->node);
     if (n && home && home != n->id)
-        return err_field(err, "node", "a volume of this job is on another node than '%s'", spec->node);
+        return err_field(err, "node", "a volume of this job is on another node than '%s'",
+                         spec->node);
     if (text_given(spec->workdir)) {
         struct rows r;
         if (!ROWS(c, BLOB_GET, &r, err, V_INT(project), V_TEXT(spec->workdir)))
             return false;
         if (r.count == 0)
-            return err_field(err, "workdir", "this folder has not been uploaded; PUT /v1/blobs/%s first (the CLI does it)", spec->workdir);
+            return err_field(
+                err, "workdir",
+                "this folder has not been uploaded; PUT /v1/blobs/%s first (the CLI does it)",
+                spec->workdir);
     }
     return true;
 }
@@ -62,7 +86,9 @@ static bool settle_image(struct call *c, int64_t project, struct job_spec *spec,
     bool imported = state_image(c->s, project, spec->image) != NULL;
     bool registry = strchr(spec->image, '/') || strchr(spec->image, ':');
     if (!text_is(spec->image, "host") && !imported && !registry)
-        return err_field(err, "image", "there is no image '%s' in this project; import it (arcus image import FILE --name %s) or name a registry (registry/name:tag)",
+        return err_field(err, "image",
+                         "there is no image '%s' in this project; import it (arcus image import "
+                         "FILE --name %s) or name a registry (registry/name:tag)",
                          spec->image, spec->image);
     return true;
 }
@@ -83,8 +109,9 @@ static void queue(struct call *c, struct job *j, const char *idem, const char *f
         if (job_mount_parse(j->spec.volumes.at[i], c->mem, &m, &ignored))
             state_volume(c->s, j->project->id, m.volume)->users++;
     }
-    EMIT(c, JOB_ADD, V_INT(j->id), V_INT(j->project->id), V_INT(j->owner_kind), V_INT(j->owner), V_TEXT(j->name), V_INT(j->state), V_INT(j->reason),
-         V_INT(j->priority), V_INT(j->count), V_TEXT(j->spec_text), V_TEXT(j->flavor), V_TEXT(idem), V_INT(j->created_ms));
+    EMIT(c, JOB_ADD, V_INT(j->id), V_INT(j->project->id), V_INT(j->owner_kind), V_INT(j->owner),
+         V_TEXT(j->name), V_INT(j->state), V_INT(j->reason), V_INT(j->priority), V_INT(j->count),
+         V_TEXT(j->spec_text), V_TEXT(j->flavor), V_TEXT(idem), V_INT(j->created_ms));
     emit_event(c, j->project->id, "job.queued", id_of(c, PREFIX_JOB, j->id), NULL);
     sched_of_job(c->s, j, emit_news(c, SCHED_JOB));
 }
@@ -94,14 +121,17 @@ bool job_submit(struct call *c, const void *body, struct err *err)
     struct job_spec spec = *(const struct job_spec *)body;
     struct project *p = map_get(c->s->projects, c->who->project);
     struct shape shape;
-    if (!settle_image(c, p->id, &spec, err) || !job_spec_settle(&spec, c->mem, &shape, err) || !fits_quota(p, &shape, err)
-        || !names_exist(c, p->id, &spec, err) || !job_deps_settle(c, p->id, &spec, err))
+    if (!settle_image(c, p->id, &spec, err) || !job_spec_settle(&spec, c->mem, &shape, err)
+        || !fits_quota(p, &shape, err) || !names_exist(c, p->id, &spec, err)
+        || !job_deps_settle(c, p->id, &spec, err))
         return false;
     AUTO(str_done) struct str text = { 0 };
     struct json_out out = { .to = &text };
     bind_write(&out, &job_spec_fields, &spec);
     char flavor[48];
-    const char *idem = text_given(c->r->idem) ? arena_printf(c->mem, "%s\n%.16s", c->r->idem, c->r->body_hash) : NULL;
+    const char *idem = text_given(c->r->idem)
+                           ? arena_printf(c->mem, "%s\n%.16s", c->r->idem, c->r->body_hash)
+                           : NULL;
     struct job *j = state_add_job(c->s, new_id(c), p, text.at, err);
     if (!j)
         return err_wrap(err, "this job cannot be kept");

@@ -1,4 +1,5 @@
-/* news.c - the planner's picture of one thing, as the writer's memory has it. Used when something changes and when all is told again. */
+/* news.c - the planner's picture of one thing, as the writer's memory has it. Used when
+ * something changes and when all is told again. */
 #include "control/state.h"
 #include <stdio.h>
 
@@ -13,8 +14,12 @@ void sched_of_node(const struct node *n, struct sched_event *e)
     e->mem_mib = n->info.mem_mib;
     e->gpu_count = (int)MIN(n->info.gpus.count, (size_t)SCHED_GPUS);
     for (int i = 0; i < e->gpu_count; i++) {
-        e->gpus[i] = (struct sched_gpu){ .index = gpus[i].index, .mem_mib = gpus[i].mem_mib, .healthy = gpus[i].healthy, .simulated = gpus[i].simulated };
-        snprintf(e->gpus[i].model, sizeof e->gpus[i].model, "%s", gpus[i].model ? gpus[i].model : "");
+        e->gpus[i] = (struct sched_gpu){ .index = gpus[i].index,
+                                         .mem_mib = gpus[i].mem_mib,
+                                         .healthy = gpus[i].healthy,
+                                         .simulated = gpus[i].simulated };
+        snprintf(e->gpus[i].model, sizeof e->gpus[i].model, "%s",
+                 gpus[i].model ? gpus[i].model : "");
         snprintf(e->gpus[i].uuid, sizeof e->gpus[i].uuid, "%s", gpus[i].uuid ? gpus[i].uuid : "");
     }
 }
@@ -28,7 +33,9 @@ int64_t job_home(struct state *s, const struct job *j, bool *by_volume)
     for (size_t i = 0; i < j->spec.volumes.count; i++) {
         struct job_mount m;
         struct err ignored;
-        struct volume *v = job_mount_parse(j->spec.volumes.at[i], mem, &m, &ignored) ? state_volume(s, j->project->id, m.volume) : NULL;
+        struct volume *v = job_mount_parse(j->spec.volumes.at[i], mem, &m, &ignored)
+                               ? state_volume(s, j->project->id, m.volume)
+                               : NULL;
         if (!v || !v->node)
             continue;
         *by_volume = true;

@@ -1,21 +1,26 @@
-/* node_report.c - facts from the nodes: a hello, a report, silence. Each report item is numbered by its node; the last number taken is
- * in the node's row, written in the same commit as what it changed, so each item counts exactly once. A node speaks only
- * about attempts that it holds. */
+/* node_report.c - facts from the nodes: a hello, a report, silence. Each report item is numbered
+ * by its node; the last number taken is in the node's row, written in the same commit as what it
+ * changed, so each item counts exactly once. A node speaks only about attempts that it holds. */
 #include "control/call.h"
 #include "model/hello.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SILENT_MS = 20000 };     /* four beats missed: nothing new is placed there */
+enum { SILENT_MS = 20000 }; /* four beats missed: nothing new is placed there */
 
-static struct node *self(struct call *c) { return map_get(c->s->nodes, c->who->id); }
+static struct node *self(struct call *c)
+{
+    return map_get(c->s->nodes, c->who->id);
+}
 
 static void node_state(struct call *c, struct node *n, enum node_state state, const char *kind)
 {
     n->state = state;
     n->version++;
-    EMIT(c, NODE_SET, V_INT(n->id), V_INT(n->state), V_INT(n->cordoned), V_TEXT(n->info_text), V_INT(n->kept), V_INT(n->version));
-    emit_event(c, 0, kind, id_of(c, PREFIX_NODE, n->id), arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
+    EMIT(c, NODE_SET, V_INT(n->id), V_INT(n->state), V_INT(n->cordoned), V_TEXT(n->info_text),
+         V_INT(n->kept), V_INT(n->version));
+    emit_event(c, 0, kind, id_of(c, PREFIX_NODE, n->id),
+               arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
     sched_of_node(n, emit_news(c, SCHED_NODE));
 }
 
@@ -44,18 +49,23 @@ static void started(struct call *c, struct attempt *a, const struct report_item 
         j->started_ms = item->at_ms;
     if (j->state == JOB_PLACED || j->state == JOB_QUEUED)
         j->state = JOB_RUNNING;
-    EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(a->state), V_INT(OUTCOME_NONE), V_INT(a->started_ms), V_INT(0), V_INT(0), V_INT(0), V_TEXT(""));
+    EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(a->state), V_INT(OUTCOME_NONE), V_INT(a->started_ms),
+         V_INT(0), V_INT(0), V_INT(0), V_TEXT(""));
     task_write(c, t, NULL);
     job_write(c, j);
     emit_event(c, j->project->id, "task.started", id_of(c, PREFIX_ATTEMPT, a->id),
-               arena_printf(c->mem, "{\"job\":\"%s\",\"task\":%lld}", id_of(c, PREFIX_JOB, j->id), (long long)t->index));
+               arena_printf(c->mem, "{\"job\":\"%s\",\"task\":%lld}", id_of(c, PREFIX_JOB, j->id),
+                            (long long)t->index));
 }
 
 static void take_item(struct call *c, struct node *n, const struct report_item *item)
 {
     struct attempt *a = map_get(c->s->attempts, item->attempt);
-    if (!a || a->node != n) { /* an attempt that is over, or somebody else's: noted, and nothing changes */
-        emit_event(c, 0, "report.late", id_of(c, PREFIX_ATTEMPT, item->attempt), arena_printf(c->mem, "{\"node\":\"%s\"}", n->name));
+    if (!a
+        || a->node
+               != n) { /* an attempt that is over, or somebody else's: noted, and nothing changes */
+        emit_event(c, 0, "report.late", id_of(c, PREFIX_ATTEMPT, item->attempt),
+                   arena_printf(c->mem, "{\"node\":\"%s\"}", n->name));
         node_gone(c, n, item->attempt);
         return;
     }
@@ -63,8 +73,12 @@ static void take_item(struct call *c, struct node *n, const struct report_item *
         started(c, a, item);
         return;
     }
-    struct ending how = { .outcome = (enum outcome)item->outcome, .started_ms = item->started_ms ? item->started_ms : a->started_ms,
-                          .ended_ms = item->at_ms, .exit_code = item->exit_code, .signal = item->signal, .detail = item->detail };
+    struct ending how = { .outcome = (enum outcome)item->outcome,
+                          .started_ms = item->started_ms ? item->started_ms : a->started_ms,
+                          .ended_ms = item->at_ms,
+                          .exit_code = item->exit_code,
+                          .signal = item->signal,
+                          .detail = item->detail };
     if (how.outcome == OUTCOME_NONE)
         how.outcome = OUTCOME_NODE_FAULT;
     if (how.outcome == OUTCOME_CANCELLED && !a->stop)
@@ -77,12 +91,14 @@ static void take_swept(struct call *c, struct node *n, struct texts swept)
 {
     for (size_t i = 0; i < swept.count; i++) {
         int64_t volume;
-        char *text = id_parse(swept.at[i], PREFIX_VOLUME, &volume) ? map_take(n->goners, volume) : NULL;
+        char *text
+            = id_parse(swept.at[i], PREFIX_VOLUME, &volume) ? map_take(n->goners, volume) : NULL;
         if (!text)
             continue;
         free(text);
         EMIT(c, GONER_DROP, V_INT(volume));
-        emit_event(c, 0, "volume.swept", swept.at[i], arena_printf(c->mem, "{\"node\":\"%s\"}", n->name));
+        emit_event(c, 0, "volume.swept", swept.at[i],
+                   arena_printf(c->mem, "{\"node\":\"%s\"}", n->name));
     }
 }
 
@@ -122,12 +138,14 @@ static bool gpus_check(const struct objects *list, struct err *err)
             return err_field(err, "info.gpus", "GPUs are numbered from 0 to %d", SCHED_GPUS - 1);
         for (size_t k = 0; k < i; k++)
             if (gpus[k].index == gpus[i].index)
-                return err_field(err, "info.gpus", "GPU %lld is told twice", (long long)gpus[i].index);
+                return err_field(err, "info.gpus", "GPU %lld is told twice",
+                                 (long long)gpus[i].index);
     }
     return true;
 }
 
-/* A node that forgot everything would begin the orders in our answer once more, under the same attempt: what it does not say it runs is over. */
+/* A node that forgot everything would begin the orders in our answer once more, under the same
+ * attempt: what it does not say it runs is over. */
 static void wipe(struct call *c, struct node *n, const struct texts *running)
 {
     struct attempt *a;
@@ -137,15 +155,18 @@ static void wipe(struct call *c, struct node *n, const struct texts *running)
             there = text_is(running->at[k], id_of(c, PREFIX_ATTEMPT, a->id));
         if (there)
             continue;
-        struct ending how = { .outcome = OUTCOME_NODE_FAULT, .started_ms = a->started_ms, .ended_ms = MAX(c->now_ms, a->started_ms),
+        struct ending how = { .outcome = OUTCOME_NODE_FAULT,
+                              .started_ms = a->started_ms,
+                              .ended_ms = MAX(c->now_ms, a->started_ms),
                               .detail = "the node lost its disk" };
         attempt_over(c, a, &how);
     }
 }
 
-/* A full hello tells what runs. What the server thinks is there and is not has been lost by the node, unless its order is still on
- * its way: the full set in the answer starts it. Only an attempt that was seen running and is neither alive nor in the node's
- * spool is over; the agent itself reports those, so nothing is concluded here. */
+/* A full hello tells what runs. What the server thinks is there and is not has been lost by the
+ * node, unless its order is still on its way: the full set in the answer starts it. Only an
+ * attempt that was seen running and is neither alive nor in the node's spool is over; the agent
+ * itself reports those, so nothing is concluded here. */
 bool node_hello(struct call *c, const void *body, struct err *err)
 {
     const struct hello *ask = body;
@@ -168,7 +189,8 @@ bool node_hello(struct call *c, const void *body, struct err *err)
     n->linked = true;
     n->heard_boot_ms = c->boot_ms;
     if (changed || n->state == NODE_DOWN)
-        node_state(c, n, n->cordoned ? NODE_CORDONED : NODE_READY, n->state == NODE_DOWN ? "node.up" : "node.changed");
+        node_state(c, n, n->cordoned ? NODE_CORDONED : NODE_READY,
+                   n->state == NODE_DOWN ? "node.up" : "node.changed");
     if (wiped)
         wipe(c, n, &ask->running);
     str_text(&c->r->reply, desired_json(c, n, true, ask->beat));
@@ -188,30 +210,37 @@ static void lose(struct call *c, struct node *n, const char *detail, bool remove
     for (size_t i = 0; (a = map_next(n->attempts, &i));) {
         if (!removed && (!a->run_for_s || silent <= unseen_ms(c, a)))
             continue; /* on_lost: wait, or it may still run */
-        struct ending how = { .outcome = OUTCOME_NODE_LOST, .started_ms = a->started_ms, .detail = detail,
-                              .ended_ms = c->now_ms - silent }; /* billed, if at all, until it was last heard */
+        struct ending how
+            = { .outcome = OUTCOME_NODE_LOST,
+                .started_ms = a->started_ms,
+                .detail = detail,
+                .ended_ms = c->now_ms - silent }; /* billed, if at all, until it was last heard */
         how.ended_ms = MAX(how.ended_ms, how.started_ms);
-        if (silent <= unseen_ms(c, a)) /* of a node that was removed: it may still run there for that long */
+        if (silent <= unseen_ms(
+                c, a)) /* of a node that was removed: it may still run there for that long */
             how.not_before_ms = c->now_ms + unseen_ms(c, a) - silent;
         attempt_over(c, a, &how);
     }
 }
 
-/* The wall clock went back, maybe while nobody looked: a pause that was to take seconds must not take what the clock was wrong by. */
+/* The wall clock went back, maybe while nobody looked: a pause that was to take seconds must not
+ * take what the clock was wrong by. */
 static void shorten_pauses(struct call *c)
 {
     const struct control_config *cfg = control_settings(c->control);
     struct job *j;
     struct task *t;
     for (size_t i = 0; (j = map_next(c->s->jobs, &i));) {
-        int64_t latest = c->now_ms + MAX(j->spec.retry.delay_s, cfg->run_for_s + cfg->margin_s) * 1000;
+        int64_t latest
+            = c->now_ms + MAX(j->spec.retry.delay_s, cfg->run_for_s + cfg->margin_s) * 1000;
         for (size_t k = 0; j->waiting && (t = map_next(j->tasks, &k));) {
             if (t->state != JOB_QUEUED || t->not_before_ms <= latest)
                 continue;
             t->not_before_ms = latest;
             task_write(c, t, NULL);
             struct sched_event *e = emit_news(c, SCHED_TASK_QUEUED);
-            e->job = j->id, e->task = t->index, e->not_before_ms = t->not_before_ms, e->project = j->project->id;
+            e->job = j->id, e->task = t->index, e->not_before_ms = t->not_before_ms,
+            e->project = j->project->id;
         }
     }
 }
@@ -245,7 +274,9 @@ bool node_remove(struct call *c, const void *body, struct err *err)
     struct volume *v;
     for (size_t i = 0; (v = map_next(c->s->volumes, &i));)
         if (v->node == n->id)
-            return err_set(err, RC_CONFLICT, "volume %s of a project is on node %s; remove or copy it first", v->name, n->name);
+            return err_set(err, RC_CONFLICT,
+                           "volume %s of a project is on node %s; remove or copy it first", v->name,
+                           n->name);
     lose(c, n, "the node was removed from the fleet", true);
     struct apikey *k;
     for (size_t i = 0; (k = map_next(c->s->keys, &i));)
@@ -254,9 +285,13 @@ bool node_remove(struct call *c, const void *body, struct err *err)
             state_drop_key(c->s, k);
         }
     EMIT(c, NODE_DROP, V_INT(n->id));
-    emit_event(c, 0, "node.removed", id_of(c, PREFIX_NODE, n->id), arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
+    emit_event(c, 0, "node.removed", id_of(c, PREFIX_NODE, n->id),
+               arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
     emit_news(c, SCHED_NODE_GONE)->node = n->id;
-    struct simple_view view = { .id = n->id, .name = arena_text(c->mem, n->name), .state = "removed", .created_ms = n->joined_ms };
+    struct simple_view view = { .id = n->id,
+                                .name = arena_text(c->mem, n->name),
+                                .state = "removed",
+                                .created_ms = n->joined_ms };
     state_drop_node(c->s, n);
     reply_view(c, &gone_node_fields, &view);
     return true;
@@ -269,12 +304,17 @@ bool node_update(struct call *c, const void *body, struct err *err)
     if (!n)
         return err_set(err, RC_NOT_FOUND, "there is no node '%s'", ask->node);
     if (c->r->if_match && c->r->if_match != n->version)
-        return err_set(err, RC_STALE, "node %s has changed meanwhile (version %lld); look again", n->name, (long long)n->version);
+        return err_set(err, RC_STALE, "node %s has changed meanwhile (version %lld); look again",
+                       n->name, (long long)n->version);
     if (ask->state != NODE_READY && ask->state != NODE_CORDONED)
         return err_field(err, "state", "a node can be set to ready or cordoned");
     n->cordoned = ask->state == NODE_CORDONED;
-    node_state(c, n, n->state == NODE_DOWN ? NODE_DOWN : (enum node_state)ask->state, n->cordoned ? "node.cordoned" : "node.ready");
-    struct simple_view view = { .id = n->id, .name = n->name, .state = node_state_names.at[n->state], .created_ms = n->joined_ms };
+    node_state(c, n, n->state == NODE_DOWN ? NODE_DOWN : (enum node_state)ask->state,
+               n->cordoned ? "node.cordoned" : "node.ready");
+    struct simple_view view = { .id = n->id,
+                                .name = n->name,
+                                .state = node_state_names.at[n->state],
+                                .created_ms = n->joined_ms };
     c->r->version = n->version;
     reply_view(c, &gone_node_fields, &view);
     return true;
@@ -295,7 +335,9 @@ bool node_token(struct call *c, const void *body, struct err *err)
     map_put_text(c->s->tokens, t->hash, t);
     EMIT(c, TOKEN_ADD, V_INT(t->id), V_TEXT(t->hash), V_INT(c->now_ms), V_INT(t->expires_ms));
     emit_event(c, 0, "node.token", id_of(c, "tok", t->id), NULL);
-    struct token_view view = { .id = t->id, .name = "join", .state = "active", .token = secret, .expires_ms = t->expires_ms };
+    struct token_view view = {
+        .id = t->id, .name = "join", .state = "active", .token = secret, .expires_ms = t->expires_ms
+    };
     reply_view(c, &token_view_fields, &view);
     return true;
 }
@@ -307,11 +349,16 @@ bool node_join(struct call *c, const void *body, struct err *err)
     digest_keyed(control_keys(c->control)->hash, ask->token, hash);
     struct token *t = map_get_text(c->s->tokens, hash);
     if (!t || t->expires_ms <= c->now_ms)
-        return err_set(err, RC_UNAUTHENTICATED, "this join token is not valid: it was used, has expired or never was; make one: arcus nodes token");
+        return err_set(err, RC_UNAUTHENTICATED,
+                       "this join token is not valid: it was used, has expired or never was; make "
+                       "one: arcus nodes token");
     if (!name_check(ask->name, PREFIX_NODE, err))
         return false;
     if (map_get_text(c->s->node_names, ask->name))
-        return err_set(err, RC_CONFLICT, "there is a node '%s' already; choose another name, or remove that one first", ask->name);
+        return err_set(
+            err, RC_CONFLICT,
+            "there is a node '%s' already; choose another name, or remove that one first",
+            ask->name);
     struct node *n = state_add_node(c->s, new_id(c), ask->name, c->now_ms);
     n->heard_boot_ms = c->boot_ms;
     (void)!state_node_info(n, "{}", err);
@@ -320,7 +367,8 @@ bool node_join(struct call *c, const void *body, struct err *err)
     EMIT(c, TOKEN_USE, V_INT(t->id), V_INT(c->now_ms), V_INT(n->id));
     struct key_view key;
     key_make(c, PRINCIPAL_NODE, n->id, 0, ROLE_NODE, n->name, "nk_", 0, &key);
-    emit_event(c, 0, "node.joined", id_of(c, PREFIX_NODE, n->id), arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
+    emit_event(c, 0, "node.joined", id_of(c, PREFIX_NODE, n->id),
+               arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
     struct join_view view = { .id = n->id, .name = n->name, .state = "joined", .key = key.key };
     reply_view(c, &join_view_fields, &view);
     return true;

@@ -1,5 +1,6 @@
-/* planner.c - the follower that decides who runs where: it keeps the scheduler's picture from the news of each commit and asks
- * for job.place through the same door as everybody. One wish is under way at a time; what it places counts as taken meanwhile. */
+/* planner.c - the follower that decides who runs where: it keeps the scheduler's picture from
+ * the news of each commit and asks for job.place through the same door as everybody. One wish is
+ * under way at a time; what it places counts as taken meanwhile. */
 #include "control/control_internal.h"
 #include <stdlib.h>
 
@@ -10,16 +11,16 @@ struct planner {
     struct actor *actor;
     struct sched *sched;
     bool asking;
-    bool partial;               /* in the middle of being told everything: no time to plan */
+    bool partial; /* in the middle of being told everything: no time to plan */
     int64_t next_ms, looked_ms;
-    struct wish *wish;          /* under way; the planner's own until it is answered */
+    struct wish *wish; /* under way; the planner's own until it is answered */
 };
 struct news {
     struct post post;
     struct sched_event *events;
     size_t count;
-    bool reset, more;           /* of the writer's: it begins anew; it is not all */
-    bool aside, answered;       /* of the loop's: time has passed, a wish was answered */
+    bool reset, more;     /* of the writer's: it begins anew; it is not all */
+    bool aside, answered; /* of the loop's: time has passed, a wish was answered */
     struct arena *mem;
 };
 
@@ -30,25 +31,35 @@ static void post_news(struct planner *p, const struct news *like)
     actor_post(p->actor, &n->post);
 }
 
-struct wish { struct request r; struct post hop; struct planner *planner; };
+struct wish {
+    struct request r;
+    struct post hop;
+    struct planner *planner;
+};
 static void wish_free(struct wish *w)
 {
     arena_free(w->r.mem);
     str_done(&w->r.reply);
     free(w);
 }
-static void wish_done(void *arg, struct request *r)     /* on the loop */
+static void wish_done(void *arg, struct request *r) /* on the loop */
 {
     struct wish *w = arg;
     struct planner *p = w->planner;
     struct arena *mem = arena_new();
     const struct place_ask *ask = r->body;
     const struct placement *list = ask->placements.at;
-    struct sched_event *refused = ARENA_ARRAY(mem, struct sched_event, r->ok ? 0 : ask->placements.count);
+    struct sched_event *refused
+        = ARENA_ARRAY(mem, struct sched_event, r->ok ? 0 : ask->placements.count);
     size_t n = 0;
-    for (size_t i = 0; !r->ok && i < ask->placements.count; i++) /* the whole wish fell through: all of it waits again */
-        refused[n++] = (struct sched_event){ .kind = SCHED_TASK_REFUSED, .job = list[i].job, .task = list[i].task, .node = list[i].node };
-    post_news(p, &(struct news){ .events = refused, .count = n, .aside = true, .answered = true, .mem = mem });
+    for (size_t i = 0; !r->ok && i < ask->placements.count;
+         i++) /* the whole wish fell through: all of it waits again */
+        refused[n++] = (struct sched_event){ .kind = SCHED_TASK_REFUSED,
+                                             .job = list[i].job,
+                                             .task = list[i].task,
+                                             .node = list[i].node };
+    post_news(p, &(struct news){
+                     .events = refused, .count = n, .aside = true, .answered = true, .mem = mem });
 }
 
 /* By way of the loop: so the writer can be stopped before the planner, whom it tells everything. */
@@ -74,7 +85,12 @@ static void plan(struct planner *p)
     ask->placements = (struct objects){ plan.placements, plan.count };
     ask->waits = (struct objects){ plan.waits, plan.wait_count };
     w->planner = p;
-    w->r = (struct request){ .verb = VERB_JOB_PLACE, .who = system_caller, .body = ask, .mem = TAKE(mem), .on_reply = wish_done, .arg = w };
+    w->r = (struct request){ .verb = VERB_JOB_PLACE,
+                             .who = system_caller,
+                             .body = ask,
+                             .mem = TAKE(mem),
+                             .on_reply = wish_done,
+                             .arg = w };
     w->hop = (struct post){ .fn = wish_ask, .arg = p };
     p->asking = true;
     p->wish = w;
@@ -101,16 +117,20 @@ static void on_posts(void *arg, struct post *first)
         for (size_t i = 0; i < n->count; i++)
             sched_apply(p->sched, &n->events[i]);
         int64_t now = os_wall_ms(p->control->os);
-        look = look || n->count || n->answered || now >= p->next_ms || now < p->looked_ms; /* behind: the clock went back */
+        look = look || n->count || n->answered || now >= p->next_ms
+               || now < p->looked_ms; /* behind: the clock went back */
         arena_free(n->mem);
     }
     if (look && !p->asking && !p->partial)
         plan(p);
 }
 
-void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, bool more, struct arena *mem)
+void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, bool more,
+                  struct arena *mem)
 {
-    post_news(c->planner, &(struct news){ .events = news, .count = count, .reset = reset, .more = more, .mem = mem });
+    post_news(
+        c->planner,
+        &(struct news){ .events = news, .count = count, .reset = reset, .more = more, .mem = mem });
 }
 
 void planner_poke(struct control *c)
@@ -119,7 +139,10 @@ void planner_poke(struct control *c)
         post_news(c->planner, &(struct news){ .aside = true, .mem = arena_new() });
 }
 
-const struct sched *planner_picture(const struct control *c) { return c->planner && !c->planner->asking ? c->planner->sched : NULL; }
+const struct sched *planner_picture(const struct control *c)
+{
+    return c->planner && !c->planner->asking ? c->planner->sched : NULL;
+}
 
 void planner_open(struct control *c)
 {

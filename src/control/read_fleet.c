@@ -1,10 +1,14 @@
-/* read_fleet.c - looking at nodes, GPUs and flavors, from what is committed: inventories and the leases of live attempts. */
+/* read_fleet.c - looking at nodes, GPUs and flavors, from what is committed: inventories and the
+ * leases of live attempts. */
 #include "control/call.h"
 #include <stdio.h>
 
 enum { NODES_MOST = 20000 };
 
-struct held { int64_t cpu, mem, tasks; int64_t gpu_milli[SCHED_GPUS], gpu_mib[SCHED_GPUS], gpu_tasks[SCHED_GPUS]; };
+struct held {
+    int64_t cpu, mem, tasks;
+    int64_t gpu_milli[SCHED_GPUS], gpu_mib[SCHED_GPUS], gpu_tasks[SCHED_GPUS];
+};
 
 /* Sums the leases of each node: node -> struct held. GPU slots are by index. */
 static bool sum_leases(struct call *c, int64_t node, struct map *sums, struct err *err)
@@ -41,17 +45,25 @@ static bool info_of(struct call *c, const char *text, struct node_info *info)
     struct json *doc;
     struct err ignored;
     *info = (struct node_info){ 0 };
-    return json_parse(SLICE(text), c->mem, &doc, &ignored) && doc->first && bind_read(doc, &node_info_fields, c->mem, info, NULL, &ignored);
+    return json_parse(SLICE(text), c->mem, &doc, &ignored) && doc->first
+           && bind_read(doc, &node_info_fields, c->mem, info, NULL, &ignored);
 }
 
-static void node_view(struct call *c, const struct rows *r, size_t i, struct map *sums, struct node_view *v)
+static void node_view(struct call *c, const struct rows *r, size_t i, struct map *sums,
+                      struct node_view *v)
 {
     static const struct held nothing;
     const struct held *h = map_get(sums, row_int(r, i, 0));
     struct node_info info;
     h = h ? h : &nothing;
-    *v = (struct node_view){ .id = row_int(r, i, 0), .name = row_text(r, i, 1), .state = node_state_names.at[row_int(r, i, 2)], .gpu_model = "",
-                             .info = row_text(r, i, 3), .joined_ms = row_int(r, i, 4), .version = row_int(r, i, 5), .tasks = h->tasks };
+    *v = (struct node_view){ .id = row_int(r, i, 0),
+                             .name = row_text(r, i, 1),
+                             .state = node_state_names.at[row_int(r, i, 2)],
+                             .gpu_model = "",
+                             .info = row_text(r, i, 3),
+                             .joined_ms = row_int(r, i, 4),
+                             .version = row_int(r, i, 5),
+                             .tasks = h->tasks };
     if (!info_of(c, v->info, &info))
         return;
     v->cpu_milli = info.cpu_milli, v->cpu_free_milli = info.cpu_milli - h->cpu;
@@ -74,7 +86,8 @@ bool node_list(struct call *c, const void *body, struct err *err)
     AUTO(map_free) struct map *sums = map_new();
     if (text_given(ask->page) && !id_parse(ask->page, PREFIX_NODE, &after))
         return err_field(err, "page", "this is not the `next` of a page before");
-    if (!sum_leases(c, 0, sums, err) || !ROWS(c, NODE_LIST, &r, err, V_INT(after), V_INT(ask->limit + 1)))
+    if (!sum_leases(c, 0, sums, err)
+        || !ROWS(c, NODE_LIST, &r, err, V_INT(after), V_INT(ask->limit + 1)))
         return false;
     struct list l = list_open(c);
     size_t n = MIN(r.count, (size_t)ask->limit);
@@ -128,11 +141,21 @@ bool gpu_list(struct call *c, const void *body, struct err *err)
         const struct gpu_info *gpus = info.gpus.at;
         for (size_t g = 0; g < info.gpus.count && g < SCHED_GPUS; g++) {
             int64_t at = MIN(MAX(gpus[g].index, 0), SCHED_GPUS - 1);
-            struct gpu_view v = { .id = gpus[g].uuid, .name = arena_printf(c->mem, "%s/%lld", row_text(&r, i, 1), (long long)gpus[g].index),
-                                  .node = row_text(&r, i, 1), .model = gpus[g].model, .index = gpus[g].index, .mem_mib = gpus[g].mem_mib,
-                                  .free_milli = 1000 - h->gpu_milli[at], .free_mib = gpus[g].mem_mib - h->gpu_mib[at], .tasks = h->gpu_tasks[at],
+            struct gpu_view v = { .id = gpus[g].uuid,
+                                  .name = arena_printf(c->mem, "%s/%lld", row_text(&r, i, 1),
+                                                       (long long)gpus[g].index),
+                                  .node = row_text(&r, i, 1),
+                                  .model = gpus[g].model,
+                                  .index = gpus[g].index,
+                                  .mem_mib = gpus[g].mem_mib,
+                                  .free_milli = 1000 - h->gpu_milli[at],
+                                  .free_mib = gpus[g].mem_mib - h->gpu_mib[at],
+                                  .tasks = h->gpu_tasks[at],
                                   .simulated = gpus[g].simulated };
-            v.state = !gpus[g].healthy ? "unhealthy" : state != NODE_READY ? node_state_names.at[state] : h->gpu_milli[at] ? "in use" : "free";
+            v.state = !gpus[g].healthy      ? "unhealthy"
+                      : state != NODE_READY ? node_state_names.at[state]
+                      : h->gpu_milli[at]    ? "in use"
+                                            : "free";
             if (!operator)
                 v.tasks = 0;
             list_add(&l, &gpu_view_fields, &v);
@@ -142,20 +165,31 @@ bool gpu_list(struct call *c, const void *body, struct err *err)
     return true;
 }
 
-struct kind { const char *model; int64_t mem_mib, count_most, nodes, whole_free, cpu, mem; bool simulated; };
+struct kind {
+    const char *model;
+    int64_t mem_mib, count_most, nodes, whole_free, cpu, mem;
+    bool simulated;
+};
 
 static void flavor_add(struct call *c, struct list *l, const struct kind *k, int64_t milli)
 {
     char *name = arena_take(c->mem, 48, 1);
     struct shape shape = { .gpu.milli = milli };
-    struct flavor_view v = { .gpu = k->model, .gpu_milli = milli, .gpu_mib = k->mem_mib * milli / 1000, .cpu_milli = k->cpu * milli / 1000,
-                             .mem_mib = k->mem * milli / 1000, .nodes = k->nodes, .free = k->whole_free * 1000 / MAX(milli, 1), .simulated = k->simulated };
+    struct flavor_view v = { .gpu = k->model,
+                             .gpu_milli = milli,
+                             .gpu_mib = k->mem_mib * milli / 1000,
+                             .cpu_milli = k->cpu * milli / 1000,
+                             .mem_mib = k->mem * milli / 1000,
+                             .nodes = k->nodes,
+                             .free = k->whole_free * 1000 / MAX(milli, 1),
+                             .simulated = k->simulated };
     v.id = v.name = flavor_of(&shape, k->model, name);
     v.state = v.free > 0 ? "available" : "full";
     list_add(l, &flavor_view_fields, &v);
 }
 
-/* The shapes that this fleet can give: for each model 1, 2, 4, 8 of it and even shares; and CPUs alone. */
+/* The shapes that this fleet can give: for each model 1, 2, 4, 8 of it and even shares; and CPUs
+ * alone. */
 bool flavor_list(struct call *c, const void *body, struct err *err)
 {
     (void)body;
@@ -174,7 +208,9 @@ bool flavor_list(struct call *c, const void *body, struct err *err)
         if (!info_of(c, row_text(&r, i, 3), &info))
             continue;
         cpu_nodes++;
-        cpu_free += row_int(&r, i, 2) == NODE_READY ? MAX(info.cpu_milli - (h ? h->cpu : 0), 0) / 1000 : 0;
+        cpu_free += row_int(&r, i, 2) == NODE_READY
+                        ? MAX(info.cpu_milli - (h ? h->cpu : 0), 0) / 1000
+                        : 0;
         const struct gpu_info *gpus = info.gpus.at;
         struct kind *last = NULL;
         for (size_t g = 0; g < info.gpus.count; g++) {
@@ -186,15 +222,19 @@ bool flavor_list(struct call *c, const void *body, struct err *err)
                 break;
             if (!k) {
                 k = &kinds[count++];
-                *k = (struct kind){ .model = gpus[g].model, .mem_mib = gpus[g].mem_mib, .simulated = gpus[g].simulated,
-                                    .cpu = info.cpu_milli / (int64_t)info.gpus.count, .mem = info.mem_mib / (int64_t)info.gpus.count };
+                *k = (struct kind){ .model = gpus[g].model,
+                                    .mem_mib = gpus[g].mem_mib,
+                                    .simulated = gpus[g].simulated,
+                                    .cpu = info.cpu_milli / (int64_t)info.gpus.count,
+                                    .mem = info.mem_mib / (int64_t)info.gpus.count };
             }
             if (k != last)
                 k->nodes++;
             last = k;
             k->count_most = MAX(k->count_most, (int64_t)info.gpus.count);
             int64_t at = MIN(MAX(gpus[g].index, 0), SCHED_GPUS - 1);
-            k->whole_free += row_int(&r, i, 2) == NODE_READY && gpus[g].healthy && !(h && h->gpu_milli[at]);
+            k->whole_free
+                += row_int(&r, i, 2) == NODE_READY && gpus[g].healthy && !(h && h->gpu_milli[at]);
         }
     }
     struct list l = list_open(c);
@@ -203,8 +243,14 @@ bool flavor_list(struct call *c, const void *body, struct err *err)
             if (sizes[s] <= kinds[n].count_most * 1000)
                 flavor_add(c, &l, &kinds[n], sizes[s]);
     if (cpu_nodes) {
-        struct flavor_view v = { .id = "cpu.1x4", .name = "cpu.1x4", .state = cpu_free ? "available" : "full", .gpu = "", .cpu_milli = 1000,
-                                 .mem_mib = 4096, .nodes = cpu_nodes, .free = cpu_free };
+        struct flavor_view v = { .id = "cpu.1x4",
+                                 .name = "cpu.1x4",
+                                 .state = cpu_free ? "available" : "full",
+                                 .gpu = "",
+                                 .cpu_milli = 1000,
+                                 .mem_mib = 4096,
+                                 .nodes = cpu_nodes,
+                                 .free = cpu_free };
         list_add(&l, &flavor_view_fields, &v);
     }
     list_close(&l, NULL);

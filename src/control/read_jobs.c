@@ -1,4 +1,5 @@
-/* read_jobs.c - looking at jobs, their tasks and attempts: from what is committed, always within the caller's project. */
+/* read_jobs.c - looking at jobs, their tasks and attempts: from what is committed, always within
+ * the caller's project. */
 #include "control/call.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,8 @@ static void view_spec(struct job_view *v, const char *spec_text, struct arena *m
     struct job_spec spec = { 0 };
     struct shape shape = { 0 };
     struct err ignored;
-    if (!json_parse(SLICE(spec_text), mem, &doc, &ignored) || !bind_read(doc, &job_spec_fields, mem, &spec, NULL, &ignored)
+    if (!json_parse(SLICE(spec_text), mem, &doc, &ignored)
+        || !bind_read(doc, &job_spec_fields, mem, &spec, NULL, &ignored)
         || !job_spec_settle(&spec, mem, &shape, &ignored))
         return;
     v->image = spec.image;
@@ -23,13 +25,30 @@ static void view_row(struct call *c, const struct rows *r, size_t i, struct job_
 {
     enum reason reason = (enum reason)row_int(r, i, 6);
     enum outcome outcome = (enum outcome)row_int(r, i, 7);
-    *v = (struct job_view){ .id = row_int(r, i, 0), .name = row_text(r, i, 4), .state = job_state_name((enum job_state)row_int(r, i, 5)),
-                            .reason = reason_name(reason), .reason_text = reason_text(reason), .outcome = outcome ? outcome_name(outcome) : "",
-                            .priority = row_int(r, i, 8), .count = row_int(r, i, 9), .done = row_int(r, i, 11), .failed = row_int(r, i, 12),
-                            .cancelled = row_int(r, i, 13), .exit_code = row_int(r, i, 14), .spec = row_text(r, i, 15), .flavor = row_text(r, i, 16),
-                            .created_ms = row_int(r, i, 17), .started_ms = row_int(r, i, 18), .ended_ms = row_int(r, i, 19),
-                            .version = row_int(r, i, 20), .project = row_text(r, i, 21), .owner = row_text(r, i, 22), .node = row_text(r, i, 23),
-                            .simulated = row_int(r, i, 24) != 0, .running = row_int(r, i, 25), .detail = r->columns > 26 ? row_text(r, i, 26) : "" };
+    *v = (struct job_view){ .id = row_int(r, i, 0),
+                            .name = row_text(r, i, 4),
+                            .state = job_state_name((enum job_state)row_int(r, i, 5)),
+                            .reason = reason_name(reason),
+                            .reason_text = reason_text(reason),
+                            .outcome = outcome ? outcome_name(outcome) : "",
+                            .priority = row_int(r, i, 8),
+                            .count = row_int(r, i, 9),
+                            .done = row_int(r, i, 11),
+                            .failed = row_int(r, i, 12),
+                            .cancelled = row_int(r, i, 13),
+                            .exit_code = row_int(r, i, 14),
+                            .spec = row_text(r, i, 15),
+                            .flavor = row_text(r, i, 16),
+                            .created_ms = row_int(r, i, 17),
+                            .started_ms = row_int(r, i, 18),
+                            .ended_ms = row_int(r, i, 19),
+                            .version = row_int(r, i, 20),
+                            .project = row_text(r, i, 21),
+                            .owner = row_text(r, i, 22),
+                            .node = row_text(r, i, 23),
+                            .simulated = row_int(r, i, 24) != 0,
+                            .running = row_int(r, i, 25),
+                            .detail = r->columns > 26 ? row_text(r, i, 26) : "" };
     v->queued = MAX(v->count - v->done - v->failed - v->cancelled - v->running, 0);
     view_spec(v, v->spec, c->mem);
 }
@@ -39,12 +58,32 @@ void job_reply(struct call *c, const struct job *j)
 {
     struct project *p = j->project;
     struct task *t;
-    struct job_view v = { .id = j->id, .name = j->name, .state = job_state_name(j->state), .reason = reason_name(j->reason),
-                          .reason_text = reason_text(j->reason), .outcome = j->outcome ? outcome_name(j->outcome) : "", .project = p->name,
-                          .owner = c->who->name, .image = j->spec.image, .flavor = j->flavor, .gpus = j->spec.gpus ? j->spec.gpus : "", .node = "",
-                          .cpu_milli = j->shape.cpu_milli, .mem_mib = j->shape.mem_mib, .priority = j->priority, .count = j->count, .done = j->done,
-                          .failed = j->failed, .cancelled = j->cancelled, .exit_code = j->exit_code, .created_ms = j->created_ms,
-                          .started_ms = j->started_ms, .ended_ms = j->ended_ms, .version = j->version, .detail = "", .spec = j->spec_text };
+    struct job_view v = { .id = j->id,
+                          .name = j->name,
+                          .state = job_state_name(j->state),
+                          .reason = reason_name(j->reason),
+                          .reason_text = reason_text(j->reason),
+                          .outcome = j->outcome ? outcome_name(j->outcome) : "",
+                          .project = p->name,
+                          .owner = c->who->name,
+                          .image = j->spec.image,
+                          .flavor = j->flavor,
+                          .gpus = j->spec.gpus ? j->spec.gpus : "",
+                          .node = "",
+                          .cpu_milli = j->shape.cpu_milli,
+                          .mem_mib = j->shape.mem_mib,
+                          .priority = j->priority,
+                          .count = j->count,
+                          .done = j->done,
+                          .failed = j->failed,
+                          .cancelled = j->cancelled,
+                          .exit_code = j->exit_code,
+                          .created_ms = j->created_ms,
+                          .started_ms = j->started_ms,
+                          .ended_ms = j->ended_ms,
+                          .version = j->version,
+                          .detail = "",
+                          .spec = j->spec_text };
     for (size_t i = 0; (t = map_next(j->tasks, &i));)
         v.running += t->state == JOB_RUNNING || t->state == JOB_STOPPING;
     v.queued = v.count - v.done - v.failed - v.cancelled - v.running;
@@ -68,7 +107,8 @@ bool job_locate(struct call *c, const char *ref, int64_t *id, struct err *err)
 static bool find(struct call *c, const char *ref, struct rows *r, struct err *err)
 {
     int64_t id;
-    if (!job_locate(c, ref, &id, err) || !ROWS(c, JOB_GET, r, err, V_INT(c->who->project), V_INT(id)))
+    if (!job_locate(c, ref, &id, err)
+        || !ROWS(c, JOB_GET, r, err, V_INT(c->who->project), V_INT(id)))
         return false;
     return r->count > 0 || err_set(err, RC_NOT_FOUND, "there is no job '%s' in this project", ref);
 }
@@ -87,7 +127,8 @@ bool job_get(struct call *c, const void *body, struct err *err)
 }
 
 /* "" live ones, or all with `all`; else one state by its name. */
-static bool state_range(const struct job_list_ask *ask, int64_t *low, int64_t *high, struct err *err)
+static bool state_range(const struct job_list_ask *ask, int64_t *low, int64_t *high,
+                        struct err *err)
 {
     *low = 0;
     *high = ask->all ? JOB_STATE_COUNT : JOB_STOPPING;
@@ -96,7 +137,10 @@ static bool state_range(const struct job_list_ask *ask, int64_t *low, int64_t *h
     for (int s = 0; s < JOB_STATE_COUNT; s++)
         if (text_is(ask->state, job_state_name((enum job_state)s)))
             return *low = *high = s, true;
-    return err_field(err, "state", "'%s' is not a state; they are queued, placed, running, stopping, done, failed, cancelled", ask->state);
+    return err_field(
+        err, "state",
+        "'%s' is not a state; they are queued, placed, running, stopping, done, failed, cancelled",
+        ask->state);
 }
 
 bool job_list(struct call *c, const void *body, struct err *err)
@@ -107,7 +151,8 @@ bool job_list(struct call *c, const void *body, struct err *err)
     if (text_given(ask->page) && !id_parse(ask->page, PREFIX_JOB, &before))
         return err_field(err, "page", "this is not the `next` of a page before");
     if (!state_range(ask, &low, &high, err)
-        || !ROWS(c, JOB_LIST, &r, err, V_INT(c->who->project), V_INT(before), V_INT(low), V_INT(high), V_TEXT(ask->name ? ask->name : ""), V_INT(ask->limit + 1)))
+        || !ROWS(c, JOB_LIST, &r, err, V_INT(c->who->project), V_INT(before), V_INT(low),
+                 V_INT(high), V_TEXT(ask->name ? ask->name : ""), V_INT(ask->limit + 1)))
         return false;
     struct list l = list_open(c);
     size_t n = MIN(r.count, (size_t)ask->limit);
@@ -134,19 +179,28 @@ bool job_tasks(struct call *c, const void *body, struct err *err)
     if (!find(c, ask->job, &r, err))
         return false;
     id = row_int(&r, 0, 0);
-    if (!ROWS(c, TASK_LIST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(after), V_INT(INT64_MAX), V_INT(ask->limit + 1)))
+    if (!ROWS(c, TASK_LIST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(after),
+              V_INT(INT64_MAX), V_INT(ask->limit + 1)))
         return false;
     struct list l = list_open(c);
     size_t n = MIN(r.count, (size_t)ask->limit);
     for (size_t i = 0; i < n; i++) {
         enum outcome outcome = (enum outcome)row_int(&r, i, 4);
-        struct task_view v = { .id = row_int(&r, i, 7), .task = row_int(&r, i, 1), .name = arena_printf(c->mem, "%lld", (long long)row_int(&r, i, 1)),
-                               .state = job_state_name((enum job_state)row_int(&r, i, 3)), .outcome = outcome ? outcome_name(outcome) : "",
-                               .detail = row_text(&r, i, 10), .tries = row_int(&r, i, 5), .exit_code = row_int(&r, i, 8),
-                               .signal = row_int(&r, i, 9), .started_ms = row_int(&r, i, 12), .ended_ms = row_int(&r, i, 13) };
+        struct task_view v = { .id = row_int(&r, i, 7),
+                               .task = row_int(&r, i, 1),
+                               .name = arena_printf(c->mem, "%lld", (long long)row_int(&r, i, 1)),
+                               .state = job_state_name((enum job_state)row_int(&r, i, 3)),
+                               .outcome = outcome ? outcome_name(outcome) : "",
+                               .detail = row_text(&r, i, 10),
+                               .tries = row_int(&r, i, 5),
+                               .exit_code = row_int(&r, i, 8),
+                               .signal = row_int(&r, i, 9),
+                               .started_ms = row_int(&r, i, 12),
+                               .ended_ms = row_int(&r, i, 13) };
         list_add(&l, &task_view_fields, &v);
     }
-    list_close(&l, r.count > n ? arena_printf(c->mem, "%lld", (long long)row_int(&r, n - 1, 1)) : NULL);
+    list_close(&l,
+               r.count > n ? arena_printf(c->mem, "%lld", (long long)row_int(&r, n - 1, 1)) : NULL);
     return true;
 }
 
@@ -180,17 +234,27 @@ bool job_attempts(struct call *c, const void *body, struct err *err)
     if (!find(c, ask->job, &r, err))
         return false;
     id = row_int(&r, 0, 0);
-    if (!ROWS(c, ATTEMPT_LIST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(after), V_INT(ask->limit + 1)))
+    if (!ROWS(c, ATTEMPT_LIST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(after),
+              V_INT(ask->limit + 1)))
         return false;
     struct list l = list_open(c);
     size_t n = MIN(r.count, (size_t)ask->limit);
     for (size_t i = 0; i < n; i++) {
         enum outcome outcome = (enum outcome)row_int(&r, i, 3);
-        struct attempt_view v = { .id = row_int(&r, i, 0), .task = row_int(&r, i, 1), .name = arena_printf(c->mem, "%lld", (long long)row_int(&r, i, 1)),
-                                  .state = job_state_name((enum job_state)row_int(&r, i, 2)), .outcome = outcome ? outcome_name(outcome) : "",
-                                  .gpus = lease_gpus(c, row_text(&r, i, 4)), .placed_ms = row_int(&r, i, 6), .started_ms = row_int(&r, i, 7),
-                                  .ended_ms = row_int(&r, i, 8), .exit_code = row_int(&r, i, 9), .signal = row_int(&r, i, 10),
-                                  .detail = row_text(&r, i, 11), .node = row_text(&r, i, 12) };
+        struct attempt_view v
+            = { .id = row_int(&r, i, 0),
+                .task = row_int(&r, i, 1),
+                .name = arena_printf(c->mem, "%lld", (long long)row_int(&r, i, 1)),
+                .state = job_state_name((enum job_state)row_int(&r, i, 2)),
+                .outcome = outcome ? outcome_name(outcome) : "",
+                .gpus = lease_gpus(c, row_text(&r, i, 4)),
+                .placed_ms = row_int(&r, i, 6),
+                .started_ms = row_int(&r, i, 7),
+                .ended_ms = row_int(&r, i, 8),
+                .exit_code = row_int(&r, i, 9),
+                .signal = row_int(&r, i, 10),
+                .detail = row_text(&r, i, 11),
+                .node = row_text(&r, i, 12) };
         if (!v.ended_ms && row_int(&r, i, 5))
             v.run_until_ms = c->now_ms + row_int(&r, i, 5) * 1000; /* renewed by every contact */
         list_add(&l, &attempt_view_fields, &v);
@@ -199,7 +263,8 @@ bool job_attempts(struct call *c, const void *body, struct err *err)
     return true;
 }
 
-/* Where the bytes of a task are, for api/: the node and attempt; attempt null while nothing was placed. */
+/* Where the bytes of a task are, for api/: the node and attempt; attempt null while nothing was
+ * placed. */
 static bool locate_task(struct call *c, const char *ref, int64_t task, int64_t nth, struct err *err)
 {
     struct rows job, r, t;
@@ -208,26 +273,37 @@ static bool locate_task(struct call *c, const char *ref, int64_t task, int64_t n
     if (task < 0)
         task = 0;
     if (task >= row_int(&job, 0, 9))
-        return err_field(err, "task", "%s has tasks 0 to %lld", ref, (long long)row_int(&job, 0, 9) - 1);
+        return err_field(err, "task", "%s has tasks 0 to %lld", ref,
+                         (long long)row_int(&job, 0, 9) - 1);
     int64_t id = row_int(&job, 0, 0);
-    if (!ROWS(c, TASK_LIST, &t, err, V_INT(c->who->project), V_INT(id), V_INT(task - 1), V_INT(task), V_INT(1)))
+    if (!ROWS(c, TASK_LIST, &t, err, V_INT(c->who->project), V_INT(id), V_INT(task - 1),
+              V_INT(task), V_INT(1)))
         return false;
-    if (nth ? !ROWS(c, ATTEMPT_NTH, &r, err, V_INT(c->who->project), V_INT(id), V_INT(task), V_INT(nth - 1))
+    if (nth ? !ROWS(c, ATTEMPT_NTH, &r, err, V_INT(c->who->project), V_INT(id), V_INT(task),
+                    V_INT(nth - 1))
             : !ROWS(c, ATTEMPT_LAST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(task)))
         return false;
     if (nth && r.count == 0)
-        return err_set(err, RC_NOT_FOUND, "task %lld of %s has had no attempt %lld", (long long)task, ref, (long long)nth);
+        return err_set(err, RC_NOT_FOUND, "task %lld of %s has had no attempt %lld",
+                       (long long)task, ref, (long long)nth);
     struct json_out o = { .to = &c->r->reply };
     str_clear(&c->r->reply);
     json_open(&o, '{');
     json_key(&o, "job"), json_put_text(&o, id_of(c, PREFIX_JOB, id));
     json_key(&o, "project"), json_put_text(&o, id_of(c, PREFIX_PROJECT, c->who->project));
     json_key(&o, "task"), json_put_int(&o, task);
-    json_key(&o, "state"), json_put_text(&o, job_state_name((enum job_state)(r.count ? row_int(&r, 0, 2) : row_int(&job, 0, 5))));
-    json_key(&o, "job_state"), json_put_text(&o, job_state_name((enum job_state)row_int(&job, 0, 5)));
-    json_key(&o, "task_state"), json_put_text(&o, job_state_name((enum job_state)(t.count ? row_int(&t, 0, 3) : row_int(&job, 0, 5))));
-    json_key(&o, "node"), json_put_text(&o, r.count ? id_of(c, PREFIX_NODE, row_int(&r, 0, 1)) : NULL);
-    json_key(&o, "attempt"), json_put_text(&o, r.count ? id_of(c, PREFIX_ATTEMPT, row_int(&r, 0, 0)) : NULL);
+    json_key(&o, "state"),
+        json_put_text(&o, job_state_name(
+                              (enum job_state)(r.count ? row_int(&r, 0, 2) : row_int(&job, 0, 5))));
+    json_key(&o, "job_state"),
+        json_put_text(&o, job_state_name((enum job_state)row_int(&job, 0, 5)));
+    json_key(&o, "task_state"),
+        json_put_text(&o, job_state_name(
+                              (enum job_state)(t.count ? row_int(&t, 0, 3) : row_int(&job, 0, 5))));
+    json_key(&o, "node"),
+        json_put_text(&o, r.count ? id_of(c, PREFIX_NODE, row_int(&r, 0, 1)) : NULL);
+    json_key(&o, "attempt"),
+        json_put_text(&o, r.count ? id_of(c, PREFIX_ATTEMPT, row_int(&r, 0, 0)) : NULL);
     json_close(&o, '}');
     return true;
 }

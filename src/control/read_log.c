@@ -1,11 +1,15 @@
-/* read_log.c - looking at what happened and what was used, and the checks before bytes flow (blobs, volumes, the agents' links). */
+/* read_log.c - looking at what happened and what was used, and the checks before bytes flow
+ * (blobs, volumes, the agents' links). */
 #include "base/when.h"
 #include "control/call.h"
 #include "meter/meter.h"
 #include <stdio.h>
 
 /* Operators and auditors see all; everybody else what belongs to their project. */
-static int64_t scope(const struct call *c) { return c->who->roles & PLATFORM_ROLES ? 0 : c->who->project; }
+static int64_t scope(const struct call *c)
+{
+    return c->who->roles & PLATFORM_ROLES ? 0 : c->who->project;
+}
 
 bool event_list(struct call *c, const void *body, struct err *err)
 {
@@ -18,13 +22,19 @@ bool event_list(struct call *c, const void *body, struct err *err)
     struct list l = list_open(c);
     for (size_t i = 0; i < r.count; i++) {
         int64_t project = row_int(&r, i, 2);
-        struct event_view v = { .id = row_int(&r, i, 0), .at_ms = row_int(&r, i, 1), .name = row_text(&r, i, 3), .state = "kept",
-                                .project = project ? id_of(c, PREFIX_PROJECT, project) : "", .subject = row_text(&r, i, 4), .actor = row_text(&r, i, 5),
+        struct event_view v = { .id = row_int(&r, i, 0),
+                                .at_ms = row_int(&r, i, 1),
+                                .name = row_text(&r, i, 3),
+                                .state = "kept",
+                                .project = project ? id_of(c, PREFIX_PROJECT, project) : "",
+                                .subject = row_text(&r, i, 4),
+                                .actor = row_text(&r, i, 5),
                                 .data = row_text(&r, i, 6) };
         list_add(&l, &event_view_fields, &v);
     }
     bool more = r.count == (size_t)ask->limit;
-    list_close(&l, more ? arena_printf(c->mem, "%lld", (long long)row_int(&r, r.count - 1, 0)) : NULL);
+    list_close(&l,
+               more ? arena_printf(c->mem, "%lld", (long long)row_int(&r, r.count - 1, 0)) : NULL);
     return true;
 }
 
@@ -37,19 +47,31 @@ static const char *day_text(struct call *c, int64_t ms)
 }
 
 /* Page by page, since there is no end to what may have been used. */
-static bool usage_read(struct call *c, const struct usage_ask *ask, int64_t to_ms, struct usage_sum *sum, struct err *err)
+static bool usage_read(struct call *c, const struct usage_ask *ask, int64_t to_ms,
+                       struct usage_sum *sum, struct err *err)
 {
     struct rows r;
     int64_t after = 0;
     do {
-        if (!ROWS(c, USAGE_SUM, &r, err, V_INT(scope(c)), V_INT(ask->from_ms), V_INT(to_ms), V_INT(after)))
+        if (!ROWS(c, USAGE_SUM, &r, err, V_INT(scope(c)), V_INT(ask->from_ms), V_INT(to_ms),
+                  V_INT(after)))
             return false;
         for (size_t i = 0; i < r.count; i++) {
-            struct interval it = { .attempt = row_int(&r, i, 0), .project = row_int(&r, i, 1), .owner_kind = (int)row_int(&r, i, 2),
-                                   .owner = row_int(&r, i, 3), .flavor = row_text(&r, i, 4), .gpu_milli = row_int(&r, i, 5),
-                                   .gpu_mib = row_int(&r, i, 6), .cpu_milli = row_int(&r, i, 7), .mem_mib = row_int(&r, i, 8),
-                                   .started_ms = row_int(&r, i, 9), .ended_ms = row_int(&r, i, 10), .billable = row_int(&r, i, 11) != 0,
-                                   .simulated = row_int(&r, i, 12) != 0, .project_name = row_text(&r, i, 13), .owner_name = row_text(&r, i, 14) };
+            struct interval it = { .attempt = row_int(&r, i, 0),
+                                   .project = row_int(&r, i, 1),
+                                   .owner_kind = (int)row_int(&r, i, 2),
+                                   .owner = row_int(&r, i, 3),
+                                   .flavor = row_text(&r, i, 4),
+                                   .gpu_milli = row_int(&r, i, 5),
+                                   .gpu_mib = row_int(&r, i, 6),
+                                   .cpu_milli = row_int(&r, i, 7),
+                                   .mem_mib = row_int(&r, i, 8),
+                                   .started_ms = row_int(&r, i, 9),
+                                   .ended_ms = row_int(&r, i, 10),
+                                   .billable = row_int(&r, i, 11) != 0,
+                                   .simulated = row_int(&r, i, 12) != 0,
+                                   .project_name = row_text(&r, i, 13),
+                                   .owner_name = row_text(&r, i, 14) };
             usage_sum_add(sum, &it);
             after = it.attempt;
         }
@@ -71,10 +93,18 @@ bool usage_sum(struct call *c, const void *body, struct err *err)
     size_t n = usage_sum_lines(sum, &lines);
     struct list l = list_open(c);
     for (size_t i = 0; i < n; i++) {
-        struct usage_view v = { .state = "closed", .project = lines[i].project, .user = lines[i].user, .flavor = lines[i].flavor,
-                                .day = lines[i].day_ms ? day_text(c, lines[i].day_ms) : "", .tasks = lines[i].attempts, .seconds = lines[i].ms / 1000,
-                                .gpu_milli_s = lines[i].gpu_milli_ms / 1000, .gpu_mib_s = lines[i].gpu_mib_ms / 1000,
-                                .cpu_milli_s = lines[i].cpu_milli_ms / 1000, .mem_mib_s = lines[i].mem_mib_ms / 1000, .simulated = lines[i].simulated };
+        struct usage_view v = { .state = "closed",
+                                .project = lines[i].project,
+                                .user = lines[i].user,
+                                .flavor = lines[i].flavor,
+                                .day = lines[i].day_ms ? day_text(c, lines[i].day_ms) : "",
+                                .tasks = lines[i].attempts,
+                                .seconds = lines[i].ms / 1000,
+                                .gpu_milli_s = lines[i].gpu_milli_ms / 1000,
+                                .gpu_mib_s = lines[i].gpu_mib_ms / 1000,
+                                .cpu_milli_s = lines[i].cpu_milli_ms / 1000,
+                                .mem_mib_s = lines[i].mem_mib_ms / 1000,
+                                .simulated = lines[i].simulated };
         v.id = v.name = arena_printf(c->mem, "%s/%s/%s/%s", v.project, v.user, v.flavor, v.day);
         list_add(&l, &usage_view_fields, &v);
     }
@@ -93,9 +123,14 @@ bool volume_files(struct call *c, const void *body, struct err *err)
     if (r.count == 0)
         return err_set(err, RC_NOT_FOUND, "there is no volume '%s' in this project", ask->volume);
     if (!row_int(&r, 0, 1))
-        return err_set(err, RC_CONFLICT, "volume %s has no node yet: it gets one when a job first uses it", ask->volume);
-    str_printf(&c->r->reply, "{\"volume\":\"%s\",\"node\":\"%s\",\"project\":\"%s\",\"attempt\":null,\"state\":\"active\"}", id_of(c, PREFIX_VOLUME, row_int(&r, 0, 0)),
-               id_of(c, PREFIX_NODE, row_int(&r, 0, 1)), id_of(c, PREFIX_PROJECT, c->who->project));
+        return err_set(err, RC_CONFLICT,
+                       "volume %s has no node yet: it gets one when a job first uses it",
+                       ask->volume);
+    str_printf(&c->r->reply,
+               "{\"volume\":\"%s\",\"node\":\"%s\",\"project\":\"%s\",\"attempt\":null,\"state\":"
+               "\"active\"}",
+               id_of(c, PREFIX_VOLUME, row_int(&r, 0, 0)), id_of(c, PREFIX_NODE, row_int(&r, 0, 1)),
+               id_of(c, PREFIX_PROJECT, c->who->project));
     return true;
 }
 
@@ -107,8 +142,10 @@ static bool blob_there(struct call *c, int64_t project, const char *digest, stru
     if (r.count == 0)
         return err_set(err, RC_NOT_FOUND, "there is no blob %s in this project", digest);
     str_clear(&c->r->reply);
-    str_printf(&c->r->reply, "{\"id\":\"%s\",\"name\":\"%s\",\"state\":\"active\",\"size\":%lld,\"project\":\"%s\"}", digest, digest, (long long)row_int(&r, 0, 0),
-               id_of(c, PREFIX_PROJECT, project));
+    str_printf(
+        &c->r->reply,
+        "{\"id\":\"%s\",\"name\":\"%s\",\"state\":\"active\",\"size\":%lld,\"project\":\"%s\"}",
+        digest, digest, (long long)row_int(&r, 0, 0), id_of(c, PREFIX_PROJECT, project));
     return true;
 }
 
@@ -125,19 +162,30 @@ bool blob_get(struct call *c, const void *body, struct err *err)
     struct rows r;
     if (c->who->kind != PRINCIPAL_NODE)
         return blob_there(c, c->who->project, ask->digest, err);
-    if (!ROWS(c, BLOB_ON_NODE, &r, err, V_INT(c->who->id), V_TEXT(arena_printf(c->mem, "%%\"%s\"%%", ask->digest)), V_TEXT(ask->digest)))
+    if (!ROWS(c, BLOB_ON_NODE, &r, err, V_INT(c->who->id),
+              V_TEXT(arena_printf(c->mem, "%%\"%s\"%%", ask->digest)), V_TEXT(ask->digest)))
         return false;
     if (r.count == 0)
         return err_set(err, RC_NOT_FOUND, "no task on this node names blob %s", ask->digest);
     return blob_there(c, row_int(&r, 0, 0), ask->digest, err);
 }
 
-/* These three ask only whether the caller may: the check has been made; api/ needs to know who it is. */
+/* These three ask only whether the caller may: the check has been made; api/ needs to know who
+ * it is. */
 static bool who_reply(struct call *c)
 {
     str_printf(&c->r->reply, "{\"project\":\"%s\"}", id_of(c, PREFIX_PROJECT, c->who->project));
     return true;
 }
-bool blob_put(struct call *c, const void *body, struct err *err) { return (void)body, (void)err, who_reply(c); }
-bool node_link(struct call *c, const void *body, struct err *err) { return (void)body, (void)err, who_reply(c); }
-bool node_stream(struct call *c, const void *body, struct err *err) { return (void)body, (void)err, who_reply(c); }
+bool blob_put(struct call *c, const void *body, struct err *err)
+{
+    return (void)body, (void)err, who_reply(c);
+}
+bool node_link(struct call *c, const void *body, struct err *err)
+{
+    return (void)body, (void)err, who_reply(c);
+}
+bool node_stream(struct call *c, const void *body, struct err *err)
+{
+    return (void)body, (void)err, who_reply(c);
+}

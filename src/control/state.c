@@ -1,4 +1,5 @@
-/* state.c - the writer's memory: adding, finding and dropping things. Loading it is in state_load.c. */
+/* state.c - the writer's memory: adding, finding and dropping things. Loading it is in
+ * state_load.c. */
 #include "control/state.h"
 #include "wire/bind.h"
 #include <stdio.h>
@@ -10,34 +11,40 @@ static void *must(void *p)
         abort();
     return p;
 }
-static void *zeroed(size_t n) { return must(calloc(1, n)); }
+static void *zeroed(size_t n)
+{
+    return must(calloc(1, n));
+}
 
 struct project *state_project(struct state *s, const char *ref)
 {
     int64_t id;
-    return id_parse(ref, PREFIX_PROJECT, &id) ? map_get(s->projects, id) : map_get_text(s->project_names, ref);
+    return id_parse(ref, PREFIX_PROJECT, &id) ? map_get(s->projects, id)
+                                              : map_get_text(s->project_names, ref);
 }
 
 struct person *state_person(struct state *s, const char *ref)
 {
     int64_t id;
-    return id_parse(ref, PREFIX_USER, &id) ? map_get(s->persons, id) : map_get_text(s->person_names, ref);
+    return id_parse(ref, PREFIX_USER, &id) ? map_get(s->persons, id)
+                                           : map_get_text(s->person_names, ref);
 }
 
 struct node *state_node(struct state *s, const char *ref)
 {
     int64_t id;
-    return id_parse(ref, PREFIX_NODE, &id) ? map_get(s->nodes, id) : map_get_text(s->node_names, ref);
+    return id_parse(ref, PREFIX_NODE, &id) ? map_get(s->nodes, id)
+                                           : map_get_text(s->node_names, ref);
 }
 
 /* The small things of a project are few: a walk is shorter than an index to keep. */
-#define FIND_IN(s, map, T, project_, prefix, ref)                                       \
-    int64_t id_ = 0;                                                                    \
-    bool by_id = id_parse(ref, prefix, &id_);                                           \
-    T *x;                                                                               \
-    for (size_t i = 0; (x = map_next((s)->map, &i));)                                   \
-        if (x->project == (project_) && (by_id ? x->id == id_ : text_is(x->name, ref))) \
-            return x;                                                                   \
+#define FIND_IN(s, map, T, project_, prefix, ref)                                                  \
+    int64_t id_ = 0;                                                                               \
+    bool by_id = id_parse(ref, prefix, &id_);                                                      \
+    T *x;                                                                                          \
+    for (size_t i = 0; (x = map_next((s)->map, &i));)                                              \
+        if (x->project == (project_) && (by_id ? x->id == id_ : text_is(x->name, ref)))            \
+            return x;                                                                              \
     return NULL
 
 struct account *state_account(struct state *s, int64_t project, const char *ref)
@@ -46,7 +53,7 @@ struct account *state_account(struct state *s, int64_t project, const char *ref)
 }
 struct secret *state_secret(struct state *s, int64_t project, const char *ref)
 {
-    struct secret *x;                       /* by name alone: the name is what it is sealed with */
+    struct secret *x; /* by name alone: the name is what it is sealed with */
     for (size_t i = 0; (x = map_next(s->secrets, &i));)
         if (x->project == project && text_is(x->name, ref))
             return x;
@@ -83,7 +90,8 @@ static void facts_of_project(struct state *s, const struct credential *from, str
     else if (f->key_project)
         p = map_get(s->projects, f->key_project);
     else
-        for (size_t i = 0; (any = map_next(s->projects, &i));) /* the first by id, as readers find it */
+        for (size_t i = 0;
+             (any = map_next(s->projects, &i));) /* the first by id, as readers find it */
             if (any->state == 0 && map_get(any->members, f->owner) && (!p || any->id < p->id))
                 p = any;
     if (!p || p->state != 0)
@@ -101,8 +109,15 @@ void state_facts(struct state *s, const struct credential *from, struct auth_fac
     struct apikey *k = map_get_text(s->key_hashes, from->hash);
     if (!k)
         return;
-    *f = (struct auth_facts){ .found = true, .key = k->id, .owner = k->owner, .key_project = k->project, .expires_ms = k->expires_ms,
-                              .owner_kind = k->owner_kind, .key_roles = k->roles, .key_state = k->state, .owner_state = 1 };
+    *f = (struct auth_facts){ .found = true,
+                              .key = k->id,
+                              .owner = k->owner,
+                              .key_project = k->project,
+                              .expires_ms = k->expires_ms,
+                              .owner_kind = k->owner_kind,
+                              .key_roles = k->roles,
+                              .key_state = k->state,
+                              .owner_state = 1 };
     struct person *u = k->owner_kind == PRINCIPAL_USER ? map_get(s->persons, k->owner) : NULL;
     struct account *a = k->owner_kind == PRINCIPAL_ACCOUNT ? map_get(s->accounts, k->owner) : NULL;
     struct node *n = k->owner_kind == PRINCIPAL_NODE ? map_get(s->nodes, k->owner) : NULL;
@@ -116,7 +131,8 @@ void state_facts(struct state *s, const struct credential *from, struct auth_fac
         facts_of_project(s, from, f);
 }
 
-struct project *state_add_project(struct state *s, int64_t id, int64_t org, const char *name, const char *quota, int64_t created_ms)
+struct project *state_add_project(struct state *s, int64_t id, int64_t org, const char *name,
+                                  const char *quota, int64_t created_ms)
 {
     struct project *p = ARENA_NEW(s->mem, struct project);
     struct json *doc;
@@ -127,7 +143,8 @@ struct project *state_add_project(struct state *s, int64_t id, int64_t org, cons
     p->version = 1;
     p->members = map_new();
     snprintf(p->name, sizeof p->name, "%s", name);
-    if (!json_parse(SLICE(quota), s->mem, &doc, &err) || !bind_read(doc, &quota_fields, s->mem, &p->quota, NULL, &err))
+    if (!json_parse(SLICE(quota), s->mem, &doc, &err)
+        || !bind_read(doc, &quota_fields, s->mem, &p->quota, NULL, &err))
         p->quota = (struct quota){ -1, -1, -1, -1 };
     map_put(s->projects, id, p);
     map_put_text(s->project_names, p->name, p);
@@ -210,13 +227,15 @@ void state_drop_node(struct state *s, struct node *n)
     node_free(n);
 }
 
-struct job *state_add_job(struct state *s, int64_t id, struct project *p, const char *spec_text, struct err *err)
+struct job *state_add_job(struct state *s, int64_t id, struct project *p, const char *spec_text,
+                          struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct job *j = ARENA_NEW(mem, struct job);
     struct json *doc;
     j->spec_text = arena_text(mem, spec_text);
-    if (!json_parse(SLICE(j->spec_text), mem, &doc, err) || !bind_read(doc, &job_spec_fields, mem, &j->spec, NULL, err)
+    if (!json_parse(SLICE(j->spec_text), mem, &doc, err)
+        || !bind_read(doc, &job_spec_fields, mem, &j->spec, NULL, err)
         || !job_spec_settle(&j->spec, mem, &j->shape, err))
         return NULL;
     j->id = id;
@@ -273,7 +292,10 @@ void job_follow(struct job *j, int64_t follower, enum after_when when)
     j->followers[j->follower_count++] = (struct follower){ follower, when };
 }
 
-bool job_skips(const struct job *j, int64_t index) { return j->skipped && map_get(j->skipped, index); }
+bool job_skips(const struct job *j, int64_t index)
+{
+    return j->skipped && map_get(j->skipped, index);
+}
 
 void job_skip(struct job *j, int64_t index)
 {
@@ -289,9 +311,15 @@ void job_advance(struct job *j)
         map_take(j->skipped, j->next_task++);
 }
 
-bool job_waits(const struct job *j) { return j->state != JOB_STOPPING && (j->next_task < j->count || j->waiting > 0); }
+bool job_waits(const struct job *j)
+{
+    return j->state != JOB_STOPPING && (j->next_task < j->count || j->waiting > 0);
+}
 
-struct task *job_task(struct job *j, int64_t index) { return map_get(j->tasks, index); }
+struct task *job_task(struct job *j, int64_t index)
+{
+    return map_get(j->tasks, index);
+}
 
 struct task *job_add_task(struct job *j, int64_t index)
 {
@@ -302,7 +330,8 @@ struct task *job_add_task(struct job *j, int64_t index)
     return t;
 }
 
-/* A lease is {"cpu":milli,"mem":mib,"gpus":[{"index","uuid","milli","mem_mib","simulated"}]}: written by job.place, read here. */
+/* A lease is {"cpu":milli,"mem":mib,"gpus":[{"index","uuid","milli","mem_mib","simulated"}]}:
+ * written by job.place, read here. */
 static void lease_read(struct attempt *a, const char *lease_json)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
@@ -318,8 +347,11 @@ static void lease_read(struct attempt *a, const char *lease_json)
         struct json *simulated = json_get(g, "simulated");
         const char *uuid = json_text(g, "uuid");
         snprintf(a->uuids[a->gpu_count], sizeof a->uuids[0], "%s", uuid ? uuid : "");
-        *to = (struct order_gpu){ .index = json_int(g, "index", 0), .uuid = a->uuids[a->gpu_count], .milli = json_int(g, "milli", 0),
-                                  .mem_mib = json_int(g, "mem_mib", 0), .simulated = simulated && simulated->flag };
+        *to = (struct order_gpu){ .index = json_int(g, "index", 0),
+                                  .uuid = a->uuids[a->gpu_count],
+                                  .milli = json_int(g, "milli", 0),
+                                  .mem_mib = json_int(g, "mem_mib", 0),
+                                  .simulated = simulated && simulated->flag };
         a->gpu_milli += to->milli;
         a->gpu_mib += to->mem_mib;
         a->simulated |= to->simulated;
@@ -327,7 +359,8 @@ static void lease_read(struct attempt *a, const char *lease_json)
     }
 }
 
-struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n, const char *lease_json)
+struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n,
+                                  const char *lease_json)
 {
     struct attempt *a = zeroed(sizeof *a);
     a->id = id;
@@ -368,7 +401,8 @@ static void idem_free(struct idem *i)
     free(i);
 }
 
-void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16, int64_t job, const char *reply, int64_t at_ms)
+void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16,
+                    int64_t job, const char *reply, int64_t at_ms)
 {
     struct idem *i = map_take_text(s->idems, key);
     if (i)
@@ -420,8 +454,10 @@ void state_free(struct state *s)
     struct idem *idem;
     for (size_t i = 0; (idem = map_next(s->idems, &i));)
         idem_free(idem);
-    struct map *maps[] = { s->orgs,    s->projects, s->project_names, s->persons, s->person_names, s->accounts, s->keys, s->key_hashes, s->secrets,
-                           s->tokens,  s->volumes,  s->images,        s->nodes,   s->node_names,   s->jobs,     s->attempts, s->idems, s->ended };
+    struct map *maps[]
+        = { s->orgs,  s->projects,   s->project_names, s->persons,  s->person_names, s->accounts,
+            s->keys,  s->key_hashes, s->secrets,       s->tokens,   s->volumes,      s->images,
+            s->nodes, s->node_names, s->jobs,          s->attempts, s->idems,        s->ended };
     for (size_t i = 0; i < COUNT(maps); i++)
         map_free(maps[i]);
     arena_free(s->mem);

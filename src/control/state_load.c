@@ -1,25 +1,38 @@
-/* state_load.c - the writer's memory built from the store: once at start, and again after every refused commit. */
+/* state_load.c - the writer's memory built from the store: once at start, and again after every
+ * refused commit. */
 #include "control/state.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-struct load { struct state *s; struct conn *conn; struct arena *mem; int64_t wall_ms, boot_ms; struct rows r; struct err *err; };
+struct load {
+    struct state *s;
+    struct conn *conn;
+    struct arena *mem;
+    int64_t wall_ms, boot_ms;
+    struct rows r;
+    struct err *err;
+};
 
 static bool ask(struct load *l, enum statement st, const struct value *args, int n)
 {
     return store_query(l->conn, st, args, n, l->mem, &l->r, l->err);
 }
-/* What expires is looked at again when it is used; the clock may have been ahead when this was loaded. */
+/* What expires is looked at again when it is used; the clock may have been ahead when this was
+ * loaded. */
 static const int64_t slack_ms = INT64_C(24) * 3600 * 1000;
 
-#define INT(col)  row_int(&l->r, i, col)
-#define TEXT(col) row_text(&l->r, i, col)
+#define INT(col)      row_int(&l->r, i, col)
+#define TEXT(col)     row_text(&l->r, i, col)
 #define INT_LAST(col) row_int(&l->r, l->r.count - 1, col)
-#define EACH(st, ...) if (!ask(l, st, __VA_ARGS__)) return false; for (size_t i = 0; i < l->r.count; i++)
+#define EACH(st, ...)                                                                              \
+    if (!ask(l, st, __VA_ARGS__))                                                                  \
+        return false;                                                                              \
+    for (size_t i = 0; i < l->r.count; i++)
 
 /* What there may be many of comes in pages, in the order of its key. */
 enum { PAGE = 2000 };
-static bool load_pages(struct load *l, bool (*page)(struct load *l, int64_t *after, int64_t *after2))
+static bool load_pages(struct load *l,
+                       bool (*page)(struct load *l, int64_t *after, int64_t *after2))
 {
     int64_t after = 0, after2 = -1;
     struct arena *whole = l->mem;
@@ -50,7 +63,8 @@ static bool load_tenants(struct load *l)
     EACH(ST_LOAD_PERSON, NULL, 0)
     {
         struct person *u = ARENA_NEW(s->mem, struct person);
-        u->id = INT(0), u->roles = (unsigned)INT(3), u->state = (int)INT(4), u->created_ms = INT(5), u->version = INT(6);
+        u->id = INT(0), u->roles = (unsigned)INT(3), u->state = (int)INT(4), u->created_ms = INT(5),
+        u->version = INT(6);
         snprintf(u->name, sizeof u->name, "%s", TEXT(1));
         snprintf(u->password, sizeof u->password, "%s", TEXT(2));
         map_put(s->persons, u->id, u);
@@ -67,7 +81,8 @@ static bool load_tenants(struct load *l)
     EACH(ST_LOAD_ACCOUNT, NULL, 0)
     {
         struct account *a = ARENA_NEW(s->mem, struct account);
-        a->id = INT(0), a->project = INT(1), a->roles = (unsigned)INT(3), a->state = (int)INT(4), a->created_ms = INT(5);
+        a->id = INT(0), a->project = INT(1), a->roles = (unsigned)INT(3), a->state = (int)INT(4),
+        a->created_ms = INT(5);
         snprintf(a->name, sizeof a->name, "%s", TEXT(2));
         map_put(s->accounts, a->id, a);
     }
@@ -79,8 +94,14 @@ static bool load_keys(struct load *l, int64_t *after, int64_t *after2)
     (void)after2;
     EACH(ST_LOAD_KEY, ((struct value[]){ V_INT(l->wall_ms - slack_ms), V_INT(*after) }), 2)
     {
-        struct apikey k = { .id = INT(0), .owner_kind = (enum principal)INT(1), .owner = INT(2), .project = INT(3),
-                            .roles = (unsigned)INT(4), .state = (int)INT(8), .created_ms = INT(9), .expires_ms = INT(10) };
+        struct apikey k = { .id = INT(0),
+                            .owner_kind = (enum principal)INT(1),
+                            .owner = INT(2),
+                            .project = INT(3),
+                            .roles = (unsigned)INT(4),
+                            .state = (int)INT(8),
+                            .created_ms = INT(9),
+                            .expires_ms = INT(10) };
         snprintf(k.name, sizeof k.name, "%s", TEXT(5));
         snprintf(k.hint, sizeof k.hint, "%s", TEXT(6));
         snprintf(k.hash, sizeof k.hash, "%s", TEXT(7));
@@ -98,7 +119,8 @@ static bool load_things(struct load *l)
         struct secret *x = calloc(1, sizeof *x);
         if (!x)
             abort();
-        x->id = INT(0), x->project = INT(1), x->created_ms = INT(4), x->updated_ms = INT(5), x->version = INT(6);
+        x->id = INT(0), x->project = INT(1), x->created_ms = INT(4), x->updated_ms = INT(5),
+        x->version = INT(6);
         snprintf(x->name, sizeof x->name, "%s", TEXT(2));
         if (!(x->sealed = strdup(TEXT(3))))
             abort();
@@ -130,7 +152,8 @@ static bool load_things(struct load *l)
     EACH(ST_LOAD_NODE, NULL, 0)
     {
         struct node *n = state_add_node(s, INT(0), TEXT(1), INT(5));
-        n->state = (enum node_state)INT(2), n->kept = INT(4), n->version = INT(6), n->cordoned = INT(7) != 0;
+        n->state = (enum node_state)INT(2), n->kept = INT(4), n->version = INT(6),
+        n->cordoned = INT(7) != 0;
         n->heard_boot_ms = l->boot_ms;
         if (!state_node_info(n, TEXT(3), l->err))
             return err_wrap(l->err, "node %s", n->name);
@@ -154,16 +177,22 @@ static bool load_jobs(struct load *l, int64_t *after, int64_t *after2)
         struct job *j = p ? state_add_job(s, INT(0), p, TEXT(15), l->err) : NULL;
         if (!j)
             return err_wrap(l->err, "job %lld", (long long)INT(0));
-        j->owner_kind = (enum principal)INT(2), j->owner = INT(3), j->state = (enum job_state)INT(5);
-        j->reason = (enum reason)INT(6), j->outcome = (enum outcome)INT(7), j->priority = INT(8), j->count = INT(9);
-        j->next_task = INT(10), j->done = INT(11), j->failed = INT(12), j->cancelled = INT(13), j->exit_code = INT(14);
+        j->owner_kind = (enum principal)INT(2), j->owner = INT(3),
+        j->state = (enum job_state)INT(5);
+        j->reason = (enum reason)INT(6), j->outcome = (enum outcome)INT(7), j->priority = INT(8),
+        j->count = INT(9);
+        j->next_task = INT(10), j->done = INT(11), j->failed = INT(12), j->cancelled = INT(13),
+        j->exit_code = INT(14);
         j->flavor = arena_text(j->mem, TEXT(16));
-        j->created_ms = INT(17), j->started_ms = INT(18), j->ended_ms = INT(19), j->version = INT(20);
+        j->created_ms = INT(17), j->started_ms = INT(18), j->ended_ms = INT(19),
+        j->version = INT(20);
         p->jobs_live++;
         for (size_t v = 0; v < j->spec.volumes.count; v++) {
             struct job_mount m;
             struct err ignored;
-            struct volume *vol = job_mount_parse(j->spec.volumes.at[v], j->mem, &m, &ignored) ? state_volume(s, p->id, m.volume) : NULL;
+            struct volume *vol = job_mount_parse(j->spec.volumes.at[v], j->mem, &m, &ignored)
+                                     ? state_volume(s, p->id, m.volume)
+                                     : NULL;
             if (vol)
                 vol->users++;
         }
@@ -179,10 +208,14 @@ static bool load_tasks(struct load *l, int64_t *after, int64_t *after2)
     {
         struct job *j = map_get(s->jobs, INT(0));
         if (!j)
-            return err_set(l->err, RC_INTERNAL, "task %lld of job %lld lives, but its job has ended", (long long)INT(1), (long long)INT(0));
+            return err_set(l->err, RC_INTERNAL,
+                           "task %lld of job %lld lives, but its job has ended", (long long)INT(1),
+                           (long long)INT(0));
         struct task *t = job_add_task(j, INT(1));
-        t->state = (enum job_state)INT(3), t->outcome = (enum outcome)INT(4), t->tries = INT(5), t->faults = INT(6);
-        t->exit_code = INT(8), t->signal = INT(9), t->not_before_ms = INT(11), t->started_ms = INT(12);
+        t->state = (enum job_state)INT(3), t->outcome = (enum outcome)INT(4), t->tries = INT(5),
+        t->faults = INT(6);
+        t->exit_code = INT(8), t->signal = INT(9), t->not_before_ms = INT(11),
+        t->started_ms = INT(12);
         j->waiting += t->state == JOB_QUEUED;
     }
     *after = l->r.count ? INT_LAST(0) : 0;
@@ -213,9 +246,11 @@ static bool load_attempts(struct load *l, int64_t *after, int64_t *after2)
         struct task *t = j ? job_task(j, INT(2)) : NULL;
         struct node *n = map_get(s->nodes, INT(4));
         if (!t || !n)
-            return err_set(l->err, RC_INTERNAL, "attempt %lld lives, but its task or node does not", (long long)INT(0));
+            return err_set(l->err, RC_INTERNAL, "attempt %lld lives, but its task or node does not",
+                           (long long)INT(0));
         struct attempt *a = state_add_attempt(s, INT(0), t, n, TEXT(7));
-        a->state = (enum job_state)INT(5), a->run_for_s = INT(8), a->placed_ms = INT(9), a->started_ms = INT(10);
+        a->state = (enum job_state)INT(5), a->run_for_s = INT(8), a->placed_ms = INT(9),
+        a->started_ms = INT(10);
         a->grace_s = INT(11) >= 0 ? INT(11) : j->spec.grace_s;
         a->stop = a->state == JOB_STOPPING;
         a->stop_as = OUTCOME_CANCELLED;
@@ -224,7 +259,8 @@ static bool load_attempts(struct load *l, int64_t *after, int64_t *after2)
     return true;
 }
 
-/* A job that comes after one that lives waits for it; what has ended, ended as it should, or this one would not live. */
+/* A job that comes after one that lives waits for it; what has ended, ended as it should, or
+ * this one would not live. */
 static void link_jobs(struct state *s)
 {
     struct job *j;
@@ -232,7 +268,8 @@ static void link_jobs(struct state *s)
         const struct job_after *list = j->spec.after.at;
         for (size_t k = 0; k < j->spec.after.count; k++) {
             int64_t id;
-            struct job *first = id_parse(list[k].job, PREFIX_JOB, &id) ? map_get(s->jobs, id) : NULL;
+            struct job *first
+                = id_parse(list[k].job, PREFIX_JOB, &id) ? map_get(s->jobs, id) : NULL;
             if (!first)
                 continue;
             job_follow(first, j->id, (enum after_when)list[k].when);
@@ -241,15 +278,19 @@ static void link_jobs(struct state *s)
     }
 }
 
-/* An Idempotency-Key is kept as KEY, a line end and 16 digits of the body's hash; with an event the caller's project and the verb follow. */
+/* An Idempotency-Key is kept as KEY, a line end and 16 digits of the body's hash; with an event
+ * the caller's project and the verb follow. */
 static bool load_job_idems(struct load *l, int64_t *after, int64_t *after2)
 {
     (void)after2;
-    EACH(ST_LOAD_IDEM, ((struct value[]){ V_INT(l->wall_ms - IDEM_DAYS * slack_ms), V_INT(*after) }), 2)
+    EACH(ST_LOAD_IDEM,
+         ((struct value[]){ V_INT(l->wall_ms - IDEM_DAYS * slack_ms), V_INT(*after) }), 2)
     {
         const char *text = TEXT(3), *cut = strrchr(text, '\n');
         if (cut)
-            state_idem_add(l->s, arena_printf(l->mem, "%lld/%lld/%.*s", (long long)INT(1), (long long)INT(2), (int)(cut - text), text),
+            state_idem_add(l->s,
+                           arena_printf(l->mem, "%lld/%lld/%.*s", (long long)INT(1),
+                                        (long long)INT(2), (int)(cut - text), text),
                            VERB_JOB_SUBMIT, cut + 1, INT(0), NULL, INT(4));
     }
     *after = l->r.count ? INT_LAST(0) : 0;
@@ -259,14 +300,17 @@ static bool load_job_idems(struct load *l, int64_t *after, int64_t *after2)
 static bool load_event_idems(struct load *l, int64_t *after, int64_t *after2)
 {
     (void)after2;
-    EACH(ST_LOAD_IDEM_EVENT, ((struct value[]){ V_INT(l->wall_ms - IDEM_DAYS * slack_ms), V_INT(*after) }), 2)
+    EACH(ST_LOAD_IDEM_EVENT,
+         ((struct value[]){ V_INT(l->wall_ms - IDEM_DAYS * slack_ms), V_INT(*after) }), 2)
     {
         const char *text = TEXT(2), *cut = strrchr(text, '\n');
         char verb[64] = "";
         long long project;
         if (!cut || sscanf(cut + 1, "%*16s %lld %63s", &project, verb) != 2 || !verb_find(verb))
             continue;
-        state_idem_add(l->s, arena_printf(l->mem, "%lld/%lld/%.*s", project, (long long)INT(1), (int)(cut - text), text),
+        state_idem_add(l->s,
+                       arena_printf(l->mem, "%lld/%lld/%.*s", project, (long long)INT(1),
+                                    (int)(cut - text), text),
                        (enum verb_id)(verb_find(verb) - verbs), cut + 1, 0, TEXT(3), INT(4));
     }
     *after = l->r.count ? INT_LAST(0) : 0;
@@ -285,7 +329,8 @@ static bool load_numbers(struct load *l)
     return true;
 }
 
-bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed, struct state **out, struct err *err)
+bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed,
+                struct state **out, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct state *s = calloc(1, sizeof *s);
@@ -293,14 +338,20 @@ bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t se
         abort();
     s->mem = arena_new();
     s->ids.rng.s = seed;
-    struct map **maps[] = { &s->orgs,   &s->projects, &s->project_names, &s->persons, &s->person_names, &s->accounts, &s->keys, &s->key_hashes, &s->secrets,
-                            &s->tokens, &s->volumes,  &s->images,        &s->nodes,   &s->node_names,   &s->jobs,     &s->attempts, &s->idems, &s->ended };
+    struct map **maps[]
+        = { &s->orgs,     &s->projects, &s->project_names, &s->persons,    &s->person_names,
+            &s->accounts, &s->keys,     &s->key_hashes,    &s->secrets,    &s->tokens,
+            &s->volumes,  &s->images,   &s->nodes,         &s->node_names, &s->jobs,
+            &s->attempts, &s->idems,    &s->ended };
     for (size_t i = 0; i < COUNT(maps); i++)
         *maps[i] = map_new();
-    struct load load = { .s = s, .conn = conn, .mem = mem, .wall_ms = wall_ms, .boot_ms = boot_ms, .err = err };
-    if (!load_tenants(&load) || !load_pages(&load, load_keys) || !load_things(&load) || !load_pages(&load, load_jobs)
-        || !load_pages(&load, load_tasks) || !load_pages(&load, load_skipped) || !load_pages(&load, load_attempts) || !load_pages(&load, load_job_idems)
-        || !load_pages(&load, load_event_idems) || !load_numbers(&load)) {
+    struct load load
+        = { .s = s, .conn = conn, .mem = mem, .wall_ms = wall_ms, .boot_ms = boot_ms, .err = err };
+    if (!load_tenants(&load) || !load_pages(&load, load_keys) || !load_things(&load)
+        || !load_pages(&load, load_jobs) || !load_pages(&load, load_tasks)
+        || !load_pages(&load, load_skipped) || !load_pages(&load, load_attempts)
+        || !load_pages(&load, load_job_idems) || !load_pages(&load, load_event_idems)
+        || !load_numbers(&load)) {
         state_free(s);
         return err_wrap(err, "the store does not hold together");
     }

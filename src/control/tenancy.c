@@ -1,5 +1,6 @@
-/* tenancy.c - organisations, projects, people, service accounts and who is in what. Platform things are the operators'; what is
- * inside a project is its admins'. Passwords are hashed by the slow one before the writer sees the verb. */
+/* tenancy.c - organisations, projects, people, service accounts and who is in what. Platform
+ * things are the operators'; what is inside a project is its admins'. Passwords are hashed by
+ * the slow one before the writer sees the verb. */
 #include "control/call.h"
 #include <stdio.h>
 
@@ -17,7 +18,8 @@ bool org_create(struct call *c, const void *body, struct err *err)
     struct org *o;
     for (size_t i = 0; (o = map_next(c->s->orgs, &i));)
         if (text_is(o->name, ask->name))
-            return err_set(err, RC_CONFLICT, "the name '%s' is taken by another organisation", ask->name);
+            return err_set(err, RC_CONFLICT, "the name '%s' is taken by another organisation",
+                           ask->name);
     o = ARENA_NEW(c->s->mem, struct org);
     o->id = new_id(c);
     o->created_ms = c->now_ms;
@@ -25,7 +27,8 @@ bool org_create(struct call *c, const void *body, struct err *err)
     map_put(c->s->orgs, o->id, o);
     EMIT(c, ORG_ADD, V_INT(o->id), V_TEXT(o->name), V_INT(o->created_ms));
     emit_event(c, 0, "org.created", id_of(c, PREFIX_ORG, o->id), NULL);
-    struct simple_view view = { .id = o->id, .name = o->name, .state = "active", .created_ms = o->created_ms };
+    struct simple_view view
+        = { .id = o->id, .name = o->name, .state = "active", .created_ms = o->created_ms };
     reply_view(c, &simple_view_fields, &view);
     return true;
 }
@@ -46,8 +49,13 @@ static bool org_find(struct state *s, const char *ref, struct org **out, struct 
 static void project_reply(struct call *c, const struct project *p)
 {
     const struct org *o = map_get(c->s->orgs, p->org);
-    struct project_view view = { .id = p->id, .name = p->name, .state = "active", .org = o ? o->name : "", .quota = p->quota,
-                                 .created_ms = p->created_ms, .version = p->version };
+    struct project_view view = { .id = p->id,
+                                 .name = p->name,
+                                 .state = "active",
+                                 .org = o ? o->name : "",
+                                 .quota = p->quota,
+                                 .created_ms = p->created_ms,
+                                 .version = p->version };
     c->r->version = p->version;
     reply_view(c, &project_view_fields, &view);
 }
@@ -67,15 +75,18 @@ bool project_create(struct call *c, const void *body, struct err *err)
         return false;
     if (map_get_text(c->s->project_names, ask->name))
         return err_set(err, RC_CONFLICT, "the name '%s' is taken by another project", ask->name);
-    struct project *p = state_add_project(c->s, new_id(c), o->id, ask->name, quota_json(c, &ask->quota), c->now_ms);
-    EMIT(c, PROJECT_ADD, V_INT(p->id), V_INT(p->org), V_TEXT(p->name), V_INT(0), V_TEXT(quota_json(c, &p->quota)), V_INT(p->created_ms));
+    struct project *p = state_add_project(c->s, new_id(c), o->id, ask->name,
+                                          quota_json(c, &ask->quota), c->now_ms);
+    EMIT(c, PROJECT_ADD, V_INT(p->id), V_INT(p->org), V_TEXT(p->name), V_INT(0),
+         V_TEXT(quota_json(c, &p->quota)), V_INT(p->created_ms));
     if (c->who->kind == PRINCIPAL_USER) { /* whoever makes it can let others in */
         struct member *m = ARENA_NEW(c->s->mem, struct member);
         *m = (struct member){ c->who->id, ROLE_ADMIN };
         map_put(p->members, m->person, m);
         EMIT(c, MEMBER_SET, V_INT(p->id), V_INT(m->person), V_INT(m->roles));
     }
-    emit_event(c, p->id, "project.created", id_of(c, PREFIX_PROJECT, p->id), arena_printf(c->mem, "{\"name\":\"%s\"}", p->name));
+    emit_event(c, p->id, "project.created", id_of(c, PREFIX_PROJECT, p->id),
+               arena_printf(c->mem, "{\"name\":\"%s\"}", p->name));
     tell_quota(c, p);
     project_reply(c, p);
     return true;
@@ -88,17 +99,27 @@ bool project_update(struct call *c, const void *body, struct err *err)
     if (!p)
         return err_set(err, RC_NOT_FOUND, "there is no project '%s'", ask->project);
     if (c->r->if_match && c->r->if_match != p->version)
-        return err_set(err, RC_STALE, "project %s has changed meanwhile (version %lld); look again", p->name, (long long)p->version);
-    const struct { const char *name; const int64_t *from; int64_t *to; } parts[] = { /* what is not given stays */
-        { "gpus", &ask->quota.gpu_milli, &p->quota.gpu_milli },      { "cpus", &ask->quota.cpu_milli, &p->quota.cpu_milli },
-        { "memory_mib", &ask->quota.mem_mib, &p->quota.mem_mib }, { "jobs", &ask->quota.jobs, &p->quota.jobs },
+        return err_set(err, RC_STALE, "project %s has changed meanwhile (version %lld); look again",
+                       p->name, (long long)p->version);
+    const struct {
+        const char *name;
+        const int64_t *from;
+        int64_t *to;
+    } parts[] = {
+        /* what is not given stays */
+        { "gpus", &ask->quota.gpu_milli, &p->quota.gpu_milli },
+        { "cpus", &ask->quota.cpu_milli, &p->quota.cpu_milli },
+        { "memory_mib", &ask->quota.mem_mib, &p->quota.mem_mib },
+        { "jobs", &ask->quota.jobs, &p->quota.jobs },
     };
     for (size_t i = 0; i < COUNT(parts); i++)
         if (was_given(c, parts[i].name))
             *parts[i].to = *parts[i].from;
     p->version++;
-    EMIT(c, PROJECT_SET, V_INT(p->id), V_INT(p->state), V_TEXT(quota_json(c, &p->quota)), V_INT(p->version));
-    emit_event(c, p->id, "project.updated", id_of(c, PREFIX_PROJECT, p->id), arena_printf(c->mem, "{\"quota\":%s}", quota_json(c, &p->quota)));
+    EMIT(c, PROJECT_SET, V_INT(p->id), V_INT(p->state), V_TEXT(quota_json(c, &p->quota)),
+         V_INT(p->version));
+    emit_event(c, p->id, "project.updated", id_of(c, PREFIX_PROJECT, p->id),
+               arena_printf(c->mem, "{\"quota\":%s}", quota_json(c, &p->quota)));
     tell_quota(c, p);
     project_reply(c, p);
     return true;
@@ -108,7 +129,9 @@ static bool platform_roles(const char *text, unsigned *roles, struct err *err)
 {
     *roles = text_given(text) ? role_parse(text) : 0;
     if (text_given(text) && (!*roles || (*roles & ~(unsigned)PLATFORM_ROLES)))
-        return err_field(err, "roles", "platform roles are operator and auditor; roles in a project are given with: arcus members set");
+        return err_field(err, "roles",
+                         "platform roles are operator and auditor; roles in a project are given "
+                         "with: arcus members set");
     return true;
 }
 
@@ -138,8 +161,12 @@ bool user_prepare(struct call *c, const void *body, struct err *err)
 static void user_reply(struct call *c, const struct person *u)
 {
     char roles[96];
-    struct user_view view = { .id = u->id, .name = u->name, .state = u->state ? "disabled" : "active", .roles = role_text(roles, u->roles),
-                              .created_ms = u->created_ms, .version = u->version };
+    struct user_view view = { .id = u->id,
+                              .name = u->name,
+                              .state = u->state ? "disabled" : "active",
+                              .roles = role_text(roles, u->roles),
+                              .created_ms = u->created_ms,
+                              .version = u->version };
     c->r->version = u->version;
     reply_view(c, &user_view_fields, &view);
 }
@@ -158,8 +185,10 @@ bool user_create(struct call *c, const void *body, struct err *err)
     snprintf(u->password, sizeof u->password, "%s", ask->password ? ask->password : "");
     map_put(c->s->persons, u->id, u);
     map_put_text(c->s->person_names, u->name, u);
-    EMIT(c, PERSON_ADD, V_INT(u->id), V_TEXT(u->name), V_TEXT(u->password), V_INT(u->roles), V_INT(u->created_ms));
-    emit_event(c, 0, "user.created", id_of(c, PREFIX_USER, u->id), arena_printf(c->mem, "{\"name\":\"%s\"}", u->name));
+    EMIT(c, PERSON_ADD, V_INT(u->id), V_TEXT(u->name), V_TEXT(u->password), V_INT(u->roles),
+         V_INT(u->created_ms));
+    emit_event(c, 0, "user.created", id_of(c, PREFIX_USER, u->id),
+               arena_printf(c->mem, "{\"name\":\"%s\"}", u->name));
     user_reply(c, u);
     return true;
 }
@@ -167,8 +196,10 @@ bool user_create(struct call *c, const void *body, struct err *err)
 static void user_write(struct call *c, struct person *u, const char *kind)
 {
     u->version++;
-    EMIT(c, PERSON_SET, V_INT(u->id), V_TEXT(u->password), V_INT(u->roles), V_INT(u->state), V_INT(u->version));
-    emit_event(c, 0, kind, id_of(c, PREFIX_USER, u->id), arena_printf(c->mem, "{\"name\":\"%s\"}", u->name));
+    EMIT(c, PERSON_SET, V_INT(u->id), V_TEXT(u->password), V_INT(u->roles), V_INT(u->state),
+         V_INT(u->version));
+    emit_event(c, 0, kind, id_of(c, PREFIX_USER, u->id),
+               arena_printf(c->mem, "{\"name\":\"%s\"}", u->name));
     user_reply(c, u);
 }
 
@@ -182,10 +213,15 @@ bool user_update(struct call *c, const void *body, struct err *err)
     if (!platform_roles(ask->roles, &roles, err))
         return false;
     if (c->r->if_match && c->r->if_match != u->version)
-        return err_set(err, RC_STALE, "user %s has changed meanwhile (version %lld); look again", u->name, (long long)u->version);
+        return err_set(err, RC_STALE, "user %s has changed meanwhile (version %lld); look again",
+                       u->name, (long long)u->version);
     bool self = c->who->kind == PRINCIPAL_USER && c->who->id == u->id;
-    if (self && ((was_given(c, "disabled") && ask->disabled) || (was_given(c, "roles") && !(roles & ROLE_OPERATOR))))
-        return err_set(err, RC_CONFLICT, "you cannot disable yourself or take your own operator role; another operator can");
+    if (self
+        && ((was_given(c, "disabled") && ask->disabled)
+            || (was_given(c, "roles") && !(roles & ROLE_OPERATOR))))
+        return err_set(
+            err, RC_CONFLICT,
+            "you cannot disable yourself or take your own operator role; another operator can");
     if (was_given(c, "roles"))
         u->roles = roles;
     if (was_given(c, "disabled"))
@@ -233,15 +269,20 @@ bool member_set(struct call *c, const void *body, struct err *err)
     if (!project_roles(ask->roles, &roles, err))
         return false;
     if (!u)
-        return err_field(err, "user", "there is no user '%s'; an operator makes them: arcus users create", ask->user);
+        return err_field(err, "user",
+                         "there is no user '%s'; an operator makes them: arcus users create",
+                         ask->user);
     struct member *m = map_get(p->members, u->id);
     if (!m)
         map_put(p->members, u->id, m = ARENA_NEW(c->s->mem, struct member));
     *m = (struct member){ u->id, roles };
     EMIT(c, MEMBER_SET, V_INT(p->id), V_INT(u->id), V_INT(roles));
     char text[96];
-    emit_event(c, p->id, "member.set", id_of(c, PREFIX_USER, u->id), arena_printf(c->mem, "{\"name\":\"%s\",\"roles\":\"%s\"}", u->name, role_text(text, roles)));
-    struct member_view view = { .id = u->id, .name = u->name, .state = "active", .roles = role_text(text, roles) };
+    emit_event(c, p->id, "member.set", id_of(c, PREFIX_USER, u->id),
+               arena_printf(c->mem, "{\"name\":\"%s\",\"roles\":\"%s\"}", u->name,
+                            role_text(text, roles)));
+    struct member_view view
+        = { .id = u->id, .name = u->name, .state = "active", .roles = role_text(text, roles) };
     reply_view(c, &member_view_fields, &view);
     return true;
 }
@@ -254,7 +295,8 @@ bool member_remove(struct call *c, const void *body, struct err *err)
     if (!u || !map_take(p->members, u->id))
         return err_set(err, RC_NOT_FOUND, "there is no member '%s' in this project", ask->user);
     EMIT(c, MEMBER_DROP, V_INT(p->id), V_INT(u->id));
-    emit_event(c, p->id, "member.removed", id_of(c, PREFIX_USER, u->id), arena_printf(c->mem, "{\"name\":\"%s\"}", u->name));
+    emit_event(c, p->id, "member.removed", id_of(c, PREFIX_USER, u->id),
+               arena_printf(c->mem, "{\"name\":\"%s\"}", u->name));
     struct member_view view = { .id = u->id, .name = u->name, .state = "removed", .roles = "" };
     reply_view(c, &member_view_fields, &view);
     return true;
@@ -263,7 +305,10 @@ bool member_remove(struct call *c, const void *body, struct err *err)
 static void account_reply(struct call *c, const struct account *a)
 {
     char roles[96];
-    struct member_view view = { .id = a->id, .name = a->name, .state = a->state ? "disabled" : "active", .roles = role_text(roles, a->roles) };
+    struct member_view view = { .id = a->id,
+                                .name = a->name,
+                                .state = a->state ? "disabled" : "active",
+                                .roles = role_text(roles, a->roles) };
     reply_view(c, &account_view_fields, &view);
 }
 
@@ -274,13 +319,18 @@ bool account_create(struct call *c, const void *body, struct err *err)
     if (!project_roles(ask->roles, &roles, err) || !name_check(ask->name, PREFIX_ACCOUNT, err))
         return false;
     if (state_account(c->s, c->who->project, ask->name))
-        return err_set(err, RC_CONFLICT, "the name '%s' is taken by another service account", ask->name);
+        return err_set(err, RC_CONFLICT, "the name '%s' is taken by another service account",
+                       ask->name);
     struct account *a = ARENA_NEW(c->s->mem, struct account);
-    *a = (struct account){ .id = new_id(c), .project = c->who->project, .created_ms = c->now_ms, .roles = roles };
+    *a = (struct account){
+        .id = new_id(c), .project = c->who->project, .created_ms = c->now_ms, .roles = roles
+    };
     snprintf(a->name, sizeof a->name, "%s", ask->name);
     map_put(c->s->accounts, a->id, a);
-    EMIT(c, ACCOUNT_ADD, V_INT(a->id), V_INT(a->project), V_TEXT(a->name), V_INT(a->roles), V_INT(a->created_ms));
-    emit_event(c, a->project, "account.created", id_of(c, PREFIX_ACCOUNT, a->id), arena_printf(c->mem, "{\"name\":\"%s\"}", a->name));
+    EMIT(c, ACCOUNT_ADD, V_INT(a->id), V_INT(a->project), V_TEXT(a->name), V_INT(a->roles),
+         V_INT(a->created_ms));
+    emit_event(c, a->project, "account.created", id_of(c, PREFIX_ACCOUNT, a->id),
+               arena_printf(c->mem, "{\"name\":\"%s\"}", a->name));
     account_reply(c, a);
     return true;
 }
@@ -290,12 +340,14 @@ bool account_disable(struct call *c, const void *body, struct err *err)
     const struct account_ask *ask = body;
     struct account *a = state_account(c->s, c->who->project, ask->account);
     if (!a)
-        return err_set(err, RC_NOT_FOUND, "there is no service account '%s' in this project", ask->account);
+        return err_set(err, RC_NOT_FOUND, "there is no service account '%s' in this project",
+                       ask->account);
     if (a->state)
         return err_set(err, RC_CONFLICT, "service account %s is disabled already", a->name);
     a->state = 1;
     EMIT(c, ACCOUNT_STATE, V_INT(a->id), V_INT(1));
-    emit_event(c, a->project, "account.disabled", id_of(c, PREFIX_ACCOUNT, a->id), arena_printf(c->mem, "{\"name\":\"%s\"}", a->name));
+    emit_event(c, a->project, "account.disabled", id_of(c, PREFIX_ACCOUNT, a->id),
+               arena_printf(c->mem, "{\"name\":\"%s\"}", a->name));
     account_reply(c, a);
     return true;
 }

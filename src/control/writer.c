@@ -1,6 +1,7 @@
-/* writer.c - the one writer: takes every verb that waits, lets them decide on its memory, sends all their writes as one
- * transaction and only then lets the replies go. If the store refuses anything, the memory is built again from the store and the
- * verbs run again one by one, so that the bad one fails alone. */
+/* writer.c - the one writer: takes every verb that waits, lets them decide on its memory, sends
+ * all their writes as one transaction and only then lets the replies go. If the store refuses
+ * anything, the memory is built again from the store and the verbs run again one by one, so that
+ * the bad one fails alone. */
 #include "base/log.h"
 #include "control/control_internal.h"
 #include <stdio.h>
@@ -13,10 +14,13 @@ static bool replay(struct call *call, const struct idem *i, struct err *err)
 {
     struct request *r = call->r;
     if (i->verb != r->verb || (i->body[0] && strncmp(i->body, r->body_hash, 16) != 0))
-        return err_field(err, "Idempotency-Key", "this key was used for another request; choose a new one for a new wish");
+        return err_field(err, "Idempotency-Key",
+                         "this key was used for another request; choose a new one for a new wish");
     r->replayed = true;
     if (handlers[r->verb].once)
-        return err_set(err, RC_CONFLICT, "this was done already with the same Idempotency-Key, and its secret is shown only once; make a new one");
+        return err_set(err, RC_CONFLICT,
+                       "this was done already with the same Idempotency-Key, and its secret is "
+                       "shown only once; make a new one");
     if (i->verb != VERB_JOB_SUBMIT) {
         str_text(&r->reply, i->reply ? i->reply : "{}");
         return true;
@@ -26,17 +30,27 @@ static bool replay(struct call *call, const struct idem *i, struct err *err)
     if (j)
         return job_reply(call, j), true;
     struct job_ref ref = { .job = id_of(call, PREFIX_JOB, i->job) };
-    return handlers[VERB_JOB_GET].run(call, &ref, err); /* it has ended: the writer's connection reads it like a reader */
+    return handlers[VERB_JOB_GET].run(
+        call, &ref, err); /* it has ended: the writer's connection reads it like a reader */
 }
 
 static bool run_verb(struct control *c, struct batch *b, struct request *r)
 {
-    struct call call = { .control = c, .s = c->writer.state, .conn = c->writer.conn, .batch = b, .r = r, .who = &r->who, .mem = r->mem,
-                         .now_ms = os_wall_ms(c->os), .boot_ms = os_boot_ms(c->os) };
+    struct call call = { .control = c,
+                         .s = c->writer.state,
+                         .conn = c->writer.conn,
+                         .batch = b,
+                         .r = r,
+                         .who = &r->who,
+                         .mem = r->mem,
+                         .now_ms = os_wall_ms(c->os),
+                         .boot_ms = os_boot_ms(c->os) };
     str_clear(&r->reply);
     r->replayed = false;
     if (verbs[r->verb].roles && r->from.hash[0])
-        r->who = (struct caller){ 0 }; /* what it was the last time may never have landed, or hold no more */
+        r->who = (struct caller){
+            0
+        }; /* what it was the last time may never have landed, or hold no more */
     if (!door_check(&call, &r->err))
         return false;
     const char *key = idem_key(&call);
@@ -82,7 +96,8 @@ static bool rebuild(struct control *c, struct err *err)
     return true;
 }
 
-void writer_snapshot(struct control *c, struct batch *b, void (*flush)(struct control *c, struct batch *b))
+void writer_snapshot(struct control *c, struct batch *b,
+                     void (*flush)(struct control *c, struct batch *b))
 {
     struct state *s = c->writer.state;
     struct call call = { .control = c, .s = s, .batch = b };
@@ -100,7 +115,8 @@ void writer_snapshot(struct control *c, struct batch *b, void (*flush)(struct co
         if (j->state != JOB_STOPPING) /* else nothing of it waits any more */
             sched_of_job(s, j, emit_news(&call, SCHED_JOB));
         void *skipped;
-        for (size_t k = 0; j->state != JOB_STOPPING && j->skipped && (skipped = map_next(j->skipped, &k));) {
+        for (size_t k = 0;
+             j->state != JOB_STOPPING && j->skipped && (skipped = map_next(j->skipped, &k));) {
             struct sched_event *e = emit_news(&call, SCHED_TASK_GONE);
             e->job = j->id, e->task = (intptr_t)skipped - 1;
         }
@@ -133,7 +149,8 @@ static void publish(struct control *c, struct batch *b)
 {
     struct state *s = c->writer.state;
     struct commit *k = ARENA_NEW(b->mem, struct commit);
-    struct call call = { .control = c, .s = s, .batch = b, .mem = b->mem, .now_ms = os_wall_ms(c->os) };
+    struct call call
+        = { .control = c, .s = s, .batch = b, .mem = b->mem, .now_ms = os_wall_ms(c->os) };
     k->post = (struct post){ .fn = control_committed, .arg = c };
     k->events = b->events;
     k->event_count = b->event_count;
@@ -162,16 +179,21 @@ static bool commit(struct control *c, struct batch *b, struct err *err)
         return true;
     if (!unknown || !b->event_count)
         return false;
-    struct arena *mem = arena_new();    /* the answer was lost: our own numbers tell whether it landed */
+    struct arena *mem
+        = arena_new(); /* the answer was lost: our own numbers tell whether it landed */
     struct rows r;
     struct err why;
-    bool landed = store_query(c->writer.conn, ST_LAST_EVENT, NULL, 0, mem, &r, &why) && row_int(&r, 0, 0) == b->events[b->event_count - 1].seq;
+    bool landed = store_query(c->writer.conn, ST_LAST_EVENT, NULL, 0, mem, &r, &why)
+                  && row_int(&r, 0, 0) == b->events[b->event_count - 1].seq;
     arena_free(mem);
     return landed;
 }
 
 /* News are large and a queue may be long, so it is told in parts. */
-struct telling { struct batch b; bool begun; };
+struct telling {
+    struct batch b;
+    bool begun;
+};
 static void tell_part(struct control *c, struct batch *b, bool more)
 {
     struct telling *t = CONTAINER(b, struct telling, b);
@@ -180,7 +202,10 @@ static void tell_part(struct control *c, struct batch *b, bool more)
     arena_free(b->mem);
     *b = (struct batch){ .mem = arena_new() };
 }
-static void tell_some(struct control *c, struct batch *b) { tell_part(c, b, true); }
+static void tell_some(struct control *c, struct batch *b)
+{
+    tell_part(c, b, true);
+}
 
 static void tell_all(struct control *c)
 {
@@ -235,7 +260,8 @@ static void run_batch(struct control *c, struct request **list, size_t count)
             door_answer(c, list[i], ok[i]);
         return;
     }
-    log_line(LOG_WARN, "writer", "a commit of %zu verbs was refused, trying them one by one: %s", count, err.text);
+    log_line(LOG_WARN, "writer", "a commit of %zu verbs was refused, trying them one by one: %s",
+             count, err.text);
     arena_free(b.mem);
     c->writer.stale = true;
     one_by_one(c, list, count);
@@ -269,7 +295,7 @@ bool writer_open(struct control *c, struct err *err)
 void writer_start(struct control *c)
 {
     c->writer.actor = actor_new(c->os, "writer", writer_on_posts, c);
-    tell_all(c);                /* last: the planner answers at once where jobs wait, and must find the writer */
+    tell_all(c); /* last: the planner answers at once where jobs wait, and must find the writer */
 }
 
 void writer_close(struct control *c)

@@ -4,7 +4,10 @@
 #include "tap.h"
 #include <stdio.h>
 
-struct place { struct sim *sim; struct os *os; };
+struct place {
+    struct sim *sim;
+    struct os *os;
+};
 static struct place place_new(void)
 {
     struct sim *sim = sim_new(5);
@@ -26,16 +29,19 @@ TEST(master_keys_are_made_once_and_found_again_after_a_crash)
 
 TEST(damaged_master_keys_are_never_replaced)
 {
-    static const char *const damaged[] = { "", "abc", "zz26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\n" };
+    static const char *const damaged[]
+        = { "", "abc", "zz26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\n" };
     for (size_t i = 0; i < COUNT(damaged); i++) {
         struct place p = place_new();
         AUTO(arena_free) struct arena *mem = arena_new();
         struct keyring k;
         struct err err = { 0 };
         struct slice text;
-        CHECK(dir_make(p.os, "/data/keys", 0700, &err) && file_replace(p.os, "/data/keys/seal.key", SLICE(damaged[i]), 0600, &err));
+        CHECK(dir_make(p.os, "/data/keys", 0700, &err)
+              && file_replace(p.os, "/data/keys/seal.key", SLICE(damaged[i]), 0600, &err));
         CHECK(!keyring_open(p.os, "/data/keys", &k, &err) && strstr(err.text, "restore it"));
-        CHECK(file_read(p.os, "/data/keys/seal.key", 256, mem, &text, &err) && text.len == strlen(damaged[i]));
+        CHECK(file_read(p.os, "/data/keys/seal.key", 256, mem, &text, &err)
+              && text.len == strlen(damaged[i]));
         sim_free(p.sim);
     }
 }
@@ -50,7 +56,8 @@ TEST(wherever_making_them_fails_the_next_start_has_whole_keys)
         bool ok = keyring_open(p.os, "/data/keys", &a, &err), fired = fault_fired();
         fault_arm(0);
         CHECK(ok || fired);
-        CHECK(keyring_open(p.os, "/data/keys", &b, &err) && keyring_open(p.os, "/data/keys", &c, &err));
+        CHECK(keyring_open(p.os, "/data/keys", &b, &err)
+              && keyring_open(p.os, "/data/keys", &c, &err));
         CHECK(memcmp(&b, &c, sizeof b) == 0 && (!ok || memcmp(&a, &b, sizeof a) == 0));
         sim_free(p.sim);
         if (!fired)

@@ -1,13 +1,18 @@
 #include "door.h"
 #include <stdio.h>
 
-struct start { struct sim *sim; struct os *os; struct store *store; };
+struct start {
+    struct sim *sim;
+    struct os *os;
+    struct store *store;
+};
 static struct start start_new(void)
 {
     struct start s = { .sim = sim_new(3) };
     struct err err;
     s.os = sim_machine(s.sim, "head");
-    CHECK(dir_make(s.os, "/data", 0700, &err) && store_open(s.os, "/data/arcus.db", &s.store, &err));
+    CHECK(dir_make(s.os, "/data", 0700, &err)
+          && store_open(s.os, "/data/arcus.db", &s.store, &err));
     return s;
 }
 static bool bootstrap(struct start *s, bool *made)
@@ -32,14 +37,18 @@ static bool key_works(struct start *s)
     struct auth_facts facts = { 0 };
     struct caller who = { 0 };
     char hash[DIGEST_HEX], key[SECRET_TEXT] = "";
-    if (!file_read(s->os, "/data/admin.key", 256, mem, &text, &err) || !keyring_open(s->os, "/data/keys", &ring, &err) || !conn_open(s->store, false, &conn, &err))
+    if (!file_read(s->os, "/data/admin.key", 256, mem, &text, &err)
+        || !keyring_open(s->os, "/data/keys", &ring, &err)
+        || !conn_open(s->store, false, &conn, &err))
         return false;
     snprintf(key, sizeof key, "%.*s", (int)strcspn(text.at, "\n"), text.at);
     digest_keyed(ring.hash, key, hash);
-    bool ok = auth_facts_read(conn, hash, "default", mem, &facts, &err) && auth_decide(&facts, "default", os_wall_ms(s->os), &who, &err);
+    bool ok = auth_facts_read(conn, hash, "default", mem, &facts, &err)
+              && auth_decide(&facts, "default", os_wall_ms(s->os), &who, &err);
     int64_t persons = store_count(conn, "person"), keys = store_count(conn, "apikey");
     conn_close(conn);
-    return ok && (who.roles & ROLE_OPERATOR) && (who.roles & ROLE_ADMIN) && persons == 1 && keys == 1;
+    return ok && (who.roles & ROLE_OPERATOR) && (who.roles & ROLE_ADMIN) && persons == 1
+           && keys == 1;
 }
 
 TEST(the_first_start_makes_one_person_who_may_everything_and_later_ones_nothing)

@@ -1,4 +1,5 @@
-/* The books: random lives of a cloud in virtual time, with agents of straw, crashes at any step, clocks that jump, disks that fail. */
+/* The books: random lives of a cloud in virtual time, with agents of straw, crashes at any step,
+ * clocks that jump, disks that fail. */
 #include "door.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,15 +7,18 @@
 enum { STRAWS = 3, HELD_MOST = 256, JOBS_MOST = 400, FLIGHTS_MOST = 64 };
 
 /* What an agent remembers of one attempt. */
-struct held { int64_t attempt, job, task, run_for_s, started_ms, ready_ms; bool running, stop, ended; };
+struct held {
+    int64_t attempt, job, task, run_for_s, started_ms, ready_ms;
+    bool running, stop, ended;
+};
 struct straw {
     struct life *life;
     int number;
     char name[16], key[SECRET_TEXT];
     bool linked, cut, greeting;
-    char *pushed[64];                           /* came during a hello */
+    char *pushed[64]; /* came during a hello */
     size_t pushed_count;
-    int64_t next, id, contact_ms;               /* contact: when what was answered last was sent */
+    int64_t next, id, contact_ms; /* contact: when what was answered last was sent */
     struct held held[HELD_MOST];
     size_t held_count;
     struct report_item spool[HELD_MOST];
@@ -24,7 +28,7 @@ struct life {
     struct door *d;
     struct rng rng;
     struct straw nodes[STRAWS];
-    const char *users[2];                       /* keys of developers of two projects; the second has a quota */
+    const char *users[2]; /* keys of developers of two projects; the second has a quota */
     int64_t capped;
     char acked[JOBS_MOST][ID_TEXT];
     int owner[JOBS_MOST];
@@ -36,8 +40,14 @@ struct life {
     bool broken;
 };
 
-static uint64_t chance(struct life *l, uint64_t n) { return rng_below(&l->rng, n); }
-static int64_t boot(struct life *l) { return sim_now_ms(l->d->sim); }
+static uint64_t chance(struct life *l, uint64_t n)
+{
+    return rng_below(&l->rng, n);
+}
+static int64_t boot(struct life *l)
+{
+    return sim_now_ms(l->d->sim);
+}
 
 static void must(struct life *l, bool ok, const char *what)
 {
@@ -67,10 +77,13 @@ static bool runs_elsewhere(struct life *l, const struct held *h)
     return false;
 }
 
-static void spool(struct straw *n, struct held *h, enum task_news news, enum outcome outcome, int64_t code)
+static void spool(struct straw *n, struct held *h, enum task_news news, enum outcome outcome,
+                  int64_t code)
 {
     must(n->life, n->spooled < HELD_MOST, "a spool is full");
-    n->spool[n->spooled] = (struct report_item){ .n = n->next++, .attempt = h->attempt, .news = news, .at_ms = os_wall_ms(n->life->d->os) };
+    n->spool[n->spooled] = (struct report_item){
+        .n = n->next++, .attempt = h->attempt, .news = news, .at_ms = os_wall_ms(n->life->d->os)
+    };
     if (news == TASK_ENDED) {
         n->spool[n->spooled].outcome = outcome;
         n->spool[n->spooled].exit_code = code;
@@ -91,7 +104,10 @@ static void take_order(struct straw *n, struct json *o)
     if (!h) {
         must(n->life, n->held_count < HELD_MOST, "an agent holds too much");
         h = &n->held[n->held_count++];
-        *h = (struct held){ .attempt = attempt, .job = job, .task = json_int(o, "task", 0), .run_for_s = json_int(o, "run_for_s", 0) };
+        *h = (struct held){ .attempt = attempt,
+                            .job = job,
+                            .task = json_int(o, "task", 0),
+                            .run_for_s = json_int(o, "run_for_s", 0) };
     }
     h->stop = stop && stop->flag;
 }
@@ -109,13 +125,15 @@ static void take_desired(struct straw *n, const char *text, size_t len)
     struct json *doc;
     struct err err = { 0 };
     struct desired bound = { 0 };
-    bool good = json_parse((struct slice){ text, len }, mem, &doc, &err) && bind_read(doc, &desired_fields, mem, &bound, NULL, &err);
+    bool good = json_parse((struct slice){ text, len }, mem, &doc, &err)
+                && bind_read(doc, &desired_fields, mem, &bound, NULL, &err);
     must(n->life, good, "a desired that no node can read");
     if (!good)
         return;
     struct json *orders = json_get(doc, "orders"), *gone = json_get(doc, "gone");
     if (bound.full)
-        for (size_t i = n->held_count; i-- > 0;) { /* what the server has settled without us is over, whatever it was */
+        for (size_t i = n->held_count;
+             i-- > 0;) { /* what the server has settled without us is over, whatever it was */
             bool there = false;
             char id[ID_TEXT];
             id_text(id, PREFIX_ATTEMPT, n->held[i].attempt);
@@ -170,11 +188,14 @@ static void greet(struct straw *n)
     size_t count = 0;
     for (size_t i = 0; i < n->held_count; i++)
         if (!n->held[i].ended)
-            running[count++] = id_text(arena_take(l->d->mem, ID_TEXT, 1), PREFIX_ATTEMPT, n->held[i].attempt);
+            running[count++]
+                = id_text(arena_take(l->d->mem, ID_TEXT, 1), PREFIX_ATTEMPT, n->held[i].attempt);
     int64_t sent = boot(l);
     n->greeting = true;
     n->pushed_count = 0;
-    struct answer a = door_hello(l->d, n->key, n->name, 2 + n->number, n->spooled ? n->spool[0].n : n->next, (struct texts){ running, count });
+    struct answer a
+        = door_hello(l->d, n->key, n->name, 2 + n->number, n->spooled ? n->spool[0].n : n->next,
+                     (struct texts){ running, count });
     n->greeting = false;
     if (!a.ok)
         return;
@@ -190,7 +211,9 @@ static void send_report(struct straw *n)
 {
     struct life *l = n->life;
     struct report *r = ARENA_NEW(l->d->mem, struct report);
-    size_t count = n->spooled, from = count && chance(l, 10) == 0 ? chance(l, count) : 0; /* sometimes with a gap before it */
+    size_t count = n->spooled, from = count && chance(l, 10) == 0
+                                          ? chance(l, count)
+                                          : 0; /* sometimes with a gap before it */
     struct report_item *items = ARENA_ARRAY(l->d->mem, struct report_item, count + 1);
     if (count)
         memcpy(items, n->spool + from, (count - from) * sizeof *items);
@@ -215,7 +238,8 @@ static void agent_step(struct straw *n)
         if (h->ended)
             continue;
         if (h->running && h->run_for_s && boot(l) - n->contact_ms > h->run_for_s * 1000) {
-            spool(n, h, TASK_ENDED, OUTCOME_NODE_LOST, 0); /* its time is over, agent alive or not */
+            spool(n, h, TASK_ENDED, OUTCOME_NODE_LOST,
+                  0); /* its time is over, agent alive or not */
         } else if (h->stop) {
             spool(n, h, TASK_ENDED, OUTCOME_CANCELLED, 0);
         } else if (!h->running && chance(l, 3) && boot(l) - n->contact_ms < 60000) {
@@ -226,7 +250,9 @@ static void agent_step(struct straw *n)
             if (chance(l, 8)) /* the start of some is never told */
                 spool(n, h, TASK_STARTED, 0, 0);
         } else if (h->running && chance(l, 3) == 0) {
-            static const enum outcome ends[] = { OUTCOME_SUCCEEDED, OUTCOME_SUCCEEDED, OUTCOME_SUCCEEDED, OUTCOME_EXITED, OUTCOME_OUT_OF_MEMORY, OUTCOME_NODE_FAULT };
+            static const enum outcome ends[]
+                = { OUTCOME_SUCCEEDED, OUTCOME_SUCCEEDED,     OUTCOME_SUCCEEDED,
+                    OUTCOME_EXITED,    OUTCOME_OUT_OF_MEMORY, OUTCOME_NODE_FAULT };
             enum outcome how = ends[chance(l, COUNT(ends))];
             spool(n, h, TASK_ENDED, how, how == OUTCOME_EXITED ? 3 : 0);
         }
@@ -242,18 +268,28 @@ static void agent_step(struct straw *n)
 /* --- people */
 static const char *random_job(struct life *l, int who)
 {
-    static const char *const gpus[] = { "", "", ",\"gpus\":\"1\"", ",\"gpus\":\"2\"", ",\"gpus\":\"0.5\"", ",\"gpus\":\"0.25\"" };
+    static const char *const gpus[] = {
+        "", "", ",\"gpus\":\"1\"", ",\"gpus\":\"2\"", ",\"gpus\":\"0.5\"", ",\"gpus\":\"0.25\""
+    };
     static const char *const lost[] = { "", "", "", ",\"on_lost\":\"wait\"" };
-    static const char *const retry[] = { "", ",\"retries\":2,\"retry_delay\":\"5s\"", ",\"retry\":{\"limit\":1,\"on\":[\"out_of_memory\"]}" };
+    static const char *const retry[] = { "", ",\"retries\":2,\"retry_delay\":\"5s\"",
+                                         ",\"retry\":{\"limit\":1,\"on\":[\"out_of_memory\"]}" };
     static const char *const when[] = { "ok", "any", "fail" };
-    const char *after = "", *volume = chance(l, 8) ? "" : chance(l, 2) ? ",\"volumes\":[\"data:/data\"]" : ",\"volumes\":[\"more:/more\",\"data:/data\"]";
+    const char *after = "", *volume = chance(l, 8) ? ""
+                                      : chance(l, 2)
+                                          ? ",\"volumes\":[\"data:/data\"]"
+                                          : ",\"volumes\":[\"more:/more\",\"data:/data\"]";
     if (l->acked_count && chance(l, 4) == 0) {
         size_t at = chance(l, l->acked_count);
         if (l->owner[at] == who)
-            after = FMT(l->d, ",\"after\":[{\"job\":\"%s\",\"when\":\"%s\"}]", l->acked[at], when[chance(l, 3)]);
+            after = FMT(l->d, ",\"after\":[{\"job\":\"%s\",\"when\":\"%s\"}]", l->acked[at],
+                        when[chance(l, 3)]);
     }
-    return FMT(l->d, "{\"name\":\"j%d\",\"command\":[\"true\"],\"count\":%d,\"cpus\":%d,\"memory\":\"2GB\",\"priority\":%d%s%s%s%s%s}", (int)chance(l, 5),
-               chance(l, 4) ? 1 : 1 + (int)chance(l, 6), 1 + (int)chance(l, 8), (int)chance(l, 101), gpus[chance(l, COUNT(gpus))], lost[chance(l, COUNT(lost))],
+    return FMT(l->d,
+               "{\"name\":\"j%d\",\"command\":[\"true\"],\"count\":%d,\"cpus\":%d,\"memory\":"
+               "\"2GB\",\"priority\":%d%s%s%s%s%s}",
+               (int)chance(l, 5), chance(l, 4) ? 1 : 1 + (int)chance(l, 6), 1 + (int)chance(l, 8),
+               (int)chance(l, 101), gpus[chance(l, COUNT(gpus))], lost[chance(l, COUNT(lost))],
                retry[chance(l, COUNT(retry))], volume, after);
 }
 
@@ -281,7 +317,8 @@ static void fly(struct life *l, int who, enum verb_id verb, const char *body)
     if (l->flight_count == FLIGHTS_MOST)
         door_run(l->d, 100), land(l);
     l->flight_owner[l->flight_count] = who;
-    l->flights[l->flight_count++] = door_send(l->d, l->users[who], NULL, verb, body, chance(l, 3) ? NULL : FMT(l->d, "w%d", l->names++));
+    l->flights[l->flight_count++] = door_send(l->d, l->users[who], NULL, verb, body,
+                                              chance(l, 3) ? NULL : FMT(l->d, "w%d", l->names++));
 }
 
 static void people_step(struct life *l)
@@ -291,16 +328,21 @@ static void people_step(struct life *l)
     const char *job = l->acked_count ? l->acked[at] : "none";
     switch (chance(l, 8)) {
     case 0:
-        fly(l, l->owner[at], VERB_JOB_CANCEL, FMT(l->d, "{\"job\":\"%s\",\"grace\":\"%ds\"}", job, (int)chance(l, 30)));
+        fly(l, l->owner[at], VERB_JOB_CANCEL,
+            FMT(l->d, "{\"job\":\"%s\",\"grace\":\"%ds\"}", job, (int)chance(l, 30)));
         break;
     case 1:
-        fly(l, l->owner[at], VERB_JOB_CANCEL, FMT(l->d, "{\"job\":\"%s\",\"task\":%d}", job, (int)chance(l, 3)));
+        fly(l, l->owner[at], VERB_JOB_CANCEL,
+            FMT(l->d, "{\"job\":\"%s\",\"task\":%d}", job, (int)chance(l, 3)));
         break;
     case 2:
-        fly(l, l->owner[at], VERB_JOB_UPDATE, FMT(l->d, "{\"job\":\"%s\",\"priority\":%d}", job, (int)chance(l, 101)));
+        fly(l, l->owner[at], VERB_JOB_UPDATE,
+            FMT(l->d, "{\"job\":\"%s\",\"priority\":%d}", job, (int)chance(l, 101)));
         break;
     case 3:
-        fly(l, who, VERB_SECRET_SET, FMT(l->d, "{\"name\":\"s%d\",\"value\":\"v%d\"}", (int)chance(l, 3), (int)chance(l, 1000)));
+        fly(l, who, VERB_SECRET_SET,
+            FMT(l->d, "{\"name\":\"s%d\",\"value\":\"v%d\"}", (int)chance(l, 3),
+                (int)chance(l, 1000)));
         break;
     default:
         for (uint64_t n = chance(l, 4); n-- > 0;)
@@ -360,7 +402,9 @@ static void world_step(struct life *l)
         break;
     }
     case 6:
-        door_ask(l->d, l->d->admin, VERB_NODE_UPDATE, FMT(l->d, "{\"node\":\"%s\",\"state\":\"%s\"}", n->name, chance(l, 2) ? "ready" : "cordoned"));
+        door_ask(l->d, l->d->admin, VERB_NODE_UPDATE,
+                 FMT(l->d, "{\"node\":\"%s\",\"state\":\"%s\"}", n->name,
+                     chance(l, 2) ? "ready" : "cordoned"));
         break;
     case 7:
         l->faults++;
@@ -378,7 +422,9 @@ static void world_step(struct life *l)
 static void check_quota(struct life *l)
 {
     const struct project *p = map_get(memory_of(l->d)->projects, l->capped);
-    must(l, p && p->gpu_held <= p->quota.gpu_milli && p->cpu_held <= p->quota.cpu_milli && p->mem_held <= p->quota.mem_mib && p->jobs_live <= p->quota.jobs,
+    must(l,
+         p && p->gpu_held <= p->quota.gpu_milli && p->cpu_held <= p->quota.cpu_milli
+             && p->mem_held <= p->quota.mem_mib && p->jobs_live <= p->quota.jobs,
          "a quota is exceeded");
 }
 
@@ -387,14 +433,19 @@ static void begin(struct life *l, uint64_t seed)
     struct door *d = l->d = door_seed(true, seed);
     l->rng.s = seed * 77;
     control_follow(d->control, on_commit, l);
-    CHECK(door_ask(d, d->admin, VERB_PROJECT_CREATE, "{\"name\":\"capped\",\"gpus\":2,\"cpus\":20,\"memory_mib\":16384,\"jobs\":25}").ok);
+    CHECK(door_ask(d, d->admin, VERB_PROJECT_CREATE,
+                   "{\"name\":\"capped\",\"gpus\":2,\"cpus\":20,\"memory_mib\":16384,\"jobs\":25}")
+              .ok);
     CHECK(door_ask(d, d->admin, VERB_ACCOUNT_CREATE, "{\"name\":\"bot\"}").ok);
-    CHECK(door_ask_full(d, d->admin, "capped", VERB_ACCOUNT_CREATE, "{\"name\":\"thrifty\"}", NULL, 0).ok);
+    CHECK(
+        door_ask_full(d, d->admin, "capped", VERB_ACCOUNT_CREATE, "{\"name\":\"thrifty\"}", NULL, 0)
+            .ok);
     l->users[0] = door_grant(d, PRINCIPAL_ACCOUNT, "bot", "default", ROLE_DEVELOPER, 0);
     l->users[1] = door_grant(d, PRINCIPAL_ACCOUNT, "thrifty", "capped", ROLE_DEVELOPER, 0);
     l->capped = state_project(memory_of(d), "capped")->id;
     for (int who = 0; who < 2; who++)
-        CHECK(door_ask(d, l->users[who], VERB_VOLUME_CREATE, "{\"name\":\"data\"}").ok && door_ask(d, l->users[who], VERB_VOLUME_CREATE, "{\"name\":\"more\"}").ok);
+        CHECK(door_ask(d, l->users[who], VERB_VOLUME_CREATE, "{\"name\":\"data\"}").ok
+              && door_ask(d, l->users[who], VERB_VOLUME_CREATE, "{\"name\":\"more\"}").ok);
     for (int n = 0; n < STRAWS; n++) {
         struct straw *s = &l->nodes[n];
         *s = (struct straw){ .life = l, .number = n, .next = 1, .linked = true };
@@ -413,7 +464,8 @@ static void finish(struct life *l)
     land(l);
     for (int n = 0; n < STRAWS; n++) {
         l->nodes[n].cut = false;
-        door_ask(l->d, l->d->admin, VERB_NODE_UPDATE, FMT(l->d, "{\"node\":\"%s\",\"state\":\"ready\"}", l->nodes[n].name));
+        door_ask(l->d, l->d->admin, VERB_NODE_UPDATE,
+                 FMT(l->d, "{\"node\":\"%s\",\"state\":\"ready\"}", l->nodes[n].name));
     }
     for (int i = 0; i < 2000 && map_count(memory_of(l->d)->jobs); i++) {
         for (int n = 0; n < STRAWS; n++)
@@ -423,17 +475,22 @@ static void finish(struct life *l)
     struct job *j;
     for (size_t i = 0; (j = map_next(memory_of(l->d)->jobs, &i));) {
         bool by_volume;
-        must(l, job_home(memory_of(l->d), j, &by_volume) == -1, "a job never ends"); /* but one whose volumes came to be on two nodes */
+        must(l, job_home(memory_of(l->d), j, &by_volume) == -1,
+             "a job never ends"); /* but one whose volumes came to be on two nodes */
         if (l->broken) {
-            printf("# job %lld state %d reason %d next %lld of %lld waiting %lld blocked %lld tasks %zu\n", (long long)j->id, j->state, j->reason,
-                   (long long)j->next_task, (long long)j->count, (long long)j->waiting, (long long)j->blocked, map_count(j->tasks));
+            printf("# job %lld state %d reason %d next %lld of %lld waiting %lld blocked %lld "
+                   "tasks %zu\n",
+                   (long long)j->id, j->state, j->reason, (long long)j->next_task,
+                   (long long)j->count, (long long)j->waiting, (long long)j->blocked,
+                   map_count(j->tasks));
             printf("# %s", memory_text(l->d, memory_of(l->d), j->project->id));
             break;
         }
     }
 }
 
-/* Each ended attempt that was ready has one usage row, and no other has any; no two attempts of a task are open at once. */
+/* Each ended attempt that was ready has one usage row, and no other has any; no two attempts of
+ * a task are open at once. */
 static void check_usage(struct life *l)
 {
     struct door *d = l->d;
@@ -442,7 +499,9 @@ static void check_usage(struct life *l)
     struct err err;
     int64_t after = 0, rows = 0;
     do {
-        CHECK(store_query(d->conn, ST_USAGE_SUM, (struct value[]){ V_INT(0), V_INT(0), V_INT(INT64_MAX), V_INT(after) }, 4, d->mem, &r, &err));
+        CHECK(store_query(d->conn, ST_USAGE_SUM,
+                          (struct value[]){ V_INT(0), V_INT(0), V_INT(INT64_MAX), V_INT(after) }, 4,
+                          d->mem, &r, &err));
         for (size_t i = 0; i < r.count; i++) {
             after = row_int(&r, i, 0);
             must(l, !map_get(used, after), "an attempt is metered twice");
@@ -453,15 +512,20 @@ static void check_usage(struct life *l)
     } while (r.count);
     int64_t expected = 0;
     for (size_t i = 0; i < l->acked_count; i++) {
-        struct answer job = door_ask(d, l->users[l->owner[i]], VERB_JOB_GET, FMT(d, "{\"job\":\"%s\"}", l->acked[i]));
+        struct answer job = door_ask(d, l->users[l->owner[i]], VERB_JOB_GET,
+                                     FMT(d, "{\"job\":\"%s\"}", l->acked[i]));
         must(l, job.ok, "an acknowledged job is not there");
-        struct answer list = door_ask(d, l->users[l->owner[i]], VERB_JOB_ATTEMPTS, FMT(d, "{\"job\":\"%s\",\"limit\":1000}", l->acked[i]));
-        for (struct json *a = json_get(list.json, "items") ? json_get(list.json, "items")->first : NULL; a; a = a->next) {
+        struct answer list = door_ask(d, l->users[l->owner[i]], VERB_JOB_ATTEMPTS,
+                                      FMT(d, "{\"job\":\"%s\",\"limit\":1000}", l->acked[i]));
+        for (struct json *a
+             = json_get(list.json, "items") ? json_get(list.json, "items")->first : NULL;
+             a; a = a->next) {
             int64_t id = 0;
             (void)!id_parse(json_text(a, "id"), PREFIX_ATTEMPT, &id);
             const char *ended = json_text(a, "ended"), *started = json_text(a, "started");
             bool ready = text_given(started), over = text_given(ended);
-            must(l, (map_get(used, id) != NULL) == (ready && over), "usage is not as the attempt was");
+            must(l, (map_get(used, id) != NULL) == (ready && over),
+                 "usage is not as the attempt was");
             expected += ready && over;
         }
     }
@@ -492,7 +556,9 @@ static void live(uint64_t seed, int steps)
     check_books(l->d, "at the end");
     check_picture(l->d, "at the end");
     if (l->broken)
-        printf("# seed %llu: %zu jobs, %d starts, %d crashes, %d faults, %d wipes\n", (unsigned long long)seed, l->acked_count, l->starts, l->crashes, l->faults, l->wipes);
+        printf("# seed %llu: %zu jobs, %d starts, %d crashes, %d faults, %d wipes\n",
+               (unsigned long long)seed, l->acked_count, l->starts, l->crashes, l->faults,
+               l->wipes);
     door_free(l->d);
     free(l);
 }
@@ -500,7 +566,8 @@ static void live(uint64_t seed, int steps)
 TEST(the_books_balance_after_any_life)
 {
     const char *text = getenv("ARCUS_SEEDS"), *first = getenv("ARCUS_SEED");
-    uint64_t from = first ? strtoull(first, NULL, 10) : 1, count = text ? strtoull(text, NULL, 10) : 4;
+    uint64_t from = first ? strtoull(first, NULL, 10) : 1,
+             count = text ? strtoull(text, NULL, 10) : 4;
     for (uint64_t seed = from; seed < from + count; seed++)
         live(seed, 120);
 }

@@ -1,13 +1,16 @@
 #include "door.h"
 #include <stdio.h>
 
-static struct json *order_of(struct door *d, const char *key, const char *body, struct desired *bound)
+static struct json *order_of(struct door *d, const char *key, const char *body,
+                             struct desired *bound)
 {
     const char *job = door_submit(d, d->admin, body);
     struct err err = { 0 };
     CHECK(door_place(d, job, 0, "n1", strstr(body, "gpus") ? 1 : -1));
     struct answer a = door_hello(d, key, "n1", 2, 1, (struct texts){ 0 });
-    CHECK(a.ok && bind_read(a.json, &desired_fields, d->mem, bound, NULL, &err)); /* a node can read it */
+    CHECK(
+        a.ok
+        && bind_read(a.json, &desired_fields, d->mem, bound, NULL, &err)); /* a node can read it */
     if (err.text[0])
         printf("# %s: %s\n", err.field, err.text);
     struct json *orders = json_get(a.json, "orders"), *o = orders ? orders->first : NULL;
@@ -29,11 +32,19 @@ TEST(an_order_says_what_to_run_where_and_with_what)
     char key[SECRET_TEXT];
     struct desired bound = { 0 };
     door_node(d, "n1", 2, key);
-    struct json *o = order_of(d, key, "{\"name\":\"train\",\"command\":[\"python\",\"t.py\"],\"gpus\":\"1\",\"cpus\":2,\"memory\":\"4GB\",\"env\":{\"EPOCHS\":\"3\"}}", &bound);
-    CHECK(bound.full && text_is(bound.kind, "desired") && text_is(json_get(o, "argv")->first->text, "python"));
-    CHECK(text_is(env_of(o, "ARCUS_JOB_ID"), json_text(o, "job")) && text_is(env_of(o, "ARCUS_JOB_NAME"), "train") && text_is(env_of(o, "EPOCHS"), "3"));
-    CHECK(text_is(env_of(o, "CUDA_VISIBLE_DEVICES"), "1") && text_is(env_of(o, "NVIDIA_VISIBLE_DEVICES"), "GPU-n1-1") && text_is(env_of(o, "ARCUS_ARRAY_INDEX"), "0"));
-    CHECK(json_int(o, "cpu_milli", 0) == 2000 && json_int(o, "mem_mib", 0) == 4096 && json_int(o, "run_for_s", 0) == 300 && json_int(o, "grace_s", 0) == 30);
+    struct json *o = order_of(d, key,
+                              "{\"name\":\"train\",\"command\":[\"python\",\"t.py\"],\"gpus\":"
+                              "\"1\",\"cpus\":2,\"memory\":\"4GB\",\"env\":{\"EPOCHS\":\"3\"}}",
+                              &bound);
+    CHECK(bound.full && text_is(bound.kind, "desired")
+          && text_is(json_get(o, "argv")->first->text, "python"));
+    CHECK(text_is(env_of(o, "ARCUS_JOB_ID"), json_text(o, "job"))
+          && text_is(env_of(o, "ARCUS_JOB_NAME"), "train") && text_is(env_of(o, "EPOCHS"), "3"));
+    CHECK(text_is(env_of(o, "CUDA_VISIBLE_DEVICES"), "1")
+          && text_is(env_of(o, "NVIDIA_VISIBLE_DEVICES"), "GPU-n1-1")
+          && text_is(env_of(o, "ARCUS_ARRAY_INDEX"), "0"));
+    CHECK(json_int(o, "cpu_milli", 0) == 2000 && json_int(o, "mem_mib", 0) == 4096
+          && json_int(o, "run_for_s", 0) == 300 && json_int(o, "grace_s", 0) == 30);
     CHECK(json_int(json_get(o, "gpus")->first, "milli", 0) == 1000);
 }
 
@@ -43,7 +54,10 @@ TEST(a_users_variable_takes_the_place_of_ours_and_breaks_no_message)
     char key[SECRET_TEXT];
     struct desired bound = { 0 };
     door_node(d, "n1", 2, key);
-    struct json *o = order_of(d, key, "{\"command\":[\"true\"],\"env\":{\"CUDA_VISIBLE_DEVICES\":\"\",\"MASTER_PORT\":\"1\",\"SLURM_JOB_ID\":\"7\"}}", &bound);
+    struct json *o = order_of(d, key,
+                              "{\"command\":[\"true\"],\"env\":{\"CUDA_VISIBLE_DEVICES\":\"\","
+                              "\"MASTER_PORT\":\"1\",\"SLURM_JOB_ID\":\"7\"}}",
+                              &bound);
     CHECK(text_is(env_of(o, "MASTER_PORT"), "1") && text_is(env_of(o, "SLURM_JOB_ID"), "7"));
 }
 
@@ -70,7 +84,9 @@ TEST(setup_comes_before_a_command_and_wait_has_no_time_limit)
     char key[SECRET_TEXT];
     struct desired bound = { 0 };
     door_node(d, "n1", 2, key);
-    struct json *o = order_of(d, key, "{\"setup\":[\"prepare it\"],\"command\":[\"go\"],\"on_lost\":\"wait\"}", &bound);
+    struct json *o = order_of(
+        d, key, "{\"setup\":[\"prepare it\"],\"command\":[\"go\"],\"on_lost\":\"wait\"}", &bound);
     struct json *argv = json_get(o, "argv")->first;
-    CHECK(text_is(argv->text, "/bin/sh") && strstr(argv->next->next->text, "prepare it") && json_int(o, "run_for_s", -1) == 0);
+    CHECK(text_is(argv->text, "/bin/sh") && strstr(argv->next->next->text, "prepare it")
+          && json_int(o, "run_for_s", -1) == 0);
 }

@@ -6,7 +6,11 @@ static void open_all(struct door *d)
 {
     struct err err = { 0 };
     bool made;
-    struct control_config config = { .keys = "/data/keys", .run_for_s = 300, .margin_s = 15, .default_image = "host", .plan = d->plan };
+    struct control_config config = { .keys = "/data/keys",
+                                     .run_for_s = 300,
+                                     .margin_s = 15,
+                                     .default_image = "host",
+                                     .plan = d->plan };
     struct slice key;
     d->control = NULL;
     d->store = NULL;
@@ -39,7 +43,10 @@ struct door *door_seed(bool plan, uint64_t seed)
     open_all(d);
     return d;
 }
-struct door *door_new(bool plan) { return door_seed(plan, 42); }
+struct door *door_new(bool plan)
+{
+    return door_seed(plan, 42);
+}
 
 static struct sim **kept;
 static size_t kept_count;
@@ -75,7 +82,8 @@ bool door_crash(struct door *d)
     return d->control != NULL;
 }
 
-static const char *const paths[] = { "/data/arcus.db", "/data/arcus.db-wal", "/data/keys/hash.key", "/data/keys/seal.key", "/data/admin.key" };
+static const char *const paths[] = { "/data/arcus.db", "/data/arcus.db-wal", "/data/keys/hash.key",
+                                     "/data/keys/seal.key", "/data/admin.key" };
 
 void door_freeze(struct door *d, struct frozen *out)
 {
@@ -119,13 +127,17 @@ bool on_disk(struct door *d, const char *bytes)
         struct slice file;
         struct err err;
         AUTO(arena_free) struct arena *mem = arena_new();
-        if (file_read(d->os, paths[i], 64 << 20, mem, &file, &err) && memmem(file.at, file.len, bytes, strlen(bytes)))
+        if (file_read(d->os, paths[i], 64 << 20, mem, &file, &err)
+            && memmem(file.at, file.len, bytes, strlen(bytes)))
             return true;
     }
     return false;
 }
 
-struct state *memory_of(struct door *d) { return d->control->writer.state; }
+struct state *memory_of(struct door *d)
+{
+    return d->control->writer.state;
+}
 
 /* --- requests */
 static void replied(void *arg, struct request *r)
@@ -133,12 +145,17 @@ static void replied(void *arg, struct request *r)
     (void)r;
     ((struct flying *)arg)->done = true;
 }
-static bool is_done(void *arg) { return ((struct flying *)arg)->done; }
+static bool is_done(void *arg)
+{
+    return ((struct flying *)arg)->done;
+}
 
 static struct flying *flying_new(struct door *d, enum verb_id verb, const void *body)
 {
     struct flying *f = ARENA_NEW(d->mem, struct flying);
-    f->r = (struct request){ .verb = verb, .mem = d->mem, .on_reply = replied, .arg = f, .body = body };
+    f->r = (struct request){
+        .verb = verb, .mem = d->mem, .on_reply = replied, .arg = f, .body = body
+    };
     return f;
 }
 
@@ -166,10 +183,12 @@ static bool bind_body(struct door *d, struct flying *f, const char *body, struct
     body = body ? body : "{}";
     digest_sha256(body, strlen(body), f->r.body_hash);
     f->r.body = bound;
-    return json_parse(SLICE(body), d->mem, &doc, err) && bind_read(doc, takes, d->mem, bound, &f->r.given, err);
+    return json_parse(SLICE(body), d->mem, &doc, err)
+           && bind_read(doc, takes, d->mem, bound, &f->r.given, err);
 }
 
-struct flying *door_send(struct door *d, const char *key, const char *project, enum verb_id verb, const char *body, const char *idem)
+struct flying *door_send(struct door *d, const char *key, const char *project, enum verb_id verb,
+                         const char *body, const char *idem)
 {
     struct flying *f = flying_new(d, verb, NULL);
     struct err err = { 0 };
@@ -184,7 +203,8 @@ struct flying *door_send(struct door *d, const char *key, const char *project, e
     return f;
 }
 
-struct answer door_ask_full(struct door *d, const char *key, const char *project, enum verb_id verb, const char *body, const char *idem, int64_t if_match)
+struct answer door_ask_full(struct door *d, const char *key, const char *project, enum verb_id verb,
+                            const char *body, const char *idem, int64_t if_match)
 {
     struct flying *f = flying_new(d, verb, NULL);
     struct answer bad = { 0 };
@@ -197,9 +217,13 @@ struct answer door_ask_full(struct door *d, const char *key, const char *project
     return door_landed(d, f);
 }
 
-struct answer door_ask(struct door *d, const char *key, enum verb_id verb, const char *body) { return door_ask_full(d, key, NULL, verb, body, NULL, 0); }
+struct answer door_ask(struct door *d, const char *key, enum verb_id verb, const char *body)
+{
+    return door_ask_full(d, key, NULL, verb, body, NULL, 0);
+}
 
-struct answer door_ask_bound(struct door *d, const char *key, const char *project, enum verb_id verb, const void *body)
+struct answer door_ask_bound(struct door *d, const char *key, const char *project,
+                             enum verb_id verb, const void *body)
 {
     struct flying *f = flying_new(d, verb, body);
     control_credential(d->control, key, project, "test", &f->r.from);
@@ -207,7 +231,8 @@ struct answer door_ask_bound(struct door *d, const char *key, const char *projec
     return door_landed(d, f);
 }
 
-struct answer door_ask_as(struct door *d, const struct caller *who, enum verb_id verb, const void *body)
+struct answer door_ask_as(struct door *d, const struct caller *who, enum verb_id verb,
+                          const void *body)
 {
     struct flying *f = flying_new(d, verb, body);
     f->r.who = *who;
@@ -215,8 +240,14 @@ struct answer door_ask_as(struct door *d, const struct caller *who, enum verb_id
     return door_landed(d, f);
 }
 
-static bool never(void *arg) { return (void)arg, false; }
-void door_run(struct door *d, int64_t ms) { sim_until(d->sim, sim_now_ms(d->sim) + ms, never, NULL); }
+static bool never(void *arg)
+{
+    return (void)arg, false;
+}
+void door_run(struct door *d, int64_t ms)
+{
+    sim_until(d->sim, sim_now_ms(d->sim) + ms, never, NULL);
+}
 
 /* --- answers */
 const char *get(const struct answer *a, const char *member)
@@ -224,9 +255,15 @@ const char *get(const struct answer *a, const char *member)
     const char *text = a->json ? json_text(a->json, member) : NULL;
     return text ? text : "";
 }
-int64_t get_int(const struct answer *a, const char *member) { return a->json ? json_int(a->json, member, -1) : -1; }
+int64_t get_int(const struct answer *a, const char *member)
+{
+    return a->json ? json_int(a->json, member, -1) : -1;
+}
 
-static struct json *items(const struct answer *a) { return a->json ? json_get(a->json, "items") : NULL; }
+static struct json *items(const struct answer *a)
+{
+    return a->json ? json_get(a->json, "items") : NULL;
+}
 
 size_t item_count(const struct answer *a)
 {
@@ -245,20 +282,35 @@ const char *item(struct door *d, const struct answer *a, size_t at, const char *
     struct json *v = i ? json_get(i, member) : NULL;
     if (!v)
         return NULL;
-    return v->type == JSON_NUMBER ? FMT(d, "%lld", (long long)json_int(i, member, 0)) : json_text(i, member);
+    return v->type == JSON_NUMBER ? FMT(d, "%lld", (long long)json_int(i, member, 0))
+                                  : json_text(i, member);
 }
 
-int64_t rows_in(struct door *d, const char *table) { return store_count(d->conn, table); }
+int64_t rows_in(struct door *d, const char *table)
+{
+    return store_count(d->conn, table);
+}
 
 /* --- nodes */
-struct answer door_hello(struct door *d, const char *key, const char *name, int gpus, int64_t next, struct texts running)
+struct answer door_hello(struct door *d, const char *key, const char *name, int gpus, int64_t next,
+                         struct texts running)
 {
     struct hello *hello = ARENA_NEW(d->mem, struct hello);
     struct gpu_info *list = ARENA_ARRAY(d->mem, struct gpu_info, (size_t)gpus);
     for (int i = 0; i < gpus; i++)
-        list[i] = (struct gpu_info){ .index = i, .uuid = FMT(d, "GPU-%s-%d", name, i), .model = "NVIDIA H200", .mem_mib = 143771, .simulated = true, .healthy = true };
+        list[i] = (struct gpu_info){ .index = i,
+                                     .uuid = FMT(d, "GPU-%s-%d", name, i),
+                                     .model = "NVIDIA H200",
+                                     .mem_mib = 143771,
+                                     .simulated = true,
+                                     .healthy = true };
     *hello = (struct hello){ .kind = "hello", .next = next, .running = running, .beat = 1 };
-    hello->info = (struct node_info){ .hostname = name, .version = "1", .cpu_milli = 64000, .mem_mib = 262144, .disk_mib = 1 << 20, .host_image = true,
+    hello->info = (struct node_info){ .hostname = name,
+                                      .version = "1",
+                                      .cpu_milli = 64000,
+                                      .mem_mib = 262144,
+                                      .disk_mib = 1 << 20,
+                                      .host_image = true,
                                       .gpus = { list, (size_t)gpus } };
     return door_ask_bound(d, key, NULL, VERB_NODE_HELLO, hello);
 }
@@ -266,17 +318,23 @@ struct answer door_hello(struct door *d, const char *key, const char *name, int 
 void door_node(struct door *d, const char *name, int gpus, char key[static SECRET_TEXT])
 {
     struct answer token = door_ask(d, d->admin, VERB_NODE_TOKEN, NULL);
-    struct answer joined = door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"%s\"}", get(&token, "token"), name));
+    struct answer joined
+        = door_ask(d, NULL, VERB_NODE_JOIN,
+                   FMT(d, "{\"token\":\"%s\",\"name\":\"%s\"}", get(&token, "token"), name));
     CHECK(joined.ok);
     snprintf(key, SECRET_TEXT, "%s", get(&joined, "key"));
     CHECK(door_hello(d, key, name, gpus, 1, (struct texts){ 0 }).ok);
 }
 
-struct answer door_report(struct door *d, const char *key, int64_t n, const char *attempt, const char *news, const char *more)
+struct answer door_report(struct door *d, const char *key, int64_t n, const char *attempt,
+                          const char *news, const char *more)
 {
     return door_ask(d, key, VERB_NODE_REPORT,
-                    FMT(d, "{\"kind\":\"report\",\"items\":[{\"n\":%lld,\"attempt\":\"%s\",\"news\":\"%s\",\"at_ms\":%lld%s}]}", (long long)n, attempt, news,
-                        (long long)os_wall_ms(d->os), more ? more : ""));
+                    FMT(d,
+                        "{\"kind\":\"report\",\"items\":[{\"n\":%lld,\"attempt\":\"%s\",\"news\":"
+                        "\"%s\",\"at_ms\":%lld%s}]}",
+                        (long long)n, attempt, news, (long long)os_wall_ms(d->os),
+                        more ? more : ""));
 }
 
 /* --- people */
@@ -292,16 +350,24 @@ static int64_t owner_of(struct door *d, enum principal kind, const char *owner)
     return 0;
 }
 
-const char *door_grant(struct door *d, enum principal kind, const char *owner, const char *project, unsigned roles, int64_t expires_ms)
+const char *door_grant(struct door *d, enum principal kind, const char *owner, const char *project,
+                       unsigned roles, int64_t expires_ms)
 {
     struct batch b = { .mem = arena_new() };
     struct request r = { .verb = VERB_KEY_CREATE, .who = system_caller };
-    struct call c = { .control = d->control, .s = memory_of(d), .batch = &b, .r = &r, .who = &r.who, .mem = d->mem, .now_ms = os_wall_ms(d->os) };
+    struct call c = { .control = d->control,
+                      .s = memory_of(d),
+                      .batch = &b,
+                      .r = &r,
+                      .who = &r.who,
+                      .mem = d->mem,
+                      .now_ms = os_wall_ms(d->os) };
     struct project *p = project ? state_project(memory_of(d), project) : NULL;
     struct key_view view;
     struct err err;
     bool unknown;
-    key_make(&c, kind, owner_of(d, kind, owner), p ? p->id : 0, roles, "granted", "ak_", expires_ms, &view);
+    key_make(&c, kind, owner_of(d, kind, owner), p ? p->id : 0, roles, "granted", "ak_", expires_ms,
+             &view);
     CHECK(store_commit(d->control->writer.conn, b.writes, b.write_count, &unknown, &err));
     arena_free(b.mem);
     return view.key;
@@ -329,7 +395,8 @@ int64_t job_number(struct door *d, const char *job, const char *member)
 
 const char *door_attempt(struct door *d, const char *job, int64_t task)
 {
-    struct answer a = door_ask(d, d->admin, VERB_JOB_LOGS, FMT(d, "{\"job\":\"%s\",\"task\":%lld}", job, (long long)task));
+    struct answer a = door_ask(d, d->admin, VERB_JOB_LOGS,
+                               FMT(d, "{\"job\":\"%s\",\"task\":%lld}", job, (long long)task));
     return get(&a, "attempt");
 }
 

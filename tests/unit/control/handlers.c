@@ -1,16 +1,24 @@
-/* The walk: every verb of the table as everybody. A verb without a body in world.c fails here, so none can be forgotten. */
+/* The walk: every verb of the table as everybody. A verb without a body in world.c fails here,
+ * so none can be forgotten. */
 #include "world.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool may(const struct wish *x, enum who who) { return people[who].good && (verbs[x->verb].roles & people[who].roles); }
-static bool own_credential(const struct wish *x) { return verbs[x->verb].roles == 0; }
+static bool may(const struct wish *x, enum who who)
+{
+    return people[who].good && (verbs[x->verb].roles & people[who].roles);
+}
+static bool own_credential(const struct wish *x)
+{
+    return verbs[x->verb].roles == 0;
+}
 
 static void show(bool ok, const struct wish *x, enum who who, const struct answer *a)
 {
     CHECK(ok);
     if (!ok)
-        printf("# %s as %s: %s, %s %s: %s\n", verbs[x->verb].name, people[who].name, a->ok ? "taken" : "refused", rc_name(a->err.rc), a->err.field, a->err.text);
+        printf("# %s as %s: %s, %s %s: %s\n", verbs[x->verb].name, people[who].name,
+               a->ok ? "taken" : "refused", rc_name(a->err.rc), a->err.field, a->err.text);
 }
 
 TEST(every_verb_has_a_handler_and_a_body_in_the_walk)
@@ -37,7 +45,9 @@ TEST(every_verb_is_refused_to_everybody_the_table_does_not_name_and_nothing_chan
             if (may(x, who) || own_credential(x))
                 continue;
             struct answer a = world_ask(&w, who, NULL, x, BY_ID);
-            show(!a.ok && a.err.rc == (people[who].good ? RC_DENIED : RC_UNAUTHENTICATED) && !*a.text, x, who, &a);
+            show(!a.ok && a.err.rc == (people[who].good ? RC_DENIED : RC_UNAUTHENTICATED)
+                     && !*a.text,
+                 x, who, &a);
             if (text_is(rows, store_text(d)) && text_is(memory, memory_text(d, memory_of(d), 0)))
                 continue;
             show(false, x, who, &a);
@@ -52,7 +62,8 @@ TEST(all_keys_that_are_not_good_get_the_same_words)
     struct world w;
     world_make(&w, false);
     AUTO(door_free) struct door *d = w.d;
-    static const enum verb_id both_doors[] = { VERB_JOB_LIST, VERB_VOLUME_CREATE }; /* a reader decides, the writer decides */
+    static const enum verb_id both_doors[]
+        = { VERB_JOB_LIST, VERB_VOLUME_CREATE }; /* a reader decides, the writer decides */
     for (size_t i = 0; i < COUNT(both_doors); i++) {
         const char *body = i ? "{\"name\":\"x\"}" : "{}";
         struct answer first = door_ask(d, w.keys[BAD_KEY], both_doors[i], body);
@@ -171,8 +182,11 @@ TEST(a_stranger_who_names_the_project_is_told_that_there_is_none)
             const char *words[4] = { "default", "ghost" };
             if (own_credential(x))
                 continue;
-            struct answer real = world_ask(&w, who, "default", x, BY_ID), ghost = world_ask(&w, who, "ghost", x, BY_ID);
-            show(!real.ok && real.err.rc == RC_NOT_FOUND && text_is(words_of(&w, &real, words), words_of(&w, &ghost, words)), x, who, &real);
+            struct answer real = world_ask(&w, who, "default", x, BY_ID),
+                          ghost = world_ask(&w, who, "ghost", x, BY_ID);
+            show(!real.ok && real.err.rc == RC_NOT_FOUND
+                     && text_is(words_of(&w, &real, words), words_of(&w, &ghost, words)),
+                 x, who, &real);
         }
     }
     CHECK(text_is(rows, store_text(d)));
@@ -193,7 +207,9 @@ TEST(what_a_stranger_is_shown_or_makes_has_nothing_of_another_project)
         for (size_t k = 0; k < w.thing_count; k++)
             if (w.things[k].of_project) {
                 const char *name = w.things[k].name;
-                bool leaks = strstr(a.text, w.things[k].id) || (!text_is(name, "default") && strstr(a.text, name)); /* an organisation is called so too */
+                bool leaks = strstr(a.text, w.things[k].id)
+                             || (!text_is(name, "default")
+                                 && strstr(a.text, name)); /* an organisation is called so too */
                 show(!leaks, x, STRANGER, &a);
                 if (leaks)
                     printf("# it shows %s %s\n", w.things[k].id, w.things[k].name);

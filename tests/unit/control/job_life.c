@@ -3,7 +3,11 @@
 #include <stdlib.h>
 
 /* A door with one node and no planner: tasks are placed by hand, so each step can be looked at. */
-struct one { struct door *d; char key[SECRET_TEXT]; int64_t n; };
+struct one {
+    struct door *d;
+    char key[SECRET_TEXT];
+    int64_t n;
+};
 static struct one one_new(void)
 {
     struct one o = { .d = door_new(false), .n = 1 };
@@ -14,7 +18,9 @@ static void end_as(struct one *o, const char *job, int64_t task, const char *out
 {
     const char *a = door_attempt(o->d, job, task);
     CHECK(door_report(o->d, o->key, o->n++, a, "started", NULL).ok);
-    CHECK(door_report(o->d, o->key, o->n++, a, "ended", FMT(o->d, ",\"outcome\":\"%s\",\"exit_code\":%d", outcome, code)).ok);
+    CHECK(door_report(o->d, o->key, o->n++, a, "ended",
+                      FMT(o->d, ",\"outcome\":\"%s\",\"exit_code\":%d", outcome, code))
+              .ok);
 }
 static bool run_as(struct one *o, const char *job, const char *outcome, int code)
 {
@@ -34,16 +40,23 @@ static void wait_out(struct one *o)
 
 TEST(how_a_task_ended_is_told_apart)
 {
-    static const struct { const char *outcome; int code, expected; const char *state; } rows[] = {
-        { "succeeded", 0, 0, "done" }, { "exited", 3, 3, "failed" }, { "signaled", 0, 1, "failed" }, { "out_of_memory", 137, 137, "failed" },
-        { "deadline", 0, 1, "failed" }, { "image_not_found", 0, 1, "failed" }, { "start_failed", 127, 127, "failed" },
+    static const struct {
+        const char *outcome;
+        int code, expected;
+        const char *state;
+    } rows[] = {
+        { "succeeded", 0, 0, "done" },          { "exited", 3, 3, "failed" },
+        { "signaled", 0, 1, "failed" },         { "out_of_memory", 137, 137, "failed" },
+        { "deadline", 0, 1, "failed" },         { "image_not_found", 0, 1, "failed" },
+        { "start_failed", 127, 127, "failed" },
     };
     struct one o = one_new();
     AUTO(door_free) struct door *d = o.d;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
         CHECK(run_as(&o, job, rows[i].outcome, rows[i].code));
-        CHECK(text_is(job_word(d, job, "state"), rows[i].state) && text_is(job_word(d, job, "outcome"), rows[i].outcome));
+        CHECK(text_is(job_word(d, job, "state"), rows[i].state)
+              && text_is(job_word(d, job, "outcome"), rows[i].outcome));
         CHECK(job_number(d, job, "exit_code") == rows[i].expected);
     }
     check_books(d, "outcomes");
@@ -53,12 +66,14 @@ TEST(a_task_is_retried_as_often_as_its_limit_says_after_its_pause)
 {
     struct one o = one_new();
     AUTO(door_free) struct door *d = o.d;
-    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"retries\":2,\"retry_delay\":\"10s\"}");
+    const char *job = door_submit(d, d->admin,
+                                  "{\"command\":[\"true\"],\"retries\":2,\"retry_delay\":\"10s\"}");
     for (int i = 0; i < 3; i++) {
         CHECK(run_as(&o, job, "exited", 4));
         if (i == 2)
             break;
-        CHECK(text_is(job_word(d, job, "state"), "queued") && text_is(job_word(d, job, "reason"), "RetryDelay"));
+        CHECK(text_is(job_word(d, job, "state"), "queued")
+              && text_is(job_word(d, job, "reason"), "RetryDelay"));
         CHECK(!door_place(d, job, 0, "n1", -1)); /* its pause is not over */
         door_run(d, 9000);
         CHECK(!door_place(d, job, 0, "n1", -1));
@@ -75,27 +90,34 @@ TEST(a_task_is_retried_only_after_the_outcomes_named)
 {
     struct one o = one_new();
     AUTO(door_free) struct door *d = o.d;
-    const char *body = "{\"command\":[\"true\"],\"retry\":{\"limit\":5,\"delay\":\"0s\",\"on\":[\"out_of_memory\",\"deadline\"]}}";
+    const char *body = "{\"command\":[\"true\"],\"retry\":{\"limit\":5,\"delay\":\"0s\",\"on\":["
+                       "\"out_of_memory\",\"deadline\"]}}";
     const char *a = door_submit(d, d->admin, body), *b = door_submit(d, d->admin, body);
     CHECK(run_as(&o, a, "exited", 1) && text_is(job_word(d, a, "state"), "failed"));
     CHECK(run_as(&o, b, "out_of_memory", 137) && text_is(job_word(d, b, "state"), "queued"));
-    CHECK(run_as(&o, b, "deadline", 0) && run_as(&o, b, "succeeded", 0) && text_is(job_word(d, b, "state"), "done") && job_number(d, b, "exit_code") == 0);
+    CHECK(run_as(&o, b, "deadline", 0) && run_as(&o, b, "succeeded", 0)
+          && text_is(job_word(d, b, "state"), "done") && job_number(d, b, "exit_code") == 0);
 }
 
 TEST(our_own_faults_are_retried_beside_the_limit_and_not_billed_but_not_for_ever)
 {
     struct one o = one_new();
     AUTO(door_free) struct door *d = o.d;
-    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}"); /* no retries of its own */
+    const char *job
+        = door_submit(d, d->admin, "{\"command\":[\"true\"]}"); /* no retries of its own */
     int tries = 0;
     for (; tries < 40 && run_as(&o, job, "node_fault", 0); tries++)
         wait_out(&o);
-    CHECK(tries == 21 && text_is(job_word(d, job, "state"), "failed") && text_is(job_word(d, job, "outcome"), "node_fault"));
+    CHECK(tries == 21 && text_is(job_word(d, job, "state"), "failed")
+          && text_is(job_word(d, job, "outcome"), "node_fault"));
     struct answer usage = door_ask(d, d->admin, VERB_USAGE_SUM, NULL);
     CHECK(rows_in(d, "usage") == 21 && item_count(&usage) == 0); /* kept, and worth nothing */
-    const char *mixed = door_submit(d, d->admin, "{\"command\":[\"true\"],\"retries\":1,\"retry_delay\":\"0s\"}");
-    CHECK(run_as(&o, mixed, "node_fault", 0) && run_as(&o, mixed, "exited", 1) && run_as(&o, mixed, "preempted", 0));
-    CHECK(text_is(job_word(d, mixed, "state"), "queued") && text_is(job_word(d, mixed, "reason"), "RetryDelay"));
+    const char *mixed
+        = door_submit(d, d->admin, "{\"command\":[\"true\"],\"retries\":1,\"retry_delay\":\"0s\"}");
+    CHECK(run_as(&o, mixed, "node_fault", 0) && run_as(&o, mixed, "exited", 1)
+          && run_as(&o, mixed, "preempted", 0));
+    CHECK(text_is(job_word(d, mixed, "state"), "queued")
+          && text_is(job_word(d, mixed, "reason"), "RetryDelay"));
     wait_out(&o); /* after faults of ours it grows */
     CHECK(run_as(&o, mixed, "exited", 1) && text_is(job_word(d, mixed, "state"), "failed"));
     check_books(d, "our faults");
@@ -105,10 +127,13 @@ TEST(an_array_is_one_row_until_its_tasks_are_placed)
 {
     struct one o = one_new();
     AUTO(door_free) struct door *d = o.d;
-    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"count\":10000,\"cpus\":1}");
-    CHECK(rows_in(d, "job") == 1 && rows_in(d, "task") == 0 && job_number(d, job, "queued") == 10000);
+    const char *job
+        = door_submit(d, d->admin, "{\"command\":[\"true\"],\"count\":10000,\"cpus\":1}");
+    CHECK(rows_in(d, "job") == 1 && rows_in(d, "task") == 0
+          && job_number(d, job, "queued") == 10000);
     CHECK(!door_place(d, job, 1, "n1", -1)); /* in order */
-    CHECK(door_place(d, job, 0, "n1", -1) && !door_place(d, job, 0, "n1", -1) && door_place(d, job, 1, "n1", -1) && rows_in(d, "task") == 2);
+    CHECK(door_place(d, job, 0, "n1", -1) && !door_place(d, job, 0, "n1", -1)
+          && door_place(d, job, 1, "n1", -1) && rows_in(d, "task") == 2);
     end_as(&o, job, 1, "exited", 2);
     CHECK(job_number(d, job, "failed") == 1 && text_is(job_word(d, job, "state"), "running"));
     CHECK(door_crash(d));
@@ -116,8 +141,11 @@ TEST(an_array_is_one_row_until_its_tasks_are_placed)
     struct answer a = door_ask(d, d->admin, VERB_JOB_CANCEL, FMT(d, "{\"job\":\"%s\"}", job));
     CHECK(a.ok && get_int(&a, "tasks") == 9999 && text_is(get(&a, "state"), "stopping"));
     CHECK(door_hello(d, o.key, "n1", 4, o.n, (struct texts){ 0 }).ok);
-    CHECK(door_report(d, o.key, o.n++, door_attempt(d, job, 0), "ended", ",\"outcome\":\"cancelled\"").ok);
-    CHECK(text_is(job_word(d, job, "state"), "failed") && job_number(d, job, "exit_code") == 2 && job_number(d, job, "cancelled") == 9999);
+    CHECK(
+        door_report(d, o.key, o.n++, door_attempt(d, job, 0), "ended", ",\"outcome\":\"cancelled\"")
+            .ok);
+    CHECK(text_is(job_word(d, job, "state"), "failed") && job_number(d, job, "exit_code") == 2
+          && job_number(d, job, "cancelled") == 9999);
     check_books(d, "array");
 }
 
@@ -126,7 +154,8 @@ TEST(ten_thousand_tasks_are_placed_run_and_done)
     AUTO(door_free) struct door *d = door_new(true);
     char key[SECRET_TEXT];
     door_node(d, "n1", 1, key);
-    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"count\":10000,\"cpus\":0.1,\"memory\":\"16MB\"}");
+    const char *job = door_submit(
+        d, d->admin, "{\"command\":[\"true\"],\"count\":10000,\"cpus\":0.1,\"memory\":\"16MB\"}");
     int64_t n = 1;
     for (int round = 0; round < 60 && !text_is(job_word(d, job, "state"), "done"); round++) {
         door_run(d, 1100);
@@ -136,13 +165,17 @@ TEST(ten_thousand_tasks_are_placed_run_and_done)
         str_text(&text, "{\"kind\":\"report\",\"items\":[");
         for (size_t i = 0; (a = map_next(memory_of(d)->attempts, &i)) && count < 1000; count++) {
             char id[ID_TEXT];
-            str_printf(&text, "%s{\"n\":%lld,\"attempt\":\"%s\",\"news\":\"ended\",\"at_ms\":%lld,\"outcome\":\"succeeded\"}", count ? "," : "", (long long)n++,
-                       id_text(id, PREFIX_ATTEMPT, a->id), (long long)os_wall_ms(d->os));
+            str_printf(&text,
+                       "%s{\"n\":%lld,\"attempt\":\"%s\",\"news\":\"ended\",\"at_ms\":%lld,"
+                       "\"outcome\":\"succeeded\"}",
+                       count ? "," : "", (long long)n++, id_text(id, PREFIX_ATTEMPT, a->id),
+                       (long long)os_wall_ms(d->os));
         }
         str_text(&text, "]}");
         CHECK(door_ask(d, key, VERB_NODE_REPORT, text.at).ok);
     }
-    CHECK(text_is(job_word(d, job, "state"), "done") && job_number(d, job, "done") == 10000 && rows_in(d, "task") == 10000 && rows_in(d, "attempt") == 10000);
+    CHECK(text_is(job_word(d, job, "state"), "done") && job_number(d, job, "done") == 10000
+          && rows_in(d, "task") == 10000 && rows_in(d, "attempt") == 10000);
     check_books(d, "ten thousand");
     check_picture(d, "ten thousand");
 }
@@ -150,20 +183,30 @@ TEST(ten_thousand_tasks_are_placed_run_and_done)
 /* --- what comes after what */
 static const char *after(struct one *o, const char *ref, const char *when)
 {
-    return door_submit(o->d, o->d->admin, FMT(o->d, "{\"command\":[\"true\"],\"after\":[{\"job\":\"%s\",\"when\":\"%s\"}]}", ref, when));
+    return door_submit(o->d, o->d->admin,
+                       FMT(o->d,
+                           "{\"command\":[\"true\"],\"after\":[{\"job\":\"%s\",\"when\":\"%s\"}]}",
+                           ref, when));
 }
 
 TEST(a_job_starts_after_what_it_waits_for_ended_as_it_should)
 {
-    static const struct { const char *when, *outcome; bool starts; } rows[] = {
-        { "ok", "succeeded", true }, { "ok", "exited", false }, { "any", "succeeded", true }, { "any", "exited", true }, { "fail", "succeeded", false }, { "fail", "exited", true },
+    static const struct {
+        const char *when, *outcome;
+        bool starts;
+    } rows[] = {
+        { "ok", "succeeded", true }, { "ok", "exited", false },      { "any", "succeeded", true },
+        { "any", "exited", true },   { "fail", "succeeded", false }, { "fail", "exited", true },
     };
     struct one o = one_new();
     AUTO(door_free) struct door *d = o.d;
     for (size_t i = 0; i < COUNT(rows); i++)
         for (int restart = 0; restart < 2; restart++) {
-            const char *first = door_submit(d, d->admin, "{\"name\":\"first\",\"command\":[\"true\"]}"), *second = after(&o, "first", rows[i].when);
-            CHECK(text_is(job_word(d, second, "reason"), "Dependency") && !door_place(d, second, 0, "n1", -1));
+            const char *first
+                = door_submit(d, d->admin, "{\"name\":\"first\",\"command\":[\"true\"]}"),
+                *second = after(&o, "first", rows[i].when);
+            CHECK(text_is(job_word(d, second, "reason"), "Dependency")
+                  && !door_place(d, second, 0, "n1", -1));
             if (restart) { /* what it waits for is known again */
                 CHECK(door_crash(d) && door_hello(d, o.key, "n1", 4, o.n, (struct texts){ 0 }).ok);
                 CHECK(!door_place(d, second, 0, "n1", -1));
@@ -172,7 +215,10 @@ TEST(a_job_starts_after_what_it_waits_for_ended_as_it_should)
             CHECK(text_is(job_word(d, second, "state"), rows[i].starts ? "queued" : "failed"));
             CHECK(rows[i].starts || text_is(job_word(d, second, "outcome"), "dependency_failed"));
             CHECK(door_place(d, second, 0, "n1", -1) == rows[i].starts);
-            struct answer late = door_ask(d, d->admin, VERB_JOB_SUBMIT, FMT(d, "{\"command\":[\"true\"],\"after\":[{\"job\":\"%s\",\"when\":\"%s\"}]}", first, rows[i].when));
+            struct answer late = door_ask(
+                d, d->admin, VERB_JOB_SUBMIT,
+                FMT(d, "{\"command\":[\"true\"],\"after\":[{\"job\":\"%s\",\"when\":\"%s\"}]}",
+                    first, rows[i].when));
             CHECK(late.ok == rows[i].starts && (late.ok || text_is(late.err.field, "after")));
             check_books(d, "after");
         }
@@ -190,8 +236,10 @@ TEST(a_chain_falls_to_its_end_and_a_long_one_does_not_fall_through_the_stack)
     const char *wake = after(&o, last, "any");
     CHECK(rows_in(d, "job") == LONG + 3);
     CHECK(door_ask(d, d->admin, VERB_JOB_CANCEL, FMT(d, "{\"job\":\"%s\"}", first)).ok);
-    CHECK(text_is(job_word(d, last, "state"), "failed") && text_is(job_word(d, last, "outcome"), "dependency_failed"));
-    CHECK(text_is(job_word(d, wake, "reason"), "Priority") && text_is(job_word(d, mourner, "reason"), "Priority"));
+    CHECK(text_is(job_word(d, last, "state"), "failed")
+          && text_is(job_word(d, last, "outcome"), "dependency_failed"));
+    CHECK(text_is(job_word(d, wake, "reason"), "Priority")
+          && text_is(job_word(d, mourner, "reason"), "Priority"));
     CHECK(map_count(memory_of(d)->jobs) == 2);
     check_books(d, "chain");
 }
@@ -200,22 +248,30 @@ TEST(a_job_that_waits_for_several_starts_after_the_last)
 {
     struct one o = one_new();
     AUTO(door_free) struct door *d = o.d;
-    const char *a = door_submit(d, d->admin, "{\"command\":[\"true\"]}"), *b = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
-    const char *both = door_submit(d, d->admin, FMT(d, "{\"command\":[\"true\"],\"dependency\":[\"afterok:%s:%s\",\"any:%s\"]}", a, b, a));
+    const char *a = door_submit(d, d->admin, "{\"command\":[\"true\"]}"),
+               *b = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
+    const char *both = door_submit(
+        d, d->admin,
+        FMT(d, "{\"command\":[\"true\"],\"dependency\":[\"afterok:%s:%s\",\"any:%s\"]}", a, b, a));
     CHECK(run_as(&o, b, "succeeded", 0) && text_is(job_word(d, both, "reason"), "Dependency"));
-    CHECK(run_as(&o, a, "succeeded", 0) && text_is(job_word(d, both, "reason"), "Priority") && door_place(d, both, 0, "n1", -1));
+    CHECK(run_as(&o, a, "succeeded", 0) && text_is(job_word(d, both, "reason"), "Priority")
+          && door_place(d, both, 0, "n1", -1));
 }
 
 TEST(a_name_means_the_newest_job_of_that_name_when_it_was_asked_for)
 {
     struct one o = one_new();
     AUTO(door_free) struct door *d = o.d;
-    const char *old = door_submit(d, d->admin, "{\"name\":\"prep\",\"command\":[\"true\"]}"), *mid = door_submit(d, d->admin, "{\"name\":\"prep\",\"command\":[\"true\"]}");
+    const char *old = door_submit(d, d->admin, "{\"name\":\"prep\",\"command\":[\"true\"]}"),
+               *mid = door_submit(d, d->admin, "{\"name\":\"prep\",\"command\":[\"true\"]}");
     const char *train = after(&o, "prep", "ok");
-    const char *late = door_submit(d, d->admin, "{\"name\":\"prep\",\"command\":[\"true\"]}"); /* changes nothing for it */
-    CHECK(run_as(&o, old, "succeeded", 0) && run_as(&o, late, "succeeded", 0) && text_is(job_word(d, train, "reason"), "Dependency"));
+    const char *late = door_submit(
+        d, d->admin, "{\"name\":\"prep\",\"command\":[\"true\"]}"); /* changes nothing for it */
+    CHECK(run_as(&o, old, "succeeded", 0) && run_as(&o, late, "succeeded", 0)
+          && text_is(job_word(d, train, "reason"), "Dependency"));
     CHECK(run_as(&o, mid, "succeeded", 0) && text_is(job_word(d, train, "reason"), "Priority"));
-    struct answer none = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"command\":[\"true\"],\"after\":[{\"job\":\"nosuch\"}]}");
+    struct answer none = door_ask(d, d->admin, VERB_JOB_SUBMIT,
+                                  "{\"command\":[\"true\"],\"after\":[{\"job\":\"nosuch\"}]}");
     CHECK(!none.ok && text_is(none.err.field, "after"));
 }
 
@@ -223,12 +279,18 @@ TEST(nothing_waits_for_itself)
 {
     struct one o = one_new();
     AUTO(door_free) struct door *d = o.d;
-    struct answer self = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"name\":\"loop\",\"command\":[\"true\"],\"after\":[{\"job\":\"loop\"}]}");
+    struct answer self
+        = door_ask(d, d->admin, VERB_JOB_SUBMIT,
+                   "{\"name\":\"loop\",\"command\":[\"true\"],\"after\":[{\"job\":\"loop\"}]}");
     CHECK(!self.ok && text_is(self.err.field, "after") && map_count(memory_of(d)->jobs) == 0);
     const char *a = door_submit(d, d->admin, "{\"name\":\"a\",\"command\":[\"true\"]}");
-    const char *b = door_submit(d, d->admin, "{\"name\":\"b\",\"command\":[\"true\"],\"after\":[{\"job\":\"a\"}]}");
-    const char *again = door_submit(d, d->admin, "{\"name\":\"a\",\"command\":[\"true\"],\"after\":[{\"job\":\"b\"}]}"); /* a waits for b waits for the old a */
-    CHECK(run_as(&o, a, "succeeded", 0) && run_as(&o, b, "succeeded", 0) && run_as(&o, again, "succeeded", 0));
+    const char *b = door_submit(
+        d, d->admin, "{\"name\":\"b\",\"command\":[\"true\"],\"after\":[{\"job\":\"a\"}]}");
+    const char *again = door_submit(d, d->admin,
+                                    "{\"name\":\"a\",\"command\":[\"true\"],\"after\":[{\"job\":"
+                                    "\"b\"}]}"); /* a waits for b waits for the old a */
+    CHECK(run_as(&o, a, "succeeded", 0) && run_as(&o, b, "succeeded", 0)
+          && run_as(&o, again, "succeeded", 0));
     CHECK(map_count(memory_of(d)->jobs) == 0);
 }
 
@@ -236,7 +298,8 @@ TEST(usage_is_from_ready_to_end_and_an_attempt_that_never_was_ready_costs_nothin
 {
     struct one o = one_new();
     AUTO(door_free) struct door *d = o.d;
-    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\",\"cpus\":2,\"memory\":\"4GB\"}");
+    const char *job = door_submit(
+        d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\",\"cpus\":2,\"memory\":\"4GB\"}");
     CHECK(door_place(d, job, 0, "n1", 2));
     const char *a = door_attempt(d, job, 0);
     door_run(d, 4000);
@@ -244,10 +307,15 @@ TEST(usage_is_from_ready_to_end_and_an_attempt_that_never_was_ready_costs_nothin
     door_run(d, 7000);
     CHECK(door_report(d, o.key, o.n++, a, "ended", ",\"outcome\":\"exited\",\"exit_code\":1").ok);
     struct answer u = door_ask(d, d->admin, VERB_USAGE_SUM, "{\"by\":\"project,user,flavor\"}");
-    CHECK(item_count(&u) == 1 && text_is(item(d, &u, 0, "project"), "default") && text_is(item(d, &u, 0, "user"), "admin") && text_is(item(d, &u, 0, "flavor"), "h200.1x"));
+    CHECK(item_count(&u) == 1 && text_is(item(d, &u, 0, "project"), "default")
+          && text_is(item(d, &u, 0, "user"), "admin")
+          && text_is(item(d, &u, 0, "flavor"), "h200.1x"));
     int64_t seconds = strtoll(item(d, &u, 0, "seconds"), NULL, 10);
     CHECK(seconds >= 7 && seconds < 9);
     const char *never = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
-    CHECK(door_place(d, never, 0, "n1", -1) && door_report(d, o.key, o.n++, door_attempt(d, never, 0), "ended", ",\"outcome\":\"image_not_found\"").ok);
+    CHECK(door_place(d, never, 0, "n1", -1)
+          && door_report(d, o.key, o.n++, door_attempt(d, never, 0), "ended",
+                         ",\"outcome\":\"image_not_found\"")
+                 .ok);
     CHECK(rows_in(d, "usage") == 1);
 }

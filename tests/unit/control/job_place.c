@@ -1,6 +1,12 @@
 #include "door.h"
 
-struct ask { const char *job, *node; int64_t task; int gpu; int64_t milli, mib; int gpus; };
+struct ask {
+    const char *job, *node;
+    int64_t task;
+    int gpu;
+    int64_t milli, mib;
+    int gpus;
+};
 static bool place(struct door *d, struct ask a)
 {
     struct placement *p = ARENA_NEW(d->mem, struct placement);
@@ -9,8 +15,12 @@ static bool place(struct door *d, struct ask a)
     struct node *n = state_node(memory_of(d), a.node);
     int64_t before = rows_in(d, "attempt");
     for (int i = 0; i < a.gpus; i++)
-        g[i] = (struct order_gpu){ .index = a.gpu + i, .uuid = "", .milli = a.milli, .mem_mib = a.mib };
-    *p = (struct placement){ .task = a.task, .node = n ? n->id : 12345, .gpus = { g, (size_t)a.gpus } };
+        g[i] = (struct order_gpu){
+            .index = a.gpu + i, .uuid = "", .milli = a.milli, .mem_mib = a.mib
+        };
+    *p = (struct placement){ .task = a.task,
+                             .node = n ? n->id : 12345,
+                             .gpus = { g, (size_t)a.gpus } };
     (void)!id_parse(a.job, PREFIX_JOB, &p->job);
     ask->placements = (struct objects){ p, 1 };
     CHECK(door_ask_as(d, &system_caller, VERB_JOB_PLACE, ask).ok);
@@ -22,24 +32,35 @@ TEST(what_the_planner_wishes_is_checked_again)
     AUTO(door_free) struct door *d = door_new(false);
     char key[SECRET_TEXT];
     door_node(d, "n1", 2, key);
-    const char *one = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\",\"cpus\":1,\"memory\":\"1GB\"}");
-    const char *half = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"0.5\",\"cpus\":1,\"memory\":\"1GB\",\"count\":9}");
-    const char *big = door_submit(d, d->admin, "{\"command\":[\"true\"],\"cpus\":65}"), *wide = door_submit(d, d->admin, "{\"command\":[\"true\"],\"memory\":\"300GB\"}");
-    const char *other = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"B200:1\",\"cpus\":1,\"memory\":\"1GB\"}");
+    const char *one = door_submit(
+        d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\",\"cpus\":1,\"memory\":\"1GB\"}");
+    const char *half = door_submit(
+        d, d->admin,
+        "{\"command\":[\"true\"],\"gpus\":\"0.5\",\"cpus\":1,\"memory\":\"1GB\",\"count\":9}");
+    const char *big = door_submit(d, d->admin, "{\"command\":[\"true\"],\"cpus\":65}"),
+               *wide = door_submit(d, d->admin, "{\"command\":[\"true\"],\"memory\":\"300GB\"}");
+    const char *other = door_submit(
+        d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"B200:1\",\"cpus\":1,\"memory\":\"1GB\"}");
     CHECK(!place(d, (struct ask){ one, "nosuch", 0, 0, 1000, 143771, 1 }));
     CHECK(!place(d, (struct ask){ "job-0000000000zzz", "n1", 0, 0, 1000, 143771, 1 }));
-    CHECK(!place(d, (struct ask){ one, "n1", 0, 0, 500, 1000, 1 }));        /* less than it asked for */
-    CHECK(!place(d, (struct ask){ one, "n1", 0, 0, 1000, 143771, 2 }));     /* more */
-    CHECK(!place(d, (struct ask){ one, "n1", 0, 7, 1000, 143771, 1 }));     /* a GPU that is not there */
+    CHECK(!place(d, (struct ask){ one, "n1", 0, 0, 500, 1000, 1 }));    /* less than it asked for */
+    CHECK(!place(d, (struct ask){ one, "n1", 0, 0, 1000, 143771, 2 })); /* more */
+    CHECK(
+        !place(d, (struct ask){ one, "n1", 0, 7, 1000, 143771, 1 })); /* a GPU that is not there */
     CHECK(!place(d, (struct ask){ one, "n1", 0, 0, 0, 0, 0 }));
-    CHECK(!place(d, (struct ask){ one, "n1", 1, 0, 1000, 143771, 1 }));     /* a task that is not there */
-    CHECK(!place(d, (struct ask){ other, "n1", 0, 0, 1000, 143771, 1 }));   /* another model */
-    CHECK(!place(d, (struct ask){ big, "n1", 0, 0, 0, 0, 0 }) && !place(d, (struct ask){ wide, "n1", 0, 0, 0, 0, 0 }));
-    CHECK(place(d, (struct ask){ half, "n1", 0, 0, 500, 71885, 1 }) && place(d, (struct ask){ half, "n1", 1, 0, 500, 71885, 1 }));
-    CHECK(!place(d, (struct ask){ half, "n1", 2, 0, 500, 71885, 1 }));      /* full */
-    CHECK(!place(d, (struct ask){ half, "n1", 2, 1, 500, 143772, 1 }));     /* more memory than it has */
-    CHECK(!place(d, (struct ask){ one, "n1", 0, 0, 1000, 143771, 1 }) && place(d, (struct ask){ one, "n1", 0, 1, 1000, 143771, 1 }));
-    CHECK(!place(d, (struct ask){ one, "n1", 0, 1, 1000, 143771, 1 }));     /* it has a node already */
+    CHECK(
+        !place(d, (struct ask){ one, "n1", 1, 0, 1000, 143771, 1 })); /* a task that is not there */
+    CHECK(!place(d, (struct ask){ other, "n1", 0, 0, 1000, 143771, 1 })); /* another model */
+    CHECK(!place(d, (struct ask){ big, "n1", 0, 0, 0, 0, 0 })
+          && !place(d, (struct ask){ wide, "n1", 0, 0, 0, 0, 0 }));
+    CHECK(place(d, (struct ask){ half, "n1", 0, 0, 500, 71885, 1 })
+          && place(d, (struct ask){ half, "n1", 1, 0, 500, 71885, 1 }));
+    CHECK(!place(d, (struct ask){ half, "n1", 2, 0, 500, 71885, 1 })); /* full */
+    CHECK(
+        !place(d, (struct ask){ half, "n1", 2, 1, 500, 143772, 1 })); /* more memory than it has */
+    CHECK(!place(d, (struct ask){ one, "n1", 0, 0, 1000, 143771, 1 })
+          && place(d, (struct ask){ one, "n1", 0, 1, 1000, 143771, 1 }));
+    CHECK(!place(d, (struct ask){ one, "n1", 0, 1, 1000, 143771, 1 })); /* it has a node already */
     CHECK(door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"state\":\"cordoned\"}").ok);
     const char *small = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
     CHECK(!place(d, (struct ask){ small, "n1", 0, 0, 0, 0, 0 }));
@@ -63,11 +84,19 @@ TEST(the_image_host_runs_only_where_the_operator_allows_it)
 {
     AUTO(door_free) struct door *d = door_new(false);
     struct answer token = door_ask(d, d->admin, VERB_NODE_TOKEN, NULL);
-    struct answer joined = door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n1\"}", get(&token, "token")));
-    struct hello hello = { .kind = "hello", .next = 1, .info = { .hostname = "n1", .cpu_milli = 8000, .mem_mib = 8192, .host_image = false } };
+    struct answer joined
+        = door_ask(d, NULL, VERB_NODE_JOIN,
+                   FMT(d, "{\"token\":\"%s\",\"name\":\"n1\"}", get(&token, "token")));
+    struct hello hello
+        = { .kind = "hello",
+            .next = 1,
+            .info = { .hostname = "n1", .cpu_milli = 8000, .mem_mib = 8192, .host_image = false } };
     CHECK(door_ask_bound(d, get(&joined, "key"), NULL, VERB_NODE_HELLO, &hello).ok);
-    CHECK(!door_place(d, door_submit(d, d->admin, "{\"command\":[\"true\"],\"image\":\"host\"}"), 0, "n1", -1));
-    CHECK(door_place(d, door_submit(d, d->admin, "{\"command\":[\"true\"],\"image\":\"debian:12\"}"), 0, "n1", -1));
+    CHECK(!door_place(d, door_submit(d, d->admin, "{\"command\":[\"true\"],\"image\":\"host\"}"), 0,
+                      "n1", -1));
+    CHECK(door_place(d,
+                     door_submit(d, d->admin, "{\"command\":[\"true\"],\"image\":\"debian:12\"}"),
+                     0, "n1", -1));
 }
 
 TEST(a_quota_holds_at_submit_and_at_every_placement)
@@ -75,37 +104,54 @@ TEST(a_quota_holds_at_submit_and_at_every_placement)
     AUTO(door_free) struct door *d = door_new(false);
     char key[SECRET_TEXT];
     door_node(d, "n1", 4, key);
-    CHECK(door_ask(d, d->admin, VERB_PROJECT_UPDATE, "{\"project\":\"default\",\"gpus\":1.5,\"cpus\":4,\"memory_mib\":8192,\"jobs\":4}").ok);
+    CHECK(
+        door_ask(d, d->admin, VERB_PROJECT_UPDATE,
+                 "{\"project\":\"default\",\"gpus\":1.5,\"cpus\":4,\"memory_mib\":8192,\"jobs\":4}")
+            .ok);
     static const char *const never[] = { "\"gpus\":\"2\"", "\"cpus\":5", "\"memory\":\"9GB\"" };
     for (size_t i = 0; i < COUNT(never); i++) {
-        struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, FMT(d, "{\"command\":[\"true\"],%s}", never[i]));
+        struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT,
+                                   FMT(d, "{\"command\":[\"true\"],%s}", never[i]));
         CHECK(!a.ok && a.err.rc == RC_OVER_QUOTA);
     }
-    const char *gpu = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\",\"cpus\":1,\"memory\":\"1GB\",\"count\":2}");
-    const char *cpu = door_submit(d, d->admin, "{\"command\":[\"true\"],\"cpus\":3,\"memory\":\"1GB\",\"count\":2}");
-    const char *mem = door_submit(d, d->admin, "{\"command\":[\"true\"],\"cpus\":0.5,\"memory\":\"7GB\"}");
-    const char *fourth = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"0.5\",\"cpus\":0.1,\"memory\":\"16MB\"}");
+    const char *gpu = door_submit(
+        d, d->admin,
+        "{\"command\":[\"true\"],\"gpus\":\"1\",\"cpus\":1,\"memory\":\"1GB\",\"count\":2}");
+    const char *cpu = door_submit(
+        d, d->admin, "{\"command\":[\"true\"],\"cpus\":3,\"memory\":\"1GB\",\"count\":2}");
+    const char *mem
+        = door_submit(d, d->admin, "{\"command\":[\"true\"],\"cpus\":0.5,\"memory\":\"7GB\"}");
+    const char *fourth = door_submit(
+        d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"0.5\",\"cpus\":0.1,\"memory\":\"16MB\"}");
     struct answer fifth = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"command\":[\"true\"]}");
     CHECK(text_given(fourth) && !fifth.ok && fifth.err.rc == RC_OVER_QUOTA);
-    CHECK(door_place(d, gpu, 0, "n1", 0) && !door_place(d, gpu, 1, "n1", 1));              /* 2 GPUs would be more than 1.5 */
-    CHECK(place(d, (struct ask){ fourth, "n1", 0, 1, 500, 71885, 1 }));                     /* exactly 1.5 */
-    CHECK(!door_place(d, cpu, 0, "n1", -1));                                               /* 4.1 CPUs */
-    CHECK(door_place(d, mem, 0, "n1", -1) == false);                                       /* 8 GB and 16 MB */
-    CHECK(door_report(d, key, 1, door_attempt(d, fourth, 0), "ended", ",\"outcome\":\"succeeded\"").ok);
-    CHECK(door_place(d, cpu, 0, "n1", -1) && !door_place(d, cpu, 1, "n1", -1));             /* exactly 4 */
-    CHECK(text_given(door_submit(d, d->admin, "{\"command\":[\"true\"]}")));               /* the fourth has ended */
+    CHECK(door_place(d, gpu, 0, "n1", 0)
+          && !door_place(d, gpu, 1, "n1", 1)); /* 2 GPUs would be more than 1.5 */
+    CHECK(place(d, (struct ask){ fourth, "n1", 0, 1, 500, 71885, 1 })); /* exactly 1.5 */
+    CHECK(!door_place(d, cpu, 0, "n1", -1));                            /* 4.1 CPUs */
+    CHECK(door_place(d, mem, 0, "n1", -1) == false);                    /* 8 GB and 16 MB */
+    CHECK(door_report(d, key, 1, door_attempt(d, fourth, 0), "ended", ",\"outcome\":\"succeeded\"")
+              .ok);
+    CHECK(door_place(d, cpu, 0, "n1", -1) && !door_place(d, cpu, 1, "n1", -1)); /* exactly 4 */
+    CHECK(text_given(
+        door_submit(d, d->admin, "{\"command\":[\"true\"]}"))); /* the fourth has ended */
     check_books(d, "quota");
 }
 
 TEST(an_update_of_a_quota_leaves_what_it_does_not_name)
 {
     AUTO(door_free) struct door *d = door_new(false);
-    CHECK(door_ask(d, d->admin, VERB_PROJECT_UPDATE, "{\"project\":\"default\",\"gpus\":8,\"jobs\":5}").ok);
-    struct answer a = door_ask(d, d->admin, VERB_PROJECT_UPDATE, "{\"project\":\"default\",\"quota\":{\"cpus\":16}}");
+    CHECK(door_ask(d, d->admin, VERB_PROJECT_UPDATE,
+                   "{\"project\":\"default\",\"gpus\":8,\"jobs\":5}")
+              .ok);
+    struct answer a = door_ask(d, d->admin, VERB_PROJECT_UPDATE,
+                               "{\"project\":\"default\",\"quota\":{\"cpus\":16}}");
     const struct quota *q = &state_project(memory_of(d), "default")->quota;
     CHECK(a.ok && q->gpu_milli == 8000 && q->cpu_milli == 16000 && q->jobs == 5 && q->mem_mib < 0);
-    CHECK(door_ask(d, d->admin, VERB_PROJECT_UPDATE, "{\"project\":\"default\",\"gpus\":-1}").ok && q->gpu_milli < 0 && q->cpu_milli == 16000);
-    struct answer stale = door_ask_full(d, d->admin, NULL, VERB_PROJECT_UPDATE, "{\"project\":\"default\",\"gpus\":1}", NULL, a.version);
+    CHECK(door_ask(d, d->admin, VERB_PROJECT_UPDATE, "{\"project\":\"default\",\"gpus\":-1}").ok
+          && q->gpu_milli < 0 && q->cpu_milli == 16000);
+    struct answer stale = door_ask_full(d, d->admin, NULL, VERB_PROJECT_UPDATE,
+                                        "{\"project\":\"default\",\"gpus\":1}", NULL, a.version);
     CHECK(!stale.ok && stale.err.rc == RC_STALE && q->gpu_milli < 0);
     check_books(d, "quota");
 }

@@ -12,7 +12,8 @@ TEST(a_submitted_job_is_two_rows_and_can_be_read)
         printf("# %s: %s\n", a.err.field, a.err.text);
     CHECK(text_is(get(&a, "state"), "queued"));
     CHECK(rows_in(d, "job") == 1 && rows_in(d, "event") == events + 1 && rows_in(d, "task") == 0);
-    struct answer b = door_ask(d, d->admin, VERB_JOB_GET, arena_printf(d->mem, "{\"job\":\"%s\"}", get(&a, "id")));
+    struct answer b = door_ask(d, d->admin, VERB_JOB_GET,
+                               arena_printf(d->mem, "{\"job\":\"%s\"}", get(&a, "id")));
     CHECK(b.ok && text_is(get(&b, "id"), get(&a, "id")) && text_is(get(&b, "owner"), "admin"));
 }
 
@@ -21,7 +22,8 @@ TEST(the_same_idempotency_key_gives_the_same_job)
     AUTO(door_free) struct door *d = door_new(false);
     struct answer a = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "k1", 0);
     struct answer b = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "k1", 0);
-    struct answer c = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"command\":[\"false\"]}", "k1", 0);
+    struct answer c
+        = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"command\":[\"false\"]}", "k1", 0);
     CHECK(a.ok && b.ok && text_is(get(&a, "id"), get(&b, "id")) && b.replayed && !a.replayed);
     CHECK(!c.ok && text_is(c.err.field, "Idempotency-Key"));
     CHECK(rows_in(d, "job") == 1);
@@ -40,7 +42,8 @@ TEST(a_job_and_its_event_are_stored_together_or_not_at_all)
         bool fired = fault_fired();
         fault_arm(0);
         CHECK(rows_in(d, "job") == a.ok && rows_in(d, "event") == events + a.ok);
-        CHECK(map_count(d->control->writer.state->jobs) == (size_t)a.ok); /* memory says the same as the store */
+        CHECK(map_count(d->control->writer.state->jobs)
+              == (size_t)a.ok); /* memory says the same as the store */
         struct answer again = door_ask(d, d->admin, VERB_JOB_SUBMIT, simple);
         CHECK(again.ok && rows_in(d, "job") == a.ok + 1);
         if (!fired)
@@ -57,36 +60,51 @@ TEST(a_planned_job_is_placed_on_a_node_and_its_report_ends_it)
     struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, simple);
     CHECK(a.ok);
     door_run(d, 3000);
-    struct answer at = door_ask(d, d->admin, VERB_JOB_ATTEMPTS, arena_printf(d->mem, "{\"job\":\"%s\"}", get(&a, "id")));
+    struct answer at = door_ask(d, d->admin, VERB_JOB_ATTEMPTS,
+                                arena_printf(d->mem, "{\"job\":\"%s\"}", get(&a, "id")));
     CHECK(at.ok && at.json);
     struct json *items = json_get(at.json, "items"), *first = items ? items->first : NULL;
-    CHECK(first && text_is(json_text(first, "state"), "placed") && text_is(json_text(first, "node"), "n1"));
+    CHECK(first && text_is(json_text(first, "state"), "placed")
+          && text_is(json_text(first, "node"), "n1"));
     const char *attempt = first ? json_text(first, "id") : "";
-    struct answer r = door_ask(d, key, VERB_NODE_REPORT, arena_printf(d->mem,
-        "{\"kind\":\"report\",\"items\":[{\"n\":1,\"attempt\":\"%s\",\"news\":\"started\",\"at_ms\":1763164800000},"
-        "{\"n\":2,\"attempt\":\"%s\",\"news\":\"ended\",\"at_ms\":1763164810000,\"outcome\":\"exited\",\"exit_code\":3}]}", attempt, attempt));
+    struct answer r
+        = door_ask(d, key, VERB_NODE_REPORT,
+                   arena_printf(d->mem,
+                                "{\"kind\":\"report\",\"items\":[{\"n\":1,\"attempt\":\"%s\","
+                                "\"news\":\"started\",\"at_ms\":1763164800000},"
+                                "{\"n\":2,\"attempt\":\"%s\",\"news\":\"ended\",\"at_ms\":"
+                                "1763164810000,\"outcome\":\"exited\",\"exit_code\":3}]}",
+                                attempt, attempt));
     if (!r.ok)
         printf("# %s %s\n", r.err.field, r.err.text);
     CHECK(r.ok && get_int(&r, "kept") == 2);
-    struct answer b = door_ask(d, d->admin, VERB_JOB_GET, arena_printf(d->mem, "{\"job\":\"%s\"}", get(&a, "id")));
-    CHECK(text_is(get(&b, "state"), "failed") && get_int(&b, "exit_code") == 3 && text_is(get(&b, "outcome"), "exited"));
+    struct answer b = door_ask(d, d->admin, VERB_JOB_GET,
+                               arena_printf(d->mem, "{\"job\":\"%s\"}", get(&a, "id")));
+    CHECK(text_is(get(&b, "state"), "failed") && get_int(&b, "exit_code") == 3
+          && text_is(get(&b, "outcome"), "exited"));
     CHECK(rows_in(d, "usage") == 1);
-    CHECK(map_count(d->control->writer.state->jobs) == 0 && map_count(d->control->writer.state->attempts) == 0);
+    CHECK(map_count(d->control->writer.state->jobs) == 0
+          && map_count(d->control->writer.state->attempts) == 0);
 }
 
 TEST(bad_input_names_its_field_and_changes_nothing)
 {
-    static const struct { const char *body, *field; } rows[] = {
+    static const struct {
+        const char *body, *field;
+    } rows[] = {
         { "{\"command\":[\"true\"],\"secrets\":[\"NOSUCH\"]}", "secrets" },
         { "{\"command\":[\"true\"],\"volumes\":[\"nosuch:/v\"]}", "volumes" },
         { "{\"command\":[\"true\"],\"volumes\":[\"/etc:/v\"]}", "volumes" },
         { "{\"command\":[\"true\"],\"node\":\"nosuch\"}", "node" },
         { "{\"command\":[\"true\"],\"image\":\"nosuch\"}", "image" },
         { "{\"command\":[\"true\"],\"image\":\"../../etc\"}", "image" },
-        { "{\"command\":[\"true\"],\"workdir\":\"sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\"}", "workdir" },
+        { "{\"command\":[\"true\"],\"workdir\":\"sha256:"
+          "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\"}",
+          "workdir" },
         { "{\"command\":[\"true\"],\"workdir\":\".\"}", "workdir" },
         { "{\"command\":[\"true\"],\"after\":[{\"job\":\"nosuch\"}]}", "after" },
-        { "{\"command\":[\"true\"],\"after\":[{\"job\":\"job-0000000000zzz\",\"when\":\"any\"}]}", "after" },
+        { "{\"command\":[\"true\"],\"after\":[{\"job\":\"job-0000000000zzz\",\"when\":\"any\"}]}",
+          "after" },
         { "{\"command\":[\"true\"],\"count\":1000001}", "count" },
         { "{\"command\":[\"true\"],\"count\":0}", "count" },
         { "{\"command\":[\"true\"],\"array\":\"0-1000000\"}", "array" },
@@ -114,16 +132,19 @@ TEST(a_million_tasks_are_one_row)
 {
     AUTO(door_free) struct door *d = door_new(true);
     const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"array\":\"0-999999\"}");
-    CHECK(job_number(d, job, "count") == 1000000 && rows_in(d, "job") == 1 && rows_in(d, "task") == 0);
+    CHECK(job_number(d, job, "count") == 1000000 && rows_in(d, "job") == 1
+          && rows_in(d, "task") == 0);
     struct answer a = door_ask(d, d->admin, VERB_JOB_CANCEL, FMT(d, "{\"job\":\"%s\"}", job));
-    CHECK(a.ok && get_int(&a, "tasks") == 1000000 && rows_in(d, "task") == 0 && text_is(job_word(d, job, "state"), "cancelled"));
+    CHECK(a.ok && get_int(&a, "tasks") == 1000000 && rows_in(d, "task") == 0
+          && text_is(job_word(d, job, "state"), "cancelled"));
     check_books(d, "a million");
 }
 
 TEST(a_job_without_an_image_gets_the_clouds_default)
 {
     AUTO(door_free) struct door *d = door_new(false);
-    CHECK(text_is(job_word(d, door_submit(d, d->admin, "{\"command\":[\"true\"]}"), "image"), "host"));
+    CHECK(text_is(job_word(d, door_submit(d, d->admin, "{\"command\":[\"true\"]}"), "image"),
+                  "host"));
     d->control->config.default_image = "";
     struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"command\":[\"true\"]}");
     CHECK(!a.ok && text_is(a.err.field, "image"));

@@ -2,9 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct answer beat(struct door *d, const char *key) { return door_ask(d, key, VERB_NODE_REPORT, "{\"kind\":\"beat\",\"beat\":9}"); }
+static struct answer beat(struct door *d, const char *key)
+{
+    return door_ask(d, key, VERB_NODE_REPORT, "{\"kind\":\"beat\",\"beat\":9}");
+}
 
-static void pass(struct door *d, const char *key, int64_t seconds) /* time passes while one node goes on beating */
+static void pass(struct door *d, const char *key,
+                 int64_t seconds) /* time passes while one node goes on beating */
 {
     for (int64_t s = 0; s < seconds; s += 5) {
         door_run(d, 5000);
@@ -16,20 +20,26 @@ static void pass(struct door *d, const char *key, int64_t seconds) /* time passe
 TEST(a_join_token_works_once_and_in_its_time)
 {
     AUTO(door_free) struct door *d = door_new(false);
-    struct answer t = door_ask(d, d->admin, VERB_NODE_TOKEN, "{\"expires_in\":\"60s\"}"), late = door_ask(d, d->admin, VERB_NODE_TOKEN, "{\"expires_in\":\"60s\"}");
+    struct answer t = door_ask(d, d->admin, VERB_NODE_TOKEN, "{\"expires_in\":\"60s\"}"),
+                  late = door_ask(d, d->admin, VERB_NODE_TOKEN, "{\"expires_in\":\"60s\"}");
     const char *token = get(&t, "token");
     CHECK(!on_disk(d, token));
-    struct answer taken = door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n1\"}", token));
+    struct answer taken
+        = door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n1\"}", token));
     CHECK(taken.ok && text_starts(get(&taken, "key"), "nk_") && !on_disk(d, get(&taken, "key")));
-    struct answer again = door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n2\"}", token));
+    struct answer again
+        = door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n2\"}", token));
     CHECK(!again.ok && again.err.rc == RC_UNAUTHENTICATED);
-    struct answer same = door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n1\"}", get(&late, "token")));
+    struct answer same = door_ask(
+        d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n1\"}", get(&late, "token")));
     CHECK(!same.ok && same.err.rc == RC_CONFLICT); /* and the token is still good */
     door_run(d, 61000);
-    struct answer expired = door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n3\"}", get(&late, "token")));
+    struct answer expired = door_ask(
+        d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n3\"}", get(&late, "token")));
     CHECK(!expired.ok && text_is(expired.err.text, again.err.text) && rows_in(d, "node") == 1);
     CHECK(door_crash(d));
-    CHECK(!door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n4\"}", token)).ok);
+    CHECK(
+        !door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n4\"}", token)).ok);
     check_books(d, "tokens");
 }
 
@@ -41,13 +51,17 @@ TEST(a_node_must_say_hello_first_and_what_it_says_must_hold_together)
     CHECK(door_crash(d));
     struct answer early = beat(d, key);
     CHECK(!early.ok && early.err.rc == RC_CONFLICT);
-    struct gpu_info twice[] = { { .index = 0, .uuid = "a", .model = "x", .healthy = true }, { .index = 0, .uuid = "b", .model = "x", .healthy = true } };
+    struct gpu_info twice[] = { { .index = 0, .uuid = "a", .model = "x", .healthy = true },
+                                { .index = 0, .uuid = "b", .model = "x", .healthy = true } };
     struct gpu_info high[] = { { .index = 40, .uuid = "a", .model = "x", .healthy = true } };
     struct gpu_info many[SCHED_GPUS + 1] = { 0 };
     struct objects lists[] = { { twice, 2 }, { high, 1 }, { many, COUNT(many) } };
     const char *before = memory_text(d, memory_of(d), 0);
     for (size_t i = 0; i < COUNT(lists); i++) {
-        struct hello h = { .kind = "hello", .next = 1, .info = { .hostname = "n1", .cpu_milli = 1, .mem_mib = 1, .gpus = lists[i] } };
+        struct hello h
+            = { .kind = "hello",
+                .next = 1,
+                .info = { .hostname = "n1", .cpu_milli = 1, .mem_mib = 1, .gpus = lists[i] } };
         struct answer a = door_ask_bound(d, key, NULL, VERB_NODE_HELLO, &h);
         CHECK(!a.ok && text_is(a.err.field, "info.gpus"));
     }
@@ -62,18 +76,26 @@ TEST(each_item_of_a_report_counts_exactly_once)
     const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
     CHECK(door_place(d, job, 0, "n1", -1));
     const char *a = door_attempt(d, job, 0);
-    struct answer gap = door_report(d, key, 2, a, "ended", ",\"outcome\":\"exited\",\"exit_code\":1");
-    CHECK(gap.ok && get_int(&gap, "kept") == 0 && text_is(job_word(d, job, "state"), "placed")); /* 1 is missing */
+    struct answer gap
+        = door_report(d, key, 2, a, "ended", ",\"outcome\":\"exited\",\"exit_code\":1");
+    CHECK(gap.ok && get_int(&gap, "kept") == 0
+          && text_is(job_word(d, job, "state"), "placed")); /* 1 is missing */
     struct answer first = door_report(d, key, 1, a, "started", NULL);
-    CHECK(first.ok && get_int(&first, "kept") == 1 && text_is(job_word(d, job, "state"), "running"));
+    CHECK(first.ok && get_int(&first, "kept") == 1
+          && text_is(job_word(d, job, "state"), "running"));
     int64_t events = rows_in(d, "event");
-    struct answer again = door_report(d, key, 1, a, "ended", ",\"outcome\":\"exited\",\"exit_code\":1"); /* the number counts, not the words */
-    CHECK(again.ok && get_int(&again, "kept") == 1 && rows_in(d, "event") == events && text_is(job_word(d, job, "state"), "running"));
-    CHECK(door_report(d, key, 2, a, "started", NULL).ok && text_is(job_word(d, job, "state"), "running")); /* told twice */
+    struct answer again = door_report(
+        d, key, 1, a, "ended",
+        ",\"outcome\":\"exited\",\"exit_code\":1"); /* the number counts, not the words */
+    CHECK(again.ok && get_int(&again, "kept") == 1 && rows_in(d, "event") == events
+          && text_is(job_word(d, job, "state"), "running"));
+    CHECK(door_report(d, key, 2, a, "started", NULL).ok
+          && text_is(job_word(d, job, "state"), "running")); /* told twice */
     CHECK(door_crash(d));
     struct answer hello = door_hello(d, key, "n1", 1, 3, (struct texts){ 0 });
     CHECK(hello.ok && get_int(&hello, "kept") == 2);
-    CHECK(door_report(d, key, 3, a, "ended", ",\"outcome\":\"succeeded\"").ok && door_report(d, key, 3, a, "ended", ",\"outcome\":\"succeeded\"").ok);
+    CHECK(door_report(d, key, 3, a, "ended", ",\"outcome\":\"succeeded\"").ok
+          && door_report(d, key, 3, a, "ended", ",\"outcome\":\"succeeded\"").ok);
     CHECK(text_is(job_word(d, job, "state"), "done") && rows_in(d, "usage") == 1);
     check_books(d, "items");
 }
@@ -98,11 +120,15 @@ TEST(a_node_speaks_only_of_what_it_holds)
     CHECK(door_place(d, job, 0, "n1", -1));
     const char *a = door_attempt(d, job, 0);
     struct answer liar = door_report(d, two, 1, a, "ended", ",\"outcome\":\"succeeded\"");
-    CHECK(liar.ok && get_int(&liar, "kept") == 1 && strstr(liar.text, a)); /* kept, and told to forget it */
-    struct answer ghost = door_report(d, two, 2, "att-0000000000zzz", "ended", ",\"outcome\":\"succeeded\"");
+    CHECK(liar.ok && get_int(&liar, "kept") == 1
+          && strstr(liar.text, a)); /* kept, and told to forget it */
+    struct answer ghost
+        = door_report(d, two, 2, "att-0000000000zzz", "ended", ",\"outcome\":\"succeeded\"");
     CHECK(ghost.ok && text_is(job_word(d, job, "state"), "placed") && rows_in(d, "usage") == 0);
-    struct answer cancelled = door_report(d, one, 1, a, "ended", ",\"outcome\":\"cancelled\""); /* nobody asked for that */
-    CHECK(cancelled.ok && text_is(job_word(d, job, "state"), "queued") && map_count(memory_of(d)->attempts) == 0);
+    struct answer cancelled = door_report(d, one, 1, a, "ended",
+                                          ",\"outcome\":\"cancelled\""); /* nobody asked for that */
+    CHECK(cancelled.ok && text_is(job_word(d, job, "state"), "queued")
+          && map_count(memory_of(d)->attempts) == 0);
     check_books(d, "liars");
 }
 
@@ -112,32 +138,41 @@ TEST(a_silent_node_is_down_after_seconds_and_its_tasks_are_lost_after_their_leas
     char one[SECRET_TEXT], two[SECRET_TEXT];
     door_node(d, "n1", 1, one);
     door_node(d, "n2", 1, two);
-    const char *moves = door_submit(d, d->admin, "{\"command\":[\"true\"]}"), *waits = door_submit(d, d->admin, "{\"command\":[\"true\"],\"on_lost\":\"wait\"}");
+    const char *moves = door_submit(d, d->admin, "{\"command\":[\"true\"]}"),
+               *waits = door_submit(d, d->admin, "{\"command\":[\"true\"],\"on_lost\":\"wait\"}");
     CHECK(door_place(d, moves, 0, "n1", -1) && door_place(d, waits, 0, "n1", -1));
     const char *lost = door_attempt(d, moves, 0), *kept = door_attempt(d, waits, 0);
-    CHECK(door_report(d, one, 1, lost, "started", NULL).ok && door_report(d, one, 2, kept, "started", NULL).ok);
+    CHECK(door_report(d, one, 1, lost, "started", NULL).ok
+          && door_report(d, one, 2, kept, "started", NULL).ok);
     pass(d, two, 15);
     CHECK(state_node(memory_of(d), "n1")->state == NODE_READY);
     pass(d, two, 10);
-    CHECK(state_node(memory_of(d), "n1")->state == NODE_DOWN && state_node(memory_of(d), "n2")->state == NODE_READY);
+    CHECK(state_node(memory_of(d), "n1")->state == NODE_DOWN
+          && state_node(memory_of(d), "n2")->state == NODE_READY);
     struct answer list = door_ask(d, d->admin, VERB_NODE_LIST, NULL);
     CHECK(text_is(item(d, &list, 0, "state"), "down"));
     pass(d, two, 285); /* 310 s: the lease of 300 s is over, the margin of 15 s is not */
-    CHECK(text_is(door_attempt(d, moves, 0), lost) && text_is(job_word(d, moves, "state"), "running") && !door_place(d, moves, 0, "n2", -1));
+    CHECK(text_is(door_attempt(d, moves, 0), lost)
+          && text_is(job_word(d, moves, "state"), "running") && !door_place(d, moves, 0, "n2", -1));
     pass(d, two, 10);
     CHECK(text_is(job_word(d, moves, "state"), "queued") && rows_in(d, "usage") == 1);
     CHECK(door_place(d, moves, 0, "n2", -1) && text_is(job_word(d, waits, "state"), "running"));
     const char *second = door_attempt(d, moves, 0);
     CHECK(!text_is(lost, second));
-    /* It comes back and tells what it was doing: of the lost one nothing counts any more, the other goes on. */
+    /* It comes back and tells what it was doing: of the lost one nothing counts any more, the
+     * other goes on. */
     struct texts running = { (const char *[]){ lost, kept }, 2 };
     struct answer hello = door_hello(d, one, "n1", 1, 3, running);
-    CHECK(hello.ok && strstr(hello.text, kept) && state_node(memory_of(d), "n1")->state == NODE_READY);
-    CHECK(door_report(d, one, 3, lost, "ended", ",\"outcome\":\"succeeded\"").ok && text_is(job_word(d, moves, "state"), "placed"));
+    CHECK(hello.ok && strstr(hello.text, kept)
+          && state_node(memory_of(d), "n1")->state == NODE_READY);
+    CHECK(door_report(d, one, 3, lost, "ended", ",\"outcome\":\"succeeded\"").ok
+          && text_is(job_word(d, moves, "state"), "placed"));
     CHECK(rows_in(d, "usage") == 1 && text_is(door_attempt(d, moves, 0), second));
-    CHECK(door_report(d, one, 4, kept, "ended", ",\"outcome\":\"succeeded\"").ok && text_is(job_word(d, waits, "state"), "done"));
+    CHECK(door_report(d, one, 4, kept, "ended", ",\"outcome\":\"succeeded\"").ok
+          && text_is(job_word(d, waits, "state"), "done"));
     struct answer usage = door_ask(d, d->admin, VERB_USAGE_SUM, NULL);
-    CHECK(item_count(&usage) == 1 && text_is(item(d, &usage, 0, "tasks"), "1")); /* the lost one is not billed */
+    CHECK(item_count(&usage) == 1
+          && text_is(item(d, &usage, 0, "tasks"), "1")); /* the lost one is not billed */
     check_books(d, "lost");
 }
 
@@ -163,15 +198,19 @@ TEST(a_jump_of_the_wall_clock_loses_nobody)
     char key[SECRET_TEXT];
     door_node(d, "n1", 1, key);
     const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
-    CHECK(door_place(d, job, 0, "n1", -1) && door_report(d, key, 1, door_attempt(d, job, 0), "started", NULL).ok);
+    CHECK(door_place(d, job, 0, "n1", -1)
+          && door_report(d, key, 1, door_attempt(d, job, 0), "started", NULL).ok);
     sim_wall_jump(d->sim, 3600 * 1000);
     pass(d, NULL, 10);
-    CHECK(map_count(memory_of(d)->attempts) == 1 && state_node(memory_of(d), "n1")->state == NODE_READY);
+    CHECK(map_count(memory_of(d)->attempts) == 1
+          && state_node(memory_of(d), "n1")->state == NODE_READY);
     sim_wall_jump(d->sim, -2 * 3600 * 1000);
     pass(d, key, 10);
-    CHECK(door_report(d, key, 2, door_attempt(d, job, 0), "ended", ",\"outcome\":\"succeeded\"").ok); /* before it began, says the clock */
+    CHECK(door_report(d, key, 2, door_attempt(d, job, 0), "ended", ",\"outcome\":\"succeeded\"")
+              .ok); /* before it began, says the clock */
     struct answer usage = door_ask(d, d->admin, VERB_USAGE_SUM, NULL);
-    CHECK(rows_in(d, "usage") == 1 && item_count(&usage) == 1 && text_is(item(d, &usage, 0, "seconds"), "0"));
+    CHECK(rows_in(d, "usage") == 1 && item_count(&usage) == 1
+          && text_is(item(d, &usage, 0, "seconds"), "0"));
 }
 
 TEST(a_node_with_a_wiped_disk_begins_anew_and_runs_nothing_twice)
@@ -179,17 +218,22 @@ TEST(a_node_with_a_wiped_disk_begins_anew_and_runs_nothing_twice)
     AUTO(door_free) struct door *d = door_new(false);
     char key[SECRET_TEXT];
     door_node(d, "n1", 1, key);
-    const char *a = door_submit(d, d->admin, "{\"command\":[\"true\"]}"), *b = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
+    const char *a = door_submit(d, d->admin, "{\"command\":[\"true\"]}"),
+               *b = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
     CHECK(door_place(d, a, 0, "n1", -1) && door_place(d, b, 0, "n1", -1));
     const char *lost = door_attempt(d, a, 0), *kept = door_attempt(d, b, 0);
-    CHECK(door_report(d, key, 1, lost, "started", NULL).ok && door_report(d, key, 2, kept, "started", NULL).ok);
-    struct answer hello = door_hello(d, key, "n1", 1, 1, (struct texts){ (const char *[]){ kept }, 1 });
+    CHECK(door_report(d, key, 1, lost, "started", NULL).ok
+          && door_report(d, key, 2, kept, "started", NULL).ok);
+    struct answer hello
+        = door_hello(d, key, "n1", 1, 1, (struct texts){ (const char *[]){ kept }, 1 });
     CHECK(hello.ok && get_int(&hello, "kept") == 0 && strstr(hello.text, kept));
     struct json *orders = json_get(hello.json, "orders");
     for (struct json *o = orders->first; o; o = o->next)
         CHECK(!text_is(json_text(o, "attempt"), lost));
-    CHECK(text_is(job_word(d, a, "state"), "queued") && text_is(job_word(d, b, "state"), "running"));
-    CHECK(door_report(d, key, 1, kept, "ended", ",\"outcome\":\"succeeded\"").ok && text_is(job_word(d, b, "state"), "done")); /* its numbers are new */
+    CHECK(text_is(job_word(d, a, "state"), "queued")
+          && text_is(job_word(d, b, "state"), "running"));
+    CHECK(door_report(d, key, 1, kept, "ended", ",\"outcome\":\"succeeded\"").ok
+          && text_is(job_word(d, b, "state"), "done")); /* its numbers are new */
     CHECK(door_place(d, a, 0, "n1", -1) && !text_is(door_attempt(d, a, 0), lost));
     check_books(d, "wiped");
 }
@@ -200,13 +244,16 @@ TEST(a_removed_nodes_key_stops_and_its_tasks_wait_out_their_lease)
     char one[SECRET_TEXT], two[SECRET_TEXT];
     door_node(d, "n1", 1, one);
     door_node(d, "n2", 1, two);
-    const char *moves = door_submit(d, d->admin, "{\"command\":[\"true\"]}"), *waits = door_submit(d, d->admin, "{\"command\":[\"true\"],\"on_lost\":\"wait\"}");
+    const char *moves = door_submit(d, d->admin, "{\"command\":[\"true\"]}"),
+               *waits = door_submit(d, d->admin, "{\"command\":[\"true\"],\"on_lost\":\"wait\"}");
     CHECK(door_place(d, moves, 0, "n1", -1) && door_place(d, waits, 0, "n1", -1));
     CHECK(door_ask(d, d->admin, VERB_NODE_REMOVE, "{\"node\":\"n1\"}").ok);
     struct answer gone = beat(d, one);
     CHECK(!gone.ok && gone.err.rc == RC_UNAUTHENTICATED && map_count(memory_of(d)->attempts) == 0);
-    CHECK(text_is(job_word(d, waits, "state"), "failed") && text_is(job_word(d, waits, "outcome"), "node_lost")); /* it was to run nowhere else */
-    CHECK(text_is(job_word(d, moves, "state"), "queued") && !door_place(d, moves, 0, "n2", -1)); /* it may still run there */
+    CHECK(text_is(job_word(d, waits, "state"), "failed")
+          && text_is(job_word(d, waits, "outcome"), "node_lost")); /* it was to run nowhere else */
+    CHECK(text_is(job_word(d, moves, "state"), "queued")
+          && !door_place(d, moves, 0, "n2", -1)); /* it may still run there */
     pass(d, two, 310);
     CHECK(!door_place(d, moves, 0, "n2", -1));
     pass(d, two, 10);
@@ -220,16 +267,23 @@ TEST(a_cordoned_node_gets_nothing_new_and_stays_cordoned_through_silence)
     char key[SECRET_TEXT];
     door_node(d, "n1", 1, key);
     struct answer get_one = door_ask(d, d->admin, VERB_NODE_GET, "{\"node\":\"n1\"}");
-    struct answer a = door_ask_full(d, d->admin, NULL, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"state\":\"cordoned\"}", NULL, get_one.version);
+    struct answer a
+        = door_ask_full(d, d->admin, NULL, VERB_NODE_UPDATE,
+                        "{\"node\":\"n1\",\"state\":\"cordoned\"}", NULL, get_one.version);
     CHECK(a.ok && text_is(get(&a, "state"), "cordoned"));
-    struct answer stale = door_ask_full(d, d->admin, NULL, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"state\":\"ready\"}", NULL, get_one.version);
+    struct answer stale
+        = door_ask_full(d, d->admin, NULL, VERB_NODE_UPDATE,
+                        "{\"node\":\"n1\",\"state\":\"ready\"}", NULL, get_one.version);
     CHECK(!stale.ok && stale.err.rc == RC_STALE);
     CHECK(!door_place(d, door_submit(d, d->admin, "{\"command\":[\"true\"]}"), 0, "n1", -1));
     pass(d, NULL, 30);
     CHECK(state_node(memory_of(d), "n1")->state == NODE_DOWN);
-    CHECK(door_hello(d, key, "n1", 1, 1, (struct texts){ 0 }).ok && state_node(memory_of(d), "n1")->state == NODE_CORDONED);
-    struct answer down = door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"state\":\"down\"}");
+    CHECK(door_hello(d, key, "n1", 1, 1, (struct texts){ 0 }).ok
+          && state_node(memory_of(d), "n1")->state == NODE_CORDONED);
+    struct answer down
+        = door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"state\":\"down\"}");
     CHECK(!down.ok && text_is(down.err.field, "state"));
-    CHECK(door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"state\":\"ready\"}").ok && state_node(memory_of(d), "n1")->state == NODE_READY);
+    CHECK(door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"state\":\"ready\"}").ok
+          && state_node(memory_of(d), "n1")->state == NODE_READY);
     check_books(d, "cordoned");
 }

@@ -1,31 +1,47 @@
 #include "door.h"
 
-static const char *waits_for(struct door *d, const char *job) { return job_word(d, job, "reason"); }
+static const char *waits_for(struct door *d, const char *job)
+{
+    return job_word(d, job, "reason");
+}
 
 TEST(every_waiting_job_has_one_named_reason)
 {
     AUTO(door_free) struct door *d = door_new(true);
     char key[SECRET_TEXT];
     door_node(d, "n1", 2, key);
-    CHECK(door_ask(d, d->admin, VERB_PROJECT_CREATE, "{\"name\":\"poor\",\"gpus\":1}").ok && door_ask(d, d->admin, VERB_VOLUME_CREATE, "{\"name\":\"data\"}").ok);
-    const char *runs = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"2\",\"cpus\":1,\"memory\":\"1GB\",\"volumes\":[\"data:/d\"]}");
+    CHECK(door_ask(d, d->admin, VERB_PROJECT_CREATE, "{\"name\":\"poor\",\"gpus\":1}").ok
+          && door_ask(d, d->admin, VERB_VOLUME_CREATE, "{\"name\":\"data\"}").ok);
+    const char *runs = door_submit(d, d->admin,
+                                   "{\"command\":[\"true\"],\"gpus\":\"2\",\"cpus\":1,\"memory\":"
+                                   "\"1GB\",\"volumes\":[\"data:/d\"]}");
     door_run(d, 1500);
     CHECK(text_is(job_word(d, runs, "state"), "placed") && text_is(waits_for(d, runs), ""));
-    const char *next = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\",\"cpus\":1,\"memory\":\"1GB\",\"priority\":90}");
-    const char *behind = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"2\",\"cpus\":1,\"memory\":\"1GB\",\"priority\":10}");
+    const char *next = door_submit(
+        d, d->admin,
+        "{\"command\":[\"true\"],\"gpus\":\"1\",\"cpus\":1,\"memory\":\"1GB\",\"priority\":90}");
+    const char *behind = door_submit(
+        d, d->admin,
+        "{\"command\":[\"true\"],\"gpus\":\"2\",\"cpus\":1,\"memory\":\"1GB\",\"priority\":10}");
     const char *never = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"B200:1\"}");
-    const char *after = door_submit(d, d->admin, FMT(d, "{\"command\":[\"true\"],\"after\":[{\"job\":\"%s\"}]}", runs));
-    const char *volume = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\",\"cpus\":1,\"memory\":\"1GB\",\"volumes\":[\"data:/d\"]}");
+    const char *after = door_submit(
+        d, d->admin, FMT(d, "{\"command\":[\"true\"],\"after\":[{\"job\":\"%s\"}]}", runs));
+    const char *volume = door_submit(d, d->admin,
+                                     "{\"command\":[\"true\"],\"gpus\":\"1\",\"cpus\":1,\"memory\":"
+                                     "\"1GB\",\"volumes\":[\"data:/d\"]}");
     door_run(d, 1500);
-    CHECK(text_is(waits_for(d, next), "Resources") && text_is(waits_for(d, behind), "Priority") && text_is(waits_for(d, never), "NoSuitableNode"));
-    CHECK(text_is(waits_for(d, after), "Dependency") && text_is(waits_for(d, volume), "VolumeNode"));
+    CHECK(text_is(waits_for(d, next), "Resources") && text_is(waits_for(d, behind), "Priority")
+          && text_is(waits_for(d, never), "NoSuitableNode"));
+    CHECK(text_is(waits_for(d, after), "Dependency")
+          && text_is(waits_for(d, volume), "VolumeNode"));
     CHECK(text_given(job_word(d, next, "reason_text")));
     check_books(d, "reasons");
     check_picture(d, "reasons");
     CHECK(door_crash(d)); /* they are known again */
     CHECK(door_hello(d, key, "n1", 2, 1, (struct texts){ 0 }).ok);
     door_run(d, 1500);
-    CHECK(text_is(waits_for(d, next), "Resources") && text_is(waits_for(d, after), "Dependency") && text_is(waits_for(d, volume), "VolumeNode"));
+    CHECK(text_is(waits_for(d, next), "Resources") && text_is(waits_for(d, after), "Dependency")
+          && text_is(waits_for(d, volume), "VolumeNode"));
     check_picture(d, "reasons again");
 }
 
@@ -48,15 +64,21 @@ TEST(priority_then_age_decides_who_starts)
 {
     AUTO(door_free) struct door *d = door_new(true);
     char key[SECRET_TEXT];
-    const char *low = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\",\"priority\":10}");
-    const char *first = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\"}"), *second = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\"}");
+    const char *low
+        = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\",\"priority\":10}");
+    const char *first = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\"}"),
+               *second = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\"}");
     door_run(d, 1500);
     CHECK(text_is(waits_for(d, first), "NoSuitableNode"));
     door_node(d, "n1", 1, key);
     door_run(d, 1500);
-    CHECK(text_is(job_word(d, first, "state"), "placed") && text_is(job_word(d, second, "state"), "queued") && text_is(job_word(d, low, "state"), "queued"));
-    CHECK(door_ask(d, d->admin, VERB_JOB_UPDATE, FMT(d, "{\"job\":\"%s\",\"priority\":99}", low)).ok);
-    CHECK(door_report(d, key, 1, door_attempt(d, first, 0), "ended", ",\"outcome\":\"succeeded\"").ok);
+    CHECK(text_is(job_word(d, first, "state"), "placed")
+          && text_is(job_word(d, second, "state"), "queued")
+          && text_is(job_word(d, low, "state"), "queued"));
+    CHECK(
+        door_ask(d, d->admin, VERB_JOB_UPDATE, FMT(d, "{\"job\":\"%s\",\"priority\":99}", low)).ok);
+    CHECK(door_report(d, key, 1, door_attempt(d, first, 0), "ended", ",\"outcome\":\"succeeded\"")
+              .ok);
     door_run(d, 1500);
     CHECK(text_is(job_word(d, low, "state"), "placed"));
 }
@@ -67,7 +89,8 @@ TEST(a_retry_starts_by_itself_when_its_pause_is_over_even_if_the_clock_goes_back
         AUTO(door_free) struct door *d = door_new(true);
         char key[SECRET_TEXT];
         door_node(d, "n1", 1, key);
-        const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"retries\":1,\"retry_delay\":\"10s\"}");
+        const char *job = door_submit(
+            d, d->admin, "{\"command\":[\"true\"],\"retries\":1,\"retry_delay\":\"10s\"}");
         door_run(d, 1500);
         const char *a = door_attempt(d, job, 0);
         CHECK(door_report(d, key, 1, a, "ended", ",\"outcome\":\"exited\",\"exit_code\":1").ok);
@@ -102,7 +125,10 @@ TEST(a_long_queue_is_told_in_parts_and_planned_as_a_whole)
     struct flying *all[100];
     for (int i = 0; i < MANY; i += 100) {
         for (int k = 0; k < 100; k++)
-            all[k] = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, FMT(d, "{\"command\":[\"true\"],\"gpus\":\"1\",\"priority\":%d}", i + k == MANY - 1 ? 99 : 5), NULL);
+            all[k] = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT,
+                               FMT(d, "{\"command\":[\"true\"],\"gpus\":\"1\",\"priority\":%d}",
+                                   i + k == MANY - 1 ? 99 : 5),
+                               NULL);
         for (int k = 0; k < 100; k++)
             CHECK(door_landed(d, all[k]).ok);
     }
@@ -111,6 +137,7 @@ TEST(a_long_queue_is_told_in_parts_and_planned_as_a_whole)
     CHECK(door_crash(d)); /* everything is told anew, in parts */
     CHECK(door_hello(d, key, "n1", 1, 1, (struct texts){ 0 }).ok);
     door_run(d, 3000);
-    CHECK(rows_in(d, "attempt") == 1 && text_is(job_word(d, item(d, &list, 0, "id"), "state"), "placed"));
+    CHECK(rows_in(d, "attempt") == 1
+          && text_is(job_word(d, item(d, &list, 0, "id"), "state"), "placed"));
     check_picture(d, "a long queue");
 }

@@ -19,8 +19,10 @@ TEST(memory_and_store_tell_the_same_facts_about_every_key)
             control_credential(d->control, w.keys[who], projects[p], "test", &from);
             state_facts(memory_of(d), &from, &memory);
             CHECK(auth_facts_read(d->conn, from.hash, from.project, d->mem, &store, &e2));
-            bool ok1 = auth_decide(&memory, from.project, os_wall_ms(d->os), &a, &e1), ok2 = auth_decide(&store, from.project, os_wall_ms(d->os), &b, &e2);
-            CHECK(ok1 == ok2 && a.kind == b.kind && a.id == b.id && a.key == b.key && a.project == b.project && a.org == b.org && a.roles == b.roles);
+            bool ok1 = auth_decide(&memory, from.project, os_wall_ms(d->os), &a, &e1),
+                 ok2 = auth_decide(&store, from.project, os_wall_ms(d->os), &b, &e2);
+            CHECK(ok1 == ok2 && a.kind == b.kind && a.id == b.id && a.key == b.key
+                  && a.project == b.project && a.org == b.org && a.roles == b.roles);
             CHECK(text_is(a.name, b.name) && text_is(e1.text, e2.text));
         }
 }
@@ -31,9 +33,13 @@ TEST(things_are_found_by_id_and_by_name_in_their_own_project_only)
     struct answer v = door_ask(d, d->admin, VERB_VOLUME_CREATE, "{\"name\":\"data\"}");
     struct state *s = memory_of(d);
     int64_t here = state_project(s, "default")->id;
-    CHECK(state_volume(s, here, "data") && state_volume(s, here, get(&v, "id")) && !state_volume(s, here + 1, "data") && !state_volume(s, here + 1, get(&v, "id")));
-    CHECK(!state_volume(s, here, "nosuch") && !state_project(s, "nosuch") && !state_person(s, "nosuch") && !state_node(s, "nosuch") && !state_job(s, here, "nosuch"));
-    const char *first = door_submit(d, d->admin, "{\"name\":\"x\",\"command\":[\"true\"]}"), *second = door_submit(d, d->admin, "{\"name\":\"x\",\"command\":[\"true\"]}");
+    CHECK(state_volume(s, here, "data") && state_volume(s, here, get(&v, "id"))
+          && !state_volume(s, here + 1, "data") && !state_volume(s, here + 1, get(&v, "id")));
+    CHECK(!state_volume(s, here, "nosuch") && !state_project(s, "nosuch")
+          && !state_person(s, "nosuch") && !state_node(s, "nosuch")
+          && !state_job(s, here, "nosuch"));
+    const char *first = door_submit(d, d->admin, "{\"name\":\"x\",\"command\":[\"true\"]}"),
+               *second = door_submit(d, d->admin, "{\"name\":\"x\",\"command\":[\"true\"]}");
     char id[ID_TEXT];
     CHECK(text_is(id_text(id, PREFIX_JOB, state_job(s, here, "x")->id), second)); /* the newest */
     CHECK(state_job(s, here, first) && !state_job(s, here + 1, first));

@@ -19,7 +19,8 @@ TEST(more_jobs_than_one_page_are_all_loaded)
     struct flying *all[100];
     for (int i = 0; i < MANY; i += 100) {
         for (int k = 0; k < 100; k++)
-            all[k] = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"command\":[\"true\"]}", FMT(d, "k%d", i + k));
+            all[k] = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"command\":[\"true\"]}",
+                               FMT(d, "k%d", i + k));
         for (int k = 0; k < 100; k++)
             CHECK(door_landed(d, all[k]).ok);
     }
@@ -29,18 +30,38 @@ TEST(more_jobs_than_one_page_are_all_loaded)
 
 TEST(a_store_that_does_not_hold_together_is_refused_in_words)
 {
-    static const struct { enum statement st; struct value args[8]; int count; } rows[] = {
-        { ST_TASK_ADD, { V_INT(5), V_INT(0), V_INT(1), V_INT(JOB_RUNNING), V_INT(1), V_INT(0), V_INT(0) }, 7 },
-        { ST_ATTEMPT_ADD, { V_INT(5), V_INT(6), V_INT(0), V_INT(1), V_INT(7), { VALUE_TEXT, 0, "{}", 2 }, V_INT(1), V_INT(1) }, 8 },
-        { ST_NODE_ADD, { V_INT(5), { VALUE_TEXT, 0, "n", 1 }, { VALUE_TEXT, 0, "not json", 8 }, V_INT(1) }, 4 },
+    static const struct {
+        enum statement st;
+        struct value args[8];
+        int count;
+    } rows[] = {
+        { ST_TASK_ADD,
+          { V_INT(5), V_INT(0), V_INT(1), V_INT(JOB_RUNNING), V_INT(1), V_INT(0), V_INT(0) },
+          7 },
+        { ST_ATTEMPT_ADD,
+          { V_INT(5),
+            V_INT(6),
+            V_INT(0),
+            V_INT(1),
+            V_INT(7),
+            { VALUE_TEXT, 0, "{}", 2 },
+            V_INT(1),
+            V_INT(1) },
+          8 },
+        { ST_NODE_ADD,
+          { V_INT(5), { VALUE_TEXT, 0, "n", 1 }, { VALUE_TEXT, 0, "not json", 8 }, V_INT(1) },
+          4 },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         AUTO(door_free) struct door *d = door_new(false);
         struct err err = { 0 };
         bool unknown;
         struct state *s = NULL;
-        CHECK(store_commit(d->control->writer.conn, &(struct write){ rows[i].st, rows[i].count, rows[i].args }, 1, &unknown, &err));
-        CHECK(!state_load(d->conn, os_wall_ms(d->os), 1, 1, &s, &err) && !s && strstr(err.text, "does not hold together"));
+        CHECK(store_commit(d->control->writer.conn,
+                           &(struct write){ rows[i].st, rows[i].count, rows[i].args }, 1, &unknown,
+                           &err));
+        CHECK(!state_load(d->conn, os_wall_ms(d->os), 1, 1, &s, &err) && !s
+              && strstr(err.text, "does not hold together"));
     }
 }
 
@@ -70,5 +91,6 @@ TEST(a_key_that_a_clock_ahead_had_expired_is_good_again_when_the_clock_is_right)
     sim_wall_jump(d->sim, 3600 * 1000);
     CHECK(door_crash(d) && !door_ask(d, get(&a, "key"), VERB_VOLUME_CREATE, "{\"name\":\"v\"}").ok);
     sim_wall_jump(d->sim, -3600 * 1000);
-    CHECK(door_ask(d, get(&a, "key"), VERB_WHOAMI, NULL).ok && door_ask(d, get(&a, "key"), VERB_VOLUME_CREATE, "{\"name\":\"v\"}").ok);
+    CHECK(door_ask(d, get(&a, "key"), VERB_WHOAMI, NULL).ok
+          && door_ask(d, get(&a, "key"), VERB_VOLUME_CREATE, "{\"name\":\"v\"}").ok);
 }

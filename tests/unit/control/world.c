@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DIGEST "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+#define DIGEST       "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
 #define GHOST_DIGEST "sha256:fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9"
 
 const struct person_of people[WHO_COUNT] = {
@@ -15,12 +15,18 @@ const struct person_of people[WHO_COUNT] = {
     [NODE_ONE] = { "node", ROLE_NODE, true },
     [NOBODY] = { "nobody", ROLE_PERSON, true },
     [REMOVED] = { "removed member", ROLE_PERSON, true },
-    [NO_KEY] = { "no key" }, [BAD_KEY] = { "bad key" }, [EXPIRED] = { "expired key" }, [DISABLED_KEY] = { "disabled key" },
-    [DISABLED_USER] = { "key of a disabled user" }, [DISABLED_ACCOUNT] = { "key of a disabled account" }, [REMOVED_NODE] = { "key of a removed node" },
+    [NO_KEY] = { "no key" },
+    [BAD_KEY] = { "bad key" },
+    [EXPIRED] = { "expired key" },
+    [DISABLED_KEY] = { "disabled key" },
+    [DISABLED_USER] = { "key of a disabled user" },
+    [DISABLED_ACCOUNT] = { "key of a disabled account" },
+    [REMOVED_NODE] = { "key of a removed node" },
 };
 
-#define JOB "{\"job\":\"{job}\"}"
+#define JOB  "{\"job\":\"{job}\"}"
 #define PAGE "{\"limit\":10}"
+/* clang-format off */
 const struct wish wishes[] = {
     { VERB_LOGIN, "{\"user\":\"vera\",\"password\":\"not hers\"}" },
     { VERB_WHOAMI, "{}" },
@@ -90,20 +96,28 @@ const struct wish wishes[] = {
     { VERB_EVENT_LIST, "{\"limit\":1000}" },
     { VERB_USAGE_SUM, "{\"by\":\"project,user,flavor,day\"}" },
 };
+/* clang-format on */
 const size_t wish_count = COUNT(wishes);
 
 /* --- making it */
-static void add(struct world *w, const char *token, const char *prefix, const char *id, const char *name, bool of_project)
+static void add(struct world *w, const char *token, const char *prefix, const char *id,
+                const char *name, bool of_project)
 {
     CHECK(w->thing_count < THINGS_MOST && text_given(id));
     struct thing *t = &w->things[w->thing_count++];
-    *t = (struct thing){ .token = token, .id = id, .name = name, .of_project = of_project, .ghost_name = "ghost",
+    *t = (struct thing){ .token = token,
+                         .id = id,
+                         .name = name,
+                         .of_project = of_project,
+                         .ghost_name = "ghost",
                          .ghost_id = prefix ? FMT(w->d, "%s-0000000000zzz", prefix) : "ghost" };
 }
 static void add_name(struct world *w, const char *token, const char *name, const char *ghost)
 {
     struct thing *t = &w->things[w->thing_count++];
-    *t = (struct thing){ .token = token, .id = name, .name = name, .ghost_id = ghost, .ghost_name = ghost };
+    *t = (struct thing){
+        .token = token, .id = name, .name = name, .ghost_id = ghost, .ghost_name = ghost
+    };
 }
 
 static const char *make(struct world *w, enum verb_id verb, const char *body)
@@ -117,21 +131,33 @@ static const char *make(struct world *w, enum verb_id verb, const char *body)
 
 static void make_people(struct world *w)
 {
-    static const struct { const char *name, *roles, *platform; } users[] = {
-        { "vera", "viewer", "" }, { "dev", "developer", "" }, { "ada", "admin", "" }, { "op", NULL, "operator" }, { "aud", NULL, "auditor" },
-        { "sam", NULL, "" }, { "nob", NULL, "" }, { "rem", "developer", "" }, { "dis", "developer", "" }, { "leaver", "viewer", "" }, { "ursula", "viewer", "" },
+    static const struct {
+        const char *name, *roles, *platform;
+    } users[] = {
+        { "vera", "viewer", "" },   { "dev", "developer", "" }, { "ada", "admin", "" },
+        { "op", NULL, "operator" }, { "aud", NULL, "auditor" }, { "sam", NULL, "" },
+        { "nob", NULL, "" },        { "rem", "developer", "" }, { "dis", "developer", "" },
+        { "leaver", "viewer", "" }, { "ursula", "viewer", "" },
     };
     struct door *d = w->d;
     for (size_t i = 0; i < COUNT(users); i++) {
-        make(w, VERB_USER_CREATE, FMT(d, "{\"name\":\"%s\",\"roles\":\"%s\"}", users[i].name, users[i].platform));
+        make(w, VERB_USER_CREATE,
+             FMT(d, "{\"name\":\"%s\",\"roles\":\"%s\"}", users[i].name, users[i].platform));
         if (users[i].roles)
-            make(w, VERB_MEMBER_SET, FMT(d, "{\"user\":\"%s\",\"roles\":\"%s\"}", users[i].name, users[i].roles));
+            make(w, VERB_MEMBER_SET,
+                 FMT(d, "{\"user\":\"%s\",\"roles\":\"%s\"}", users[i].name, users[i].roles));
     }
     make(w, VERB_PROJECT_CREATE, "{\"name\":\"beta\"}");
-    CHECK(door_ask_full(d, d->admin, "beta", VERB_MEMBER_SET, "{\"user\":\"sam\",\"roles\":\"admin\"}", NULL, 0).ok);
-    static const struct { enum who who; const char *name; } granted[] = {
-        { VERA, "vera" }, { DEV, "dev" }, { ADA, "ada" }, { OP, "op" }, { AUD, "aud" }, { STRANGER, "sam" }, { NOBODY, "nob" }, { REMOVED, "rem" },
-        { DISABLED_USER, "dis" },
+    CHECK(door_ask_full(d, d->admin, "beta", VERB_MEMBER_SET,
+                        "{\"user\":\"sam\",\"roles\":\"admin\"}", NULL, 0)
+              .ok);
+    static const struct {
+        enum who who;
+        const char *name;
+    } granted[] = {
+        { VERA, "vera" },  { DEV, "dev" },     { ADA, "ada" },
+        { OP, "op" },      { AUD, "aud" },     { STRANGER, "sam" },
+        { NOBODY, "nob" }, { REMOVED, "rem" }, { DISABLED_USER, "dis" },
     };
     for (size_t i = 0; i < COUNT(granted); i++)
         w->keys[granted[i].who] = door_grant(d, PRINCIPAL_USER, granted[i].name, NULL, 0, 0);
@@ -142,42 +168,64 @@ static void make_people(struct world *w)
     make(w, VERB_KEY_DISABLE, FMT(d, "{\"key\":\"%s\"}", get(&list, "key")));
     make(w, VERB_USER_UPDATE, "{\"user\":\"dis\",\"disabled\":true}");
     make(w, VERB_MEMBER_REMOVE, "{\"user\":\"rem\"}");
-    struct answer extra = door_ask(d, door_grant(d, PRINCIPAL_USER, "ada", NULL, 0, 0), VERB_WHOAMI, NULL);
+    struct answer extra
+        = door_ask(d, door_grant(d, PRINCIPAL_USER, "ada", NULL, 0, 0), VERB_WHOAMI, NULL);
     add(w, "key", PREFIX_KEY, get(&extra, "key"), get(&extra, "key"), true);
-    add(w, "user", PREFIX_USER, FMT(d, "%s", id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_USER, state_person(memory_of(d), "ursula")->id)), "ursula", false);
-    add(w, "leaver", PREFIX_USER, FMT(d, "%s", id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_USER, state_person(memory_of(d), "leaver")->id)), "leaver", false);
-    add(w, "project", PREFIX_PROJECT, id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_PROJECT, state_project(memory_of(d), "default")->id), "default", true);
+    add(w, "user", PREFIX_USER,
+        FMT(d, "%s",
+            id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_USER,
+                    state_person(memory_of(d), "ursula")->id)),
+        "ursula", false);
+    add(w, "leaver", PREFIX_USER,
+        FMT(d, "%s",
+            id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_USER,
+                    state_person(memory_of(d), "leaver")->id)),
+        "leaver", false);
+    add(w, "project", PREFIX_PROJECT,
+        id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_PROJECT,
+                state_project(memory_of(d), "default")->id),
+        "default", true);
 }
 
 static void make_things(struct world *w)
 {
     struct door *d = w->d;
-    add(w, "account", PREFIX_ACCOUNT, make(w, VERB_ACCOUNT_CREATE, "{\"name\":\"oldbot\"}"), "oldbot", true);
-    add(w, "ci", PREFIX_ACCOUNT, make(w, VERB_ACCOUNT_CREATE, "{\"name\":\"cibot\"}"), "cibot", true);
+    add(w, "account", PREFIX_ACCOUNT, make(w, VERB_ACCOUNT_CREATE, "{\"name\":\"oldbot\"}"),
+        "oldbot", true);
+    add(w, "ci", PREFIX_ACCOUNT, make(w, VERB_ACCOUNT_CREATE, "{\"name\":\"cibot\"}"), "cibot",
+        true);
     make(w, VERB_ACCOUNT_CREATE, "{\"name\":\"offbot\"}");
-    w->keys[DISABLED_ACCOUNT] = door_grant(d, PRINCIPAL_ACCOUNT, "offbot", "default", ROLE_DEVELOPER, 0);
+    w->keys[DISABLED_ACCOUNT]
+        = door_grant(d, PRINCIPAL_ACCOUNT, "offbot", "default", ROLE_DEVELOPER, 0);
     make(w, VERB_ACCOUNT_DISABLE, "{\"account\":\"offbot\"}");
     make(w, VERB_SECRET_SET, "{\"name\":\"TOKEN\",\"value\":\"squeamish ossifrage\"}");
     make(w, VERB_SECRET_SET, "{\"name\":\"OLD_SECRET\",\"value\":\"bygone\"}");
     add_name(w, "secret", "TOKEN", "GHOST");
     add_name(w, "oldsecret", "OLD_SECRET", "GHOST");
     w->things[w->thing_count - 1].of_project = true;
-    add(w, "volume", PREFIX_VOLUME, make(w, VERB_VOLUME_CREATE, "{\"name\":\"datavol\"}"), "datavol", true);
-    add(w, "spare", PREFIX_VOLUME, make(w, VERB_VOLUME_CREATE, "{\"name\":\"sparevol\"}"), "sparevol", true);
+    add(w, "volume", PREFIX_VOLUME, make(w, VERB_VOLUME_CREATE, "{\"name\":\"datavol\"}"),
+        "datavol", true);
+    add(w, "spare", PREFIX_VOLUME, make(w, VERB_VOLUME_CREATE, "{\"name\":\"sparevol\"}"),
+        "sparevol", true);
     add_name(w, "volumename", "datavol", "ghost");
     struct blob_view *blob = ARENA_NEW(d->mem, struct blob_view);
     *blob = (struct blob_view){ .id = DIGEST, .name = DIGEST, .state = "active", .size = 3 };
     CHECK(door_ask_bound(d, d->admin, NULL, VERB_BLOB_ADD, blob).ok);
     add_name(w, "digest", DIGEST, GHOST_DIGEST);
-    add(w, "image", PREFIX_IMAGE, make(w, VERB_IMAGE_ADD, "{\"name\":\"baseimage\",\"digest\":\"" DIGEST "\"}"), "baseimage", true);
-    add(w, "oldimage", PREFIX_IMAGE, make(w, VERB_IMAGE_ADD, "{\"name\":\"oldimage\",\"digest\":\"" DIGEST "\"}"), "oldimage", true);
+    add(w, "image", PREFIX_IMAGE,
+        make(w, VERB_IMAGE_ADD, "{\"name\":\"baseimage\",\"digest\":\"" DIGEST "\"}"), "baseimage",
+        true);
+    add(w, "oldimage", PREFIX_IMAGE,
+        make(w, VERB_IMAGE_ADD, "{\"name\":\"oldimage\",\"digest\":\"" DIGEST "\"}"), "oldimage",
+        true);
     add_name(w, "imagename", "baseimage", "ghost");
 }
 
 static void make_nodes_and_jobs(struct world *w)
 {
     struct door *d = w->d;
-    char *one = arena_take(d->mem, SECRET_TEXT, 1), *two = arena_take(d->mem, SECRET_TEXT, 1), *three = arena_take(d->mem, SECRET_TEXT, 1);
+    char *one = arena_take(d->mem, SECRET_TEXT, 1), *two = arena_take(d->mem, SECRET_TEXT, 1),
+         *three = arena_take(d->mem, SECRET_TEXT, 1);
     door_node(d, "n1", 4, one);
     door_node(d, "n2", 1, two);
     door_node(d, "n3", 1, three);
@@ -185,17 +233,29 @@ static void make_nodes_and_jobs(struct world *w)
     w->keys[NODE_ONE] = one;
     w->keys[REMOVED_NODE] = three;
     struct state *s = memory_of(d);
-    add(w, "node", PREFIX_NODE, id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_NODE, state_node(s, "n1")->id), "n1", false);
-    add(w, "oldnode", PREFIX_NODE, id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_NODE, state_node(s, "n2")->id), "n2", false);
-    add(w, "job", PREFIX_JOB, make(w, VERB_JOB_SUBMIT, "{\"name\":\"runner\",\"command\":[\"true\"],\"gpus\":\"1\",\"node\":\"n1\",\"volumes\":[\"datavol:/d\"],"
-        "\"secrets\":[\"TOKEN\"],\"workdir\":\"" DIGEST "\"}"), "runner", true);
+    add(w, "node", PREFIX_NODE,
+        id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_NODE, state_node(s, "n1")->id), "n1", false);
+    add(w, "oldnode", PREFIX_NODE,
+        id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_NODE, state_node(s, "n2")->id), "n2", false);
+    add(w, "job", PREFIX_JOB,
+        make(w, VERB_JOB_SUBMIT,
+             "{\"name\":\"runner\",\"command\":[\"true\"],\"gpus\":\"1\",\"node\":\"n1\","
+             "\"volumes\":[\"datavol:/d\"],"
+             "\"secrets\":[\"TOKEN\"],\"workdir\":\"" DIGEST "\"}"),
+        "runner", true);
     if (d->plan)
         door_run(d, 50);
     else
         CHECK(door_place(d, thing_id(w, "job"), 0, "n1", 0));
     CHECK(door_report(d, one, 1, door_attempt(d, thing_id(w, "job"), 0), "started", NULL).ok);
-    add(w, "waits", PREFIX_JOB, make(w, VERB_JOB_SUBMIT, "{\"name\":\"waiter\",\"command\":[\"true\"],\"gpus\":\"H999:1\"}"), "waiter", true);
-    add(w, "cancel", PREFIX_JOB, make(w, VERB_JOB_SUBMIT, "{\"name\":\"doomed\",\"command\":[\"true\"],\"gpus\":\"H999:1\"}"), "doomed", true);
+    add(w, "waits", PREFIX_JOB,
+        make(w, VERB_JOB_SUBMIT,
+             "{\"name\":\"waiter\",\"command\":[\"true\"],\"gpus\":\"H999:1\"}"),
+        "waiter", true);
+    add(w, "cancel", PREFIX_JOB,
+        make(w, VERB_JOB_SUBMIT,
+             "{\"name\":\"doomed\",\"command\":[\"true\"],\"gpus\":\"H999:1\"}"),
+        "doomed", true);
     door_run(d, 50);
 }
 
@@ -214,7 +274,12 @@ void world_freeze(struct world *w, struct frozen *f, struct arena *mem)
         w->keys[i] = arena_text(mem, w->keys[i]);
     for (size_t i = 0; i < w->thing_count; i++) {
         struct thing *t = &w->things[i];
-        *t = (struct thing){ t->token, arena_text(mem, t->id), arena_text(mem, t->name), arena_text(mem, t->ghost_id), arena_text(mem, t->ghost_name), t->of_project };
+        *t = (struct thing){ t->token,
+                             arena_text(mem, t->id),
+                             arena_text(mem, t->name),
+                             arena_text(mem, t->ghost_id),
+                             arena_text(mem, t->ghost_name),
+                             t->of_project };
     }
     w->token = arena_text(mem, w->token);
     door_freeze(TAKE(w->d), f);
@@ -228,7 +293,10 @@ static const struct thing *thing_of(struct world *w, const char *token, size_t n
             return &w->things[i];
     return NULL;
 }
-const char *thing_id(struct world *w, const char *token) { return thing_of(w, token, strlen(token))->id; }
+const char *thing_id(struct world *w, const char *token)
+{
+    return thing_of(w, token, strlen(token))->id;
+}
 
 const char *world_body(struct world *w, const char *text, enum spelling how)
 {
@@ -241,23 +309,34 @@ const char *world_body(struct world *w, const char *text, enum spelling how)
         }
         const struct thing *t = thing_of(w, p + 1, n);
         CHECK(t != NULL);
-        const char *const words[] = { [BY_ID] = t->id, [BY_NAME] = t->name, [GHOST_ID] = t->ghost_id, [GHOST_NAME] = t->ghost_name };
+        const char *const words[] = { [BY_ID] = t->id,
+                                      [BY_NAME] = t->name,
+                                      [GHOST_ID] = t->ghost_id,
+                                      [GHOST_NAME] = t->ghost_name };
         str_text(&out, words[how]);
         p += n + 2;
     }
     return arena_text(w->d->mem, out.at);
 }
 
-struct answer world_ask(struct world *w, enum who who, const char *project, const struct wish *wish, enum spelling how)
+struct answer world_ask(struct world *w, enum who who, const char *project, const struct wish *wish,
+                        enum spelling how)
 {
     struct door *d = w->d;
     if (wish->body)
-        return door_ask_full(d, w->keys[who], project, wish->verb, world_body(w, wish->body, how), NULL, 0);
+        return door_ask_full(d, w->keys[who], project, wish->verb, world_body(w, wish->body, how),
+                             NULL, 0);
     struct blob_view *blob = ARENA_NEW(d->mem, struct blob_view);
     struct hello *hello = ARENA_NEW(d->mem, struct hello);
     struct place_ask *place = ARENA_NEW(d->mem, struct place_ask);
-    *blob = (struct blob_view){ .id = GHOST_DIGEST, .name = GHOST_DIGEST, .state = "active", .size = 4 };
-    *hello = (struct hello){ .kind = "hello", .next = 2, .info = { .hostname = "n1", .cpu_milli = 1000, .mem_mib = 1000 } };
-    const void *body = wish->verb == VERB_BLOB_ADD ? (void *)blob : wish->verb == VERB_NODE_HELLO ? (void *)hello : (void *)place;
+    *blob = (struct blob_view){
+        .id = GHOST_DIGEST, .name = GHOST_DIGEST, .state = "active", .size = 4
+    };
+    *hello = (struct hello){ .kind = "hello",
+                             .next = 2,
+                             .info = { .hostname = "n1", .cpu_milli = 1000, .mem_mib = 1000 } };
+    const void *body = wish->verb == VERB_BLOB_ADD     ? (void *)blob
+                       : wish->verb == VERB_NODE_HELLO ? (void *)hello
+                                                       : (void *)place;
     return door_ask_bound(d, w->keys[who], project, wish->verb, body);
 }

@@ -23,7 +23,8 @@ static void fail_from_each(struct world *w, const struct wish *x, enum who who)
         struct answer a = world_ask(w, who, NULL, x, BY_ID);
         bool fired = fault_fired();
         fault_arm(0);
-        struct answer next = door_ask(d, d->admin, VERB_NODE_TOKEN, NULL); /* the door is open again */
+        struct answer next
+            = door_ask(d, d->admin, VERB_NODE_TOKEN, NULL); /* the door is open again */
         CHECK(next.ok);
         if (!next.ok)
             printf("# %s, then: %s\n", a.err.text, next.err.text);
@@ -32,7 +33,8 @@ static void fail_from_each(struct world *w, const struct wish *x, enum who who)
             CHECK(a.ok || x->expect);
             break;
         }
-        CHECK(!*a.text && memory_of(d)->last_event == events + 1); /* of the two only the token is there */
+        CHECK(!*a.text
+              && memory_of(d)->last_event == events + 1); /* of the two only the token is there */
         CHECK(nth < 300);
         if (nth >= 300)
             break;
@@ -51,7 +53,8 @@ TEST(every_write_lands_whole_or_not_at_all_wherever_the_store_fails)
         const struct wish *x = &wishes[i];
         enum verb_kind kind = verbs[x->verb].kind;
         enum who who = first_who(x);
-        if ((kind != VERB_WRITE && kind != VERB_INSIDE) || who == WHO_COUNT || x->verb == VERB_PASSWORD || (x->refers && x->verb == VERB_JOB_SUBMIT))
+        if ((kind != VERB_WRITE && kind != VERB_INSIDE) || who == WHO_COUNT
+            || x->verb == VERB_PASSWORD || (x->refers && x->verb == VERB_JOB_SUBMIT))
             continue;
         w.d = door_thaw(&f, false);
         if (verbs[x->verb].roles & ROLE_NODE)
@@ -83,14 +86,17 @@ TEST(one_failure_of_the_store_is_mended_and_nobody_notices)
     }
 }
 
-/* A project that the store has and the writer's memory does not, so that the store refuses its name. */
+/* A project that the store has and the writer's memory does not, so that the store refuses its
+ * name. */
 static void behind_the_back(struct door *d)
 {
     struct err err;
     bool unknown;
     int64_t org = state_project(memory_of(d), "default")->org;
-    struct value args[] = { V_INT(77), V_INT(org), V_TEXT("behind"), V_INT(0), V_TEXT("{}"), V_INT(1) };
-    CHECK(store_commit(d->control->writer.conn, &(struct write){ ST_PROJECT_ADD, 6, args }, 1, &unknown, &err));
+    struct value args[]
+        = { V_INT(77), V_INT(org), V_TEXT("behind"), V_INT(0), V_TEXT("{}"), V_INT(1) };
+    CHECK(store_commit(d->control->writer.conn, &(struct write){ ST_PROJECT_ADD, 6, args }, 1,
+                       &unknown, &err));
 }
 
 TEST(a_bad_verb_fails_alone_and_those_beside_it_land)
@@ -99,7 +105,8 @@ TEST(a_bad_verb_fails_alone_and_those_beside_it_land)
     AUTO(door_free) struct door *d = door_new(false);
     behind_the_back(d);
     struct flying *good = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, NULL);
-    struct flying *bad = door_send(d, d->admin, NULL, VERB_PROJECT_CREATE, "{\"name\":\"behind\"}", NULL);
+    struct flying *bad
+        = door_send(d, d->admin, NULL, VERB_PROJECT_CREATE, "{\"name\":\"behind\"}", NULL);
     struct flying *also = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, NULL);
     CHECK(door_landed(d, good).ok && door_landed(d, also).ok);
     struct answer a = door_landed(d, bad);
@@ -133,7 +140,8 @@ TEST(a_role_that_a_refused_commit_would_have_given_is_not_there_when_it_is_tried
     CHECK(door_ask(d, d->admin, VERB_USER_CREATE, "{\"name\":\"eve\",\"roles\":\"operator\"}").ok);
     const char *eve = door_grant(d, PRINCIPAL_USER, "eve", NULL, 0, 0);
     behind_the_back(d);
-    struct flying *make = door_send(d, eve, NULL, VERB_PROJECT_CREATE, "{\"name\":\"behind\"}", NULL); /* would make her its admin */
+    struct flying *make = door_send(d, eve, NULL, VERB_PROJECT_CREATE, "{\"name\":\"behind\"}",
+                                    NULL); /* would make her its admin */
     struct flying *use = door_send(d, eve, "behind", VERB_JOB_SUBMIT, simple, NULL);
     struct answer made = door_landed(d, make), used = door_landed(d, use);
     CHECK(!made.ok && made.err.rc == RC_CONFLICT);
@@ -143,22 +151,35 @@ TEST(a_role_that_a_refused_commit_would_have_given_is_not_there_when_it_is_tried
 TEST(an_idempotent_wish_has_one_answer_also_after_a_restart)
 {
     AUTO(door_free) struct door *d = door_new(false);
-    static const struct { enum verb_id verb; const char *body; } rows[] = {
-        { VERB_ORG_CREATE, "{\"name\":\"o\"}" }, { VERB_PROJECT_CREATE, "{\"name\":\"p\",\"org\":\"o\"}" }, { VERB_USER_CREATE, "{\"name\":\"u\"}" },
-        { VERB_VOLUME_CREATE, "{\"name\":\"v\"}" }, { VERB_SECRET_SET, "{\"name\":\"S\",\"value\":\"x\"}" }, { VERB_JOB_SUBMIT, simple },
-        { VERB_ACCOUNT_CREATE, "{\"name\":\"a\"}" }, { VERB_MEMBER_SET, "{\"user\":\"u\",\"roles\":\"viewer\"}" },
+    static const struct {
+        enum verb_id verb;
+        const char *body;
+    } rows[] = {
+        { VERB_ORG_CREATE, "{\"name\":\"o\"}" },
+        { VERB_PROJECT_CREATE, "{\"name\":\"p\",\"org\":\"o\"}" },
+        { VERB_USER_CREATE, "{\"name\":\"u\"}" },
+        { VERB_VOLUME_CREATE, "{\"name\":\"v\"}" },
+        { VERB_SECRET_SET, "{\"name\":\"S\",\"value\":\"x\"}" },
+        { VERB_JOB_SUBMIT, simple },
+        { VERB_ACCOUNT_CREATE, "{\"name\":\"a\"}" },
+        { VERB_MEMBER_SET, "{\"user\":\"u\",\"roles\":\"viewer\"}" },
     };
     const char *first[COUNT(rows)];
     for (size_t i = 0; i < COUNT(rows); i++)
-        first[i] = door_ask_full(d, d->admin, NULL, rows[i].verb, rows[i].body, FMT(d, "wish-%zu", i), 0).text;
+        first[i]
+            = door_ask_full(d, d->admin, NULL, rows[i].verb, rows[i].body, FMT(d, "wish-%zu", i), 0)
+                  .text;
     const char *before = store_text(d);
     for (int again = 0; again < 2; again++) {
         for (size_t i = 0; i < COUNT(rows); i++) {
-            struct answer a = door_ask_full(d, d->admin, NULL, rows[i].verb, rows[i].body, FMT(d, "wish-%zu", i), 0);
+            struct answer a = door_ask_full(d, d->admin, NULL, rows[i].verb, rows[i].body,
+                                            FMT(d, "wish-%zu", i), 0);
             CHECK(a.ok && a.replayed && text_is(a.text, first[i]));
             if (!a.ok || !text_is(a.text, first[i]))
-                printf("# %s: %s\n# was %s\n# now %s\n", verbs[rows[i].verb].name, a.err.text, first[i], a.text);
-            struct answer other = door_ask_full(d, d->admin, NULL, VERB_VOLUME_CREATE, "{\"name\":\"another\"}", FMT(d, "wish-%zu", i), 0);
+                printf("# %s: %s\n# was %s\n# now %s\n", verbs[rows[i].verb].name, a.err.text,
+                       first[i], a.text);
+            struct answer other = door_ask_full(d, d->admin, NULL, VERB_VOLUME_CREATE,
+                                                "{\"name\":\"another\"}", FMT(d, "wish-%zu", i), 0);
             CHECK(!other.ok && text_is(other.err.field, "Idempotency-Key"));
         }
         CHECK(text_is(before, store_text(d)));
@@ -171,7 +192,8 @@ TEST(an_idempotency_key_is_its_owners_and_forgotten_after_a_day)
     AUTO(door_free) struct door *d = door_new(false);
     CHECK(door_ask(d, d->admin, VERB_ACCOUNT_CREATE, "{\"name\":\"bot\"}").ok);
     const char *bot = door_grant(d, PRINCIPAL_ACCOUNT, "bot", "default", ROLE_DEVELOPER, 0);
-    struct answer a = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "k", 0), b = door_ask_full(d, bot, NULL, VERB_JOB_SUBMIT, simple, "k", 0);
+    struct answer a = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "k", 0),
+                  b = door_ask_full(d, bot, NULL, VERB_JOB_SUBMIT, simple, "k", 0);
     CHECK(a.ok && b.ok && !b.replayed && rows_in(d, "job") == 2);
     sim_wall_jump(d->sim, 25LL * 3600 * 1000);
     door_run(d, 3000);
@@ -185,17 +207,23 @@ TEST(a_wish_that_ended_in_the_same_commit_is_told_again_as_it_was)
 {
     AUTO(door_free) struct door *d = door_new(false);
     struct flying *all[] = {
-        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"name\":\"x\",\"command\":[\"true\"]}", "k"),
+        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"name\":\"x\",\"command\":[\"true\"]}",
+                  "k"),
         door_send(d, d->admin, NULL, VERB_JOB_CANCEL, "{\"job\":\"x\"}", NULL),
-        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"name\":\"x\",\"command\":[\"true\"]}", "k"),
+        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"name\":\"x\",\"command\":[\"true\"]}",
+                  "k"),
         door_send(d, d->admin, NULL, VERB_JOB_CANCEL, "{\"job\":\"x\"}", NULL),
-        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"command\":[\"true\"],\"after\":[{\"job\":\"x\"}]}", NULL),
-        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"command\":[\"true\"],\"after\":[{\"job\":\"x\",\"when\":\"any\"}]}", NULL),
+        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT,
+                  "{\"command\":[\"true\"],\"after\":[{\"job\":\"x\"}]}", NULL),
+        door_send(d, d->admin, NULL, VERB_JOB_SUBMIT,
+                  "{\"command\":[\"true\"],\"after\":[{\"job\":\"x\",\"when\":\"any\"}]}", NULL),
     };
     struct answer a[COUNT(all)];
     for (size_t i = 0; i < COUNT(all); i++)
         a[i] = door_landed(d, all[i]);
-    CHECK(a[0].ok && a[1].ok && a[2].ok && a[2].replayed && text_is(get(&a[0], "id"), get(&a[2], "id")) && text_is(get(&a[2], "state"), "cancelled"));
+    CHECK(a[0].ok && a[1].ok && a[2].ok && a[2].replayed
+          && text_is(get(&a[0], "id"), get(&a[2], "id"))
+          && text_is(get(&a[2], "state"), "cancelled"));
     CHECK(!a[3].ok && a[3].err.rc == RC_CONFLICT && strstr(a[3].err.text, "cancelled"));
     CHECK(!a[4].ok && text_is(a[4].err.field, "after"));
     CHECK(a[5].ok && text_is(get(&a[5], "reason"), "Priority"));
