@@ -6,7 +6,10 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 B=build/test
 TMP=$(mktemp -d /tmp/arcus-test.XXXXXX)
 chmod 755 "$TMP"
-cleanup() { tests/pg_start.sh --stop "$TMP/pg" >/dev/null 2>&1; rm -rf "$TMP"; }
+cleanup() {
+    tests/pg_start.sh --stop "$TMP/pg" >/dev/null 2>&1
+    if [ -n "${FLOW_KEEP:-}" ]; then echo "kept: $TMP" >&2; else rm -rf "$TMP"; fi
+}
 trap cleanup EXIT
 export ARCUS=$PWD/$B/arcus ARCUS_TMP=$TMP
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
