@@ -146,10 +146,10 @@ void container_why(struct task *t, const char *log, struct err *err)
 
 void container_signal_all(struct task *t, int signal)
 {
-    int *pids = ARENA_ARRAY(t->mem, int, PIDS);
-    size_t n = cgroup_pids(&t->cgroups, t->plan.cgroup, pids, PIDS);
-    for (size_t i = 0; i < n; i++)
-        kill(pids[i], signal);
+    t->told = ARENA_ARRAY(t->mem, int, PIDS);
+    t->told_count = cgroup_pids(&t->cgroups, t->plan.cgroup, t->told, PIDS);
+    for (size_t i = 0; i < t->told_count; i++)
+        kill(t->told[i], signal);
 }
 
 bool container_takes(struct task *t, int signal)
@@ -169,8 +169,14 @@ bool container_takes(struct task *t, int signal)
 
 bool container_alone(struct task *t)
 {
-    int pids[2];
-    return cgroup_pids(&t->cgroups, t->plan.cgroup, pids, COUNT(pids)) <= 1;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    int *pids = ARENA_ARRAY(mem, int, PIDS);
+    size_t n = cgroup_pids(&t->cgroups, t->plan.cgroup, pids, PIDS);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < t->told_count; k++)
+            if (pids[i] == t->told[k] && pids[i] != t->container)
+                return false;
+    return true;
 }
 
 void container_clean(struct task *t)

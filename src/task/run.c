@@ -110,7 +110,8 @@ static int check_deadlines(struct life *l)
     }
     if (l->kill_at && l->t->container > 0 && !l->killed) {
         /* The first process of a pid namespace never gets a signal it does not handle; as soon
-         * as it is the last one, its SIGTERM has had all the effect that it can have. */
+         * as it is the last of those that were told, SIGTERM has had all the effect that it can
+         * have. What a shell's loop starts meanwhile has no claim to the grace. */
         bool in_vain = !container_takes(l->t, SIGTERM) && container_alone(l->t);
         if (now >= l->kill_at || in_vain) {
             l->killed = true;

@@ -16,6 +16,8 @@ struct task {
     int lock;                   /* held as long as we live */
     int out[2], err[2];         /* what we read, what the container writes */
     int container;              /* pid; 0: not known yet, -1: gone */
+    int *told;                  /* who got the last signal to all */
+    size_t told_count;
 };
 
 /* files.c - small files, with and without a promise that they survive a crash */
@@ -48,7 +50,7 @@ MUST_CHECK bool container_pid(struct task *t, struct err *err);     /* once the 
 void container_why(struct task *t, const char *log, struct err *err);   /* the runtime's words about a failure, made readable */
 void container_signal_all(struct task *t, int signal);
 bool container_takes(struct task *t, int signal);                   /* the first process would notice this signal */
-bool container_alone(struct task *t);                               /* nothing but the first process is left */
+bool container_alone(struct task *t);                               /* of those that got the signal only the first process is left */
 void container_clean(struct task *t);                               /* kill what is left; remove group and state */
 MUST_CHECK bool helper_spawn(const char *const *argv, int in, int out, int err_fd, int *pid, struct err *err);
 
