@@ -165,10 +165,15 @@ MUST_CHECK bool stdin_read(struct cli *c, size_t most, struct slice *out, struct
 /* a user's path; - is standard input */
 MUST_CHECK bool path_read(struct cli *c, const char *path, size_t most, struct slice *out,
                           struct err *err);
+/* what was submitted: its id, or with -o json and yaml {id, name, state} */
+void print_submitted(struct cli *c, const struct json *job);
 /* until it ends; its exit code */
 int run_follow(struct cli *c, const char *job, int64_t count);
 /* the failed task; may be NULL */
 int job_exit_code(const struct json *job, const struct json *task);
+/* of a command that could not be started, as shells have it: 127 not found, 126 not executable,
+ * 125 anything else */
+int start_exit_code(const char *why);
 
 bool completion_text(struct str *out, const char *shell);           /* false: no such shell */
 

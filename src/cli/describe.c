@@ -121,7 +121,7 @@ int word_describe(struct cli *c, const struct word *w, int argc, char **argv)
 }
 
 static const struct field describe_rows[] = {
-    FIELD(struct describe_own, what, TEXT, .required = true, .max = 128, .flag = "",
+    FIELD_AS(struct describe_own, what, "job", TEXT, .required = true, .max = 128, .flag = "",
           .help = "a job, or one of job, node and project"),
     FIELD(struct describe_own, name, TEXT, .max = 128, .flag = "", .help = "which one"),
 };

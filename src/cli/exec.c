@@ -256,5 +256,5 @@ int word_exec(struct cli *c, const struct word *w, int argc, char **argv)
     if (e.told)
         return e.code;
     print_error(c, &e.err);
-    return EXIT_FAILED;
+    return start_exit_code(e.err.text);
 }

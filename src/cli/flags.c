@@ -5,6 +5,7 @@
  * Each value is read once by wire/bind here, so that a bad one is told with the name of its flag
  * before anything is sent. */
 #include "cli/cli.h"
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -194,7 +195,7 @@ static const struct field *find(const struct parse *p, const char *flag, size_t 
         = { p->w->own ? p->w->own : &no_fields, word_takes(p->w), &global_fields };
     for (int h = 0; h < HOMES; h++) {
         const struct field *f = flag_find(tables[h], flag, n);
-        if (f && !(h == HOME_VERB && word_positional(p->w, f->name)))
+        if (f)
             return *home = (enum home)h, f;
     }
     return NULL;
@@ -332,9 +333,12 @@ static bool complete(struct parse *p)
     const struct field *f = name ? bind_find(word_takes(p->w), name) : NULL;
     if (name && !f && p->w->own)
         f = bind_find(p->w->own, name);
-    if (p->c->help || !f || (!f->required && !f->in_path))
+    if (p->c->help || !f || (!f->required && !f->in_path) || json_get(p->out->doc, name))
         return true;
-    return err_set(p->err, RC_BAD_INPUT, "%s is missing; usage: arcus %s %s", name, p->w->name,
+    char *shown = arena_text(p->c->mem, name);      /* as the usage line has it */
+    for (char *at = shown; *at; at++)
+        *at = (char)toupper((unsigned char)*at);
+    return err_set(p->err, RC_BAD_INPUT, "%s is missing; usage: arcus %s %s", shown, p->w->name,
                    p->w->args ? p->w->args : "");
 }
 

@@ -33,6 +33,19 @@ static const char *value_name(const struct field *f)
     return names[f->type] ? names[f->type] : "";
 }
 
+/* Where the command line does more with a field than the API: it follows the pages. */
+static const char *help_of(const struct field *f)
+{
+    static const struct { const char *name, *help; } ours[] = {
+        { "limit", "at most this many; all when left out" },
+        { "page", "only the page of this mark, the `next` of the one before" },
+    };
+    for (size_t i = 0; i < COUNT(ours); i++)
+        if (text_is(f->name, ours[i].name))
+            return ours[i].help;
+    return f->help ? f->help : "";
+}
+
 static void flag_line(struct str *out, const struct field *f)
 {
     AUTO(str_done) struct str left = { 0 }, right = { 0 };
@@ -46,13 +59,14 @@ static void flag_line(struct str *out, const struct field *f)
         return;
     if (flag_takes_value(f))
         str_printf(&left, " %s", value_name(f));
-    str_text(&right, f->help ? f->help : "");
+    str_text(&right, help_of(f));
     for (size_t i = 0;
          f->type == F_ENUM && !strstr(right.at, f->names->at[0]) && i < f->names->count; i++)
         str_printf(&right, "%s%s", i ? ", " : ": ", f->names->at[i]);
     if (f->type == F_TEXTS || f->type == F_PAIRS)
         str_text(&right, "; may be repeated");
-    if (f->def && *f->def && f->type != F_BOOL && f->def[0] != '-')
+    if (f->def && *f->def && f->type != F_BOOL && f->def[0] != '-'
+        && !strstr(right.at, "when left out"))
         str_printf(&right, " (%s when left out)", f->def);
     if (f->example)
         str_printf(&right, ", e.g. %s", f->example);
@@ -73,19 +87,15 @@ static bool hidden_by(const struct fields *own, const struct field *f)
 }
 
 /* w: leave out what is given in another way in this word; NULL: show all. */
-static void flag_lines(struct str *out, const char *title, const struct word *w,
-                       const struct fields *fields)
+static void flag_lines(struct str *out, const struct word *w, const struct fields *fields)
 {
-    AUTO(str_done) struct str lines = { 0 };
     for (size_t i = 0; fields && i < fields->count; i++) {
         const struct field *f = &fields->rows[i];
         bool elsewhere = w && (word_positional(w, f->name) || hidden_by(w->own, f)
                                || (w->fixed && strstr(w->fixed, f->name)));
         if (!elsewhere)
-            flag_line(&lines, f);
+            flag_line(out, f);
     }
-    if (lines.len)
-        str_printf(out, "\n%s:\n%s", title, lines.at);
 }
 
 static void indented(struct str *out, const char *text, const char *before)
@@ -99,7 +109,7 @@ static void indented(struct str *out, const char *text, const char *before)
 
 void word_help(const struct word *w)
 {
-    AUTO(str_done) struct str out = { 0 };
+    AUTO(str_done) struct str out = { 0 }, flags = { 0 };
     const char *list = strstr(w->name, " list");
     str_printf(&out, "usage: arcus %.*s%s%s\n\n%s.\n",
                (int)(list ? (size_t)(list - w->name) : strlen(w->name)), w->name,
@@ -108,9 +118,12 @@ void word_help(const struct word *w)
         str_char(&out, '\n');
         indented(&out, w->more, "");
     }
-    flag_lines(&out, "flags", NULL, w->own);
-    flag_lines(&out, w->own ? "more flags" : "flags", w, word_takes(w));
-    flag_lines(&out, "flags of every word", NULL, &global_fields);
+    flag_lines(&flags, NULL, w->own);
+    flag_lines(&flags, w, word_takes(w));
+    if (flags.len)
+        str_printf(&out, "\nflags:\n%s", flags.at);
+    str_text(&out, "\nflags of every word:\n");
+    flag_lines(&out, NULL, &global_fields);
     if (w->examples) {
         str_text(&out, "\nexamples:\n");
         indented(&out, w->examples, "  ");
@@ -134,6 +147,16 @@ static const struct { const char *name, *help; } programs[] = {
     { "agent", "Run the agent of a node" },
 };
 
+/* Each begins at a row of the table of words, which is in this order. */
+static const struct { const char *first, *title; } groups[] = {
+    { "run", "jobs" },
+    { "nodes list", "fleet" },
+    { "projects list", "people and keys" },
+    { "secrets list", "data" },
+    { "events", "looking back" },
+    { "login", "this program" },
+};
+
 void help_all(void)
 {
     AUTO(str_done) struct str out = { 0 };
@@ -143,15 +166,19 @@ void help_all(void)
     for (size_t i = 0; i < word_count; i++) {
         const char *list = strstr(words[i].name, " list");
         char name[64];
+        for (size_t g = 0; g < COUNT(groups); g++)
+            if (text_is(groups[g].first, words[i].name))
+                str_printf(&out, "%s%s:\n", i ? "\n" : "", groups[g].title);
         snprintf(name, sizeof name, "%.*s",
                  (int)(list ? (size_t)(list - words[i].name) : strlen(words[i].name)),
                  words[i].name);
         str_printf(&out, "  %-18s %s\n", name, words[i].help);
     }
-    str_char(&out, '\n');
+    str_text(&out, "\nthe cloud itself:\n");
     for (size_t i = 0; i < COUNT(programs); i++)
         str_printf(&out, "  %-18s %s\n", programs[i].name, programs[i].help);
-    flag_lines(&out, "flags of every word", NULL, &global_fields);
+    str_text(&out, "\nflags of every word:\n");
+    flag_lines(&out, NULL, &global_fields);
     str_text(&out, "\n`arcus WORD --help` tells more about a word.\n");
     out_write(out.at, out.len);
 }

@@ -13,6 +13,18 @@ static const struct field logs_rows[] = {
 };
 const struct fields logs_fields = FIELDS(logs_own, logs_rows);
 
+/* Of many tasks the first is shown; whoever did not choose it is told so. */
+static void tell_which(struct cli *c, const char *job)
+{
+    struct json *ask = json_new(c->mem, JSON_OBJECT), *reply;
+    struct err ignored;
+    doc_set(c, ask, "job", job);
+    if (!c->quiet && cli_call(c, VERB_JOB_GET, ask, &reply, &ignored)
+        && json_int(reply, "count", 1) > 1)
+        say(c, "note: task 0 of %lld; --task N shows another",
+            (long long)json_int(reply, "count", 1));
+}
+
 int word_logs(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
@@ -35,6 +47,8 @@ int word_logs(struct cli *c, const struct word *w, int argc, char **argv)
     };
     if (!cli_connect(c, &c->err))
         return print_error(c, &c->err);
+    if (ask.task < 0)
+        tell_which(c, ask.job);
     AUTO(tail_free) struct tail *t = tail_start(c, &ask, STDOUT_FILENO, NULL);
     while (!tail_over(t))
         os_run(c->os);

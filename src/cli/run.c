@@ -20,6 +20,8 @@ enum {
     SERVER_AWAY_MS = 120 * 1000,
     QUIET_REASON_MS = 3000,
     EXIT_NOT_RUN = 125,
+    EXIT_NOT_EXECUTABLE = 126,
+    EXIT_NOT_FOUND = 127,
     EXIT_DEADLINE = 124,
     EXIT_KILLED = 137,
     EXIT_INTERRUPTED = 130,
@@ -157,6 +159,19 @@ static void show_simulated(struct follow *f)
 
 /* --- how it ended */
 
+int start_exit_code(const char *why)
+{
+    /* the words of the node, which has them from its container runtime */
+    static const struct { const char *words; int code; } known[] = {
+        { "command not found in the image", EXIT_NOT_FOUND },
+        { "the command cannot be executed", EXIT_NOT_EXECUTABLE },
+    };
+    for (size_t i = 0; why && i < COUNT(known); i++)
+        if (strstr(why, known[i].words))
+            return known[i].code;
+    return EXIT_NOT_RUN;
+}
+
 int job_exit_code(const struct json *job, const struct json *task)
 {
     static const struct { enum outcome outcome; int code;
@@ -181,6 +196,9 @@ int job_exit_code(const struct json *job, const struct json *task)
                                           : EXIT_NOT_RUN;
     if (text_is(outcome, outcome_name(OUTCOME_EXITED)) && code > 0 && code < 256)
         return (int)code;
+    if (text_is(outcome, outcome_name(OUTCOME_START_FAILED)))
+        return start_exit_code(text_given(json_text(task, "detail")) ? json_text(task, "detail")
+                                                                     : json_text(job, "detail"));
     return EXIT_NOT_RUN;
 }
 
@@ -353,7 +371,7 @@ int word_run(struct cli *c, const struct word *w, int argc, char **argv)
         return print_error(c, &c->err);
     const char *id = json_text(job, "id"), *name = json_text(job, "name");
     if (own->detach)
-        return printf("%s\n", id), 0;
+        return print_submitted(c, job), 0;
     say(c, "%s%s%s%s is submitted", id, text_given(name) ? " (" : "", text_given(name) ? name : "",
         text_given(name) ? ")" : "");
     return run_follow(c, id, json_int(job, "count", 1));

@@ -144,6 +144,19 @@ bool spec_build(struct cli *c, const struct flags *f, const char *file, struct j
     return send_workdir(c, doc, err);
 }
 
+void print_submitted(struct cli *c, const struct json *job)
+{
+    static const char *const members[] = { "id", "name", "state" };
+    struct json *brief = json_new(c->mem, JSON_OBJECT);
+    if (c->output != OUT_JSON && c->output != OUT_YAML) {
+        printf("%s\n", json_text(job, "id"));
+        return;
+    }
+    for (size_t i = 0; i < COUNT(members); i++)
+        doc_set(c, brief, members[i], json_text(job, members[i]) ? json_text(job, members[i]) : "");
+    print_data(c, brief);
+}
+
 int word_submit(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
@@ -161,9 +174,6 @@ int word_submit(struct cli *c, const struct word *w, int argc, char **argv)
     if (!spec_build(c, &f, own->file, &spec, &c->err)
         || !cli_call(c, VERB_JOB_SUBMIT, spec, &job, &c->err))
         return print_error(c, &c->err);
-    if (c->output == OUT_JSON || c->output == OUT_YAML)
-        print_data(c, job);
-    else
-        printf("%s\n", json_text(job, "id"));
+    print_submitted(c, job);
     return 0;
 }

@@ -70,19 +70,20 @@ static const struct column usage_columns[] = {
 const struct word words[] = {
     { "run", VERB_JOB_SUBMIT, word_run, "[FLAGS] [--] COMMAND [ARG...]", "Run a command in the cloud, show its output and exit as it does", .own = &run_fields, .takes = "", .command = true,
       .more = "Ctrl-C cancels the job and waits for its end; a second Ctrl-C leaves it alone. It exits with the job's own exit code; 128 + n when\n"
-              "signal n ended it, 137 out of memory, 124 over its time, 130 cancelled, 125 when it could not be run.",
+              "signal n ended it, 137 out of memory, 124 over its time, 130 cancelled, 127 when the image has no such command,\n"
+              "126 when it cannot be executed, 125 when it could not be run for another reason.",
       .examples = "arcus run --gpus 1 -- nvidia-smi\narcus run -g 0.5 -w . -- python train.py\narcus run -d --name train -i debian:12 -- sh -c 'echo $ARCUS_JOB_ID'" },
     { "submit", VERB_JOB_SUBMIT, word_submit, "[-f FILE] [FLAGS] [--] [COMMAND [ARG...]]", "Queue a job and print its id", .own = &submit_fields, .takes = "", .command = true,
       .more = "FILE is a workload in YAML or JSON, as arcus(5) describes it; `-` is standard input. Flags overrule the file.",
       .examples = "arcus submit -f train.yaml\narcus submit -f train.yaml --gpus 2 -e EPOCHS=5\narcus submit -n 100 -- ./sweep.sh" },
     { "ps", VERB_JOB_LIST, word_generic, "[FLAGS]", "List jobs, newest first", .takes = "", COLUMNS(job_columns),
       .examples = "arcus ps\narcus ps --all --state failed\narcus ps -a --limit 20 -o json" },
-    { "describe", -1, word_describe, "JOB | node NODE | project PROJECT", "Show one thing with all that belongs to it", .own = &describe_fields, .takes = "what name",
+    { "describe", -1, word_describe, "JOB | node NODE | project PROJECT", "Show one thing with all that belongs to it", .own = &describe_fields, .takes = "job name",
       .examples = "arcus describe train\narcus describe node gpu-07" },
     { "logs", VERB_JOB_LOGS, word_logs, "JOB [FLAGS]", "Show or follow what a task printed", .own = &logs_fields, .takes = "job",
       .examples = "arcus logs train\narcus logs -f train --task 3\narcus logs train --tail 100 --stderr" },
     { "exec", VERB_JOB_EXEC, word_exec, "[-it] JOB [FLAGS] [--] COMMAND [ARG...]", "Run a command inside a running task", .own = &exec_fields, .takes = "job", .command = true,
-      .more = "It exits as the command does, and with 125 when the connection fails.", .examples = "arcus exec -it train -- bash\narcus exec train -- nvidia-smi\ntar c data | arcus exec -i train -- tar x -C /tmp" },
+      .more = "It exits as the command does, with 127 when there is no such command, 126 when it cannot be executed, and 125 when the connection fails.", .examples = "arcus exec -it train -- bash\narcus exec train -- nvidia-smi\ntar c data | arcus exec -i train -- tar x -C /tmp" },
     { "cp", -1, word_cp, "FROM TO", "Copy files into or out of a task or a volume", .own = &cp_fields, .takes = "from to",
       .more = "One of the two is a local path, the other JOB:/path or vol:NAME/path. A target that is a folder gets the thing under its own name, any\n"
               "other target becomes the thing. Of a task that has ended, what it left in /outputs can be fetched.",

@@ -16,7 +16,7 @@ like "... and its errors apart" "$(cat err)" '(^|
 arcus run -t 1s --grace 0s -- sleep 60 >/dev/null 2>&1
 is "run: over its time is 124" $? 124
 arcus run -- /no/such/program >/dev/null 2>err
-is "run: what cannot be run is 125" $? 125
+is "run: a command that is not there is 127" $? 127
 like "... and says why" "$(cat err)" /no/such/program
 
 cat >train.yaml <<'EOF'

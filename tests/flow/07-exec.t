@@ -13,8 +13,10 @@ is "its exit code is ours" $? 17
 in_box sh -c 'kill -TERM $$'
 is "a signal is 128 and its number" $? 143
 in_box /no/such/program
-code=$?
-ok "a command that is not there: an exit code that says so ($code), and a sentence" test $code -ge 125 -a -s "$BASE/err"
+is "a command that is not there is 127" $? 127
+like "... with a sentence" "$(cat "$BASE/err")" 'no/such/program: command not found'
+in_box /etc
+is "one that cannot be executed is 126" $? 126
 out=$(in_box sh -c 'echo out; echo err >&2')
 is "the two streams stay apart" "$out|$(cat "$BASE/err")" "out|err"
 is "standard input goes in and ends" "$(printf 'one\ntwo\n' | arcus exec -i box -- sh -c 'wc -l; echo end' 2>/dev/null | tr -d ' ')" "2

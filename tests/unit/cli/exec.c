@@ -60,6 +60,12 @@ TEST(a_command_that_could_not_run_is_no_exit_code_of_it)
     straw_ws(&s, &events, &far);
     CHECK(PLAY(&s, "exec", "train", "ls") == 125
           && strstr(s.errors.at, "arcus: the task has ended\n"));
+    far.last = "{\"error\":\"nope: command not found in the image\"}";
+    str_clear(&far.controls);
+    CHECK(PLAY(&s, "exec", "train", "nope") == 127);
+    far.last = "{\"error\":\"the command cannot be executed: it is a folder\"}";
+    str_clear(&far.controls);
+    CHECK(PLAY(&s, "exec", "train", "/etc") == 126);
     far.last = "{}";
     str_clear(&far.controls);
     CHECK(PLAY(&s, "exec", "train", "ls") == 125

@@ -84,7 +84,11 @@ TEST(what_is_wrong_is_told_with_the_name_of_its_flag)
     CHECK(!parse(&s, "ps", ARGS("--limit"), &f, &err) && strstr(err.text, "--limit needs a value"));
     CHECK(!parse(&s, "cancel", ARGS("a", "b"), &f, &err) && strstr(err.text, "too many"));
     CHECK(!parse(&s, "cancel", ARGS("--grace", "5s"), &f, &err)
-          && strstr(err.text, "job is missing"));
+          && strstr(err.text, "JOB is missing; usage: arcus cancel JOB"));
+    CHECK(!parse(&s, "cp", ARGS(NULL), &f, &err) && text_starts(err.text, "FROM is missing"));
+    CHECK(!parse(&s, "describe", ARGS(NULL), &f, &err) && text_starts(err.text, "JOB is missing"));
+    CHECK(!parse(&s, "members set", ARGS("--roles", "viewer"), &f, &err)
+          && text_starts(err.text, "USER is missing"));
     CHECK(!parse(&s, "ps", ARGS("-o", "xml"), &f, &err) && text_starts(err.text, "-o: "));
 }
 
@@ -95,6 +99,13 @@ TEST(arguments_without_a_flag_fill_the_members_of_the_word)
     struct err err = { 0 };
     CHECK(parse(&s, "members set", ARGS("ada", "developer"), &f, &err)
           && text_is(doc_of(&s, &f), "{\"user\":\"ada\",\"roles\":\"developer\"}"));
+    /* a member that is no part of the path may come with its flag just as well */
+    CHECK(parse(&s, "members set", ARGS("ada", "--roles", "developer"), &f, &err)
+          && text_is(doc_of(&s, &f), "{\"user\":\"ada\",\"roles\":\"developer\"}"));
+    CHECK(parse(&s, "users roles", ARGS("--roles=auditor", "ada"), &f, &err)
+          && text_is(doc_of(&s, &f), "{\"roles\":\"auditor\",\"user\":\"ada\"}"));
+    CHECK(parse(&s, "volumes create", ARGS("--name", "data"), &f, &err)
+          && text_is(doc_of(&s, &f), "{\"name\":\"data\"}"));
     CHECK(parse(&s, "volumes create", ARGS("data"), &f, &err)
           && text_is(doc_of(&s, &f), "{\"name\":\"data\"}"));
     CHECK(parse(&s, "nodes cordon", ARGS("gpu-07"), &f, &err)

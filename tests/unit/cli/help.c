@@ -30,6 +30,16 @@ TEST(help_finds_words)
     AUTO(stage_down) struct stage s = stage_up();
     CHECK(PLAY(&s, "help") == 0 && strstr(s.out.at, "  cancel ")
           && strstr(s.out.at, "  nodes token ") && strstr(s.out.at, "  server "));
+    CHECK(strstr(s.out.at, "\n\njobs:\n  run ") && strstr(s.out.at, "\n\nfleet:\n  nodes ")
+          && strstr(s.out.at, "\n\npeople and keys:\n  projects ")
+          && strstr(s.out.at, "\n\ndata:\n  secrets ")
+          && strstr(s.out.at, "\n\nlooking back:\n  events ")
+          && strstr(s.out.at, "\n\nthis program:\n  login "));
+    CHECK(PLAY(&s, "help", "logs") == 0 && strstr(s.out.at, "\nflags:\n  --stdout")
+          && strstr(s.out.at, "--tail") && !strstr(s.out.at, "more flags"));
+    CHECK(PLAY(&s, "help", "ps") == 0
+          && strstr(s.out.at, "at most this many; all when left out, e.g. 20\n")
+          && !strstr(s.out.at, "one page"));
     CHECK(PLAY(&s, "help", "secrets", "set") == 0
           && text_starts(s.out.at, "usage: arcus secrets set NAME"));
     CHECK(PLAY(&s, "help", "node") == 0 && text_starts(s.out.at, "usage: arcus nodes\n")

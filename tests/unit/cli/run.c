@@ -27,6 +27,20 @@ TEST(every_end_has_its_exit_code)
           && code_of(JOB("cancelled", ",\"outcome\":\"\""), NULL) == 130);
     CHECK(code_of(JOB("failed", ",\"outcome\":\"image_not_found\""), NULL) == 125
           && code_of(JOB("failed", ",\"outcome\":\"node_lost\""), NULL) == 125);
+    CHECK(code_of(JOB("failed", ",\"outcome\":\"start_failed\",\"detail\":\"nope: command not found "
+                                "in the image\""),
+                  NULL)
+          == 127);
+    CHECK(code_of(JOB("failed", ",\"outcome\":\"start_failed\",\"detail\":\"2 of 3 failed\""),
+                  "{\"detail\":\"the command cannot be executed: it is a folder\"}")
+          == 126);
+    CHECK(code_of(JOB("failed", ",\"outcome\":\"start_failed\",\"detail\":\"bad mount\""), NULL)
+          == 125);
+    /* a task's own words count for nothing when the node says something else */
+    CHECK(code_of(JOB("failed", ",\"outcome\":\"node_lost\",\"detail\":\"x: command not found in the "
+                                "image\""),
+                  NULL)
+          == 125);
     /* a failure is never told as success */
     CHECK(code_of(JOB("failed", ",\"outcome\":\"exited\",\"exit_code\":0"), NULL) == 125);
     for (int o = OUTCOME_EXITED; o < OUTCOME_COUNT; o++) {
@@ -70,6 +84,10 @@ TEST(a_detached_job_is_only_its_id)
     straw_answers(&s, answers, COUNT(answers));
     CHECK(PLAY(&s, "run", "-d", "--", "true") == 0 && text_is(s.out.at, "job-1\n") && !s.errors.len
           && straw_count(&s, "GET", "/") == 0);
+    CHECK(PLAY(&s, "run", "-d", "-o", "json", "--", "true") == 0
+          && text_is(s.out.at, "{\n  \"id\": \"job-1\",\n  \"name\": \"sh\",\n  \"state\": \"queued\"\n}\n"));
+    CHECK(PLAY(&s, "run", "-d", "-o", "yaml", "--", "true") == 0
+          && text_is(s.out.at, "id: job-1\nname: sh\nstate: queued\n"));
 }
 
 TEST(how_it_failed_is_told_where_its_own_words_do_not)
