@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+enum { RECHECK_MS = 30 * 1000 };
+
 /* --- requests */
 
 static void plain_begin(struct visit *v) { visit_ask(v, v->verb_id, v->body, reply_answer); }
@@ -214,6 +216,7 @@ bool api_open(struct os *os, struct control *control, const struct api_config *c
     a->on_closed = config->on_closed;
     a->arg = config->arg;
     control_follow(control, on_commit, a);
+    visits_watch(a, RECHECK_MS);
     *out = a;
     return true;
 }
@@ -223,6 +226,7 @@ void api_close(struct api *a, int64_t grace_ms)
     if (!a || a->closing)
         return;
     a->closing = true;
+    timer_cancel(TAKE(a->watch));
     control_unfollow(a->control, a);
     events_close(a);
     logs_close(a);

@@ -25,6 +25,8 @@ struct api {
     char version[64];
     bool simulated;
     struct rng ids;
+    struct timer *watch;
+    int64_t watch_ms;
     struct visit *kept;                 /* long ones: cut when their credential is no longer good */
     struct follower *followers;         /* of events */
     struct map *links;                  /* node -> struct node_link, the live one */
@@ -87,6 +89,7 @@ void visit_gone(struct visit *v);       /* from on_gone */
 void visit_end(struct visit *v);        /* its reply is out, or its WebSocket closed */
 void visit_keep(struct visit *v);       /* a long one: checked again when somebody's rights change */
 void visits_recheck(struct api *a);
+void visits_watch(struct api *a, int64_t every_ms);     /* rechecks from now on, for keys that expire */
 void request_id(struct api *a, char out[static REQUEST_ID]);
 
 /* --- request.c: what came -> v->from, v->body and the rest; or v->bad */

@@ -3,7 +3,8 @@
  *
  * Long ones (streams, followers) are kept on a list: when somebody's key, account or membership
  * changes, each is asked for again, and one that may no longer be is cut. So a disabled key stops
- * at once, not at the next request. */
+ * at once, not at the next request. Time takes keys away without a word: so all are asked for now
+ * and then too. */
 #include "api/api_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,4 +145,18 @@ void visits_recheck(struct api *a)
         if (!v->waiting)                /* else its answer is a check already */
             visit_ask(v, v->verb_id, v->body, rechecked);
     }
+}
+
+static void on_watch(void *arg)
+{
+    struct api *a = arg;
+    a->watch = timer_start(a->os, a->watch_ms, on_watch, a);
+    visits_recheck(a);
+}
+
+void visits_watch(struct api *a, int64_t every_ms)
+{
+    timer_cancel(a->watch);
+    a->watch_ms = every_ms;
+    a->watch = timer_start(a->os, every_ms, on_watch, a);
 }

@@ -50,3 +50,22 @@ TEST(request_ids_differ)
     CHECK(strlen(a) == 20 && !text_is(a, b));
     world_close(&w);
 }
+
+/* Nothing happens when a key expires: only time passes. */
+TEST(what_flows_is_cut_when_its_key_has_expired)
+{
+    struct world w;
+    struct got g, other;
+    world_open(&w);
+    got_start(&g, &w, "dev", "GET", "/v1/events?follow=true", NULL, (struct slice){ 0 });
+    got_start(&other, &w, "view", "GET", "/v1/events?follow=true", NULL, (struct slice){ 0 });
+    visits_watch(w.api, 20);
+    world_wait(&w, 100);
+    CHECK(!g.ended && !other.ended);
+    w.control->disabled = "dev";
+    CHECK(got_wait(&g, &w) && g.err.rc != RC_OK);
+    CHECK(!other.ended);
+    got_done(&g);
+    got_done(&other);
+    world_close(&w);
+}
