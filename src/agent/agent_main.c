@@ -125,7 +125,7 @@ static const struct flag {
 
 static void print_help(void)
 {
-    printf("Usage: arcus agent --server URL [--token TOKEN] [flags]\n\n"
+    printf("usage: arcus agent --server URL [--token TOKEN] [FLAGS]\n\n"
            "Makes this machine a node of a cloud. SIGTERM ends the agent and leaves its containers "
            "running.\n\n");
     for (size_t i = 0; i < COUNT(table); i++) {
@@ -133,7 +133,7 @@ static void print_help(void)
         snprintf(head, sizeof head, "%s %s", table[i].name, table[i].value ? table[i].value : "");
         printf("  %-24s %s\n", head, table[i].help);
     }
-    printf("\nExample:\n  arcus agent --server https://head.example.org:6640 --token-file "
+    printf("\nexamples:\n  arcus agent --server https://head.example.org:6640 --token-file "
            "/root/token --label zone=a\n");
 }
 
