@@ -107,6 +107,7 @@ void problem_read(struct cli *c, int status, struct slice body, struct err *err)
 /* --- config: contexts of several clouds in one file, mode 0600 */
 /* fills c->context; an absent file is fine */
 MUST_CHECK bool config_load(struct cli *c, struct err *err);
+bool config_has(struct cli *c, const char *name);       /* false also when it cannot be read */
 /* sets or changes one and makes it the current one */
 MUST_CHECK bool config_keep(struct cli *c, const struct context *x, struct err *err);
 
@@ -117,6 +118,8 @@ void print_table(struct cli *c, const struct column *columns, size_t count,
                  const struct json *items);
 void table_text(struct str *out, const struct column *columns, size_t count,
                 const struct json *items, bool wide, bool colour, int64_t now_ms);
+/* a copy for people: durations with units, a limit of -1 as `no limit`; fields: of the value */
+struct json *for_people(struct cli *c, const struct json *value, const struct fields *fields);
 /* one thing, line by line */
 void print_described(struct cli *c, const struct json *thing);
 /* as -o json or yaml */

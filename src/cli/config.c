@@ -61,6 +61,13 @@ static struct context *find(const struct contexts *all, const char *name)
     return NULL;
 }
 
+bool config_has(struct cli *c, const char *name)
+{
+    struct contexts all;
+    struct err ignored;
+    return read_file(c, &all, &ignored) && find(&all, name);
+}
+
 bool config_load(struct cli *c, struct err *err)
 {
     const char *name = c->context_name;

@@ -38,12 +38,10 @@ static void print_job(struct cli *c, struct json *job, const struct json *tasks,
                       const struct json *attempts)
 {
     struct json *spec = json_get(job, "spec");
-    struct json *asked = json_new(c->mem, JSON_OBJECT), *copy = json_new(c->mem, JSON_OBJECT);
+    struct json *asked = json_new(c->mem, JSON_OBJECT);
     size_t n = count_of(tasks);
     if (spec) {
-        *copy = *spec;
-        copy->next = NULL;
-        json_add(asked, "spec", copy);
+        json_add(asked, "spec", for_people(c, spec, &job_spec_fields));
     }
     doc_drop(job, "spec");
     print_described(c, job);
@@ -113,7 +111,7 @@ int word_describe(struct cli *c, const struct word *w, int argc, char **argv)
             doc_set(c, ask, others[i].member, own->name);
             if (!cli_call(c, others[i].verb, ask, &reply, &c->err))
                 return print_error(c, &c->err);
-            print_reply(c, w, reply);
+            print_reply(c, &(struct word){ .verb = (int)others[i].verb }, reply);
             return 0;
         }
     err_set(&c->err, RC_BAD_INPUT, "describe knows job, node and project, not '%.40s'", own->what);

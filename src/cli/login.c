@@ -29,16 +29,20 @@ static const char *context_name(struct cli *c)
     return arena_bytes(c->mem, host, strcspn(host, ":/"));
 }
 
-/* A context that is not there yet may be named: login makes it. */
+/* A context that is not there yet may be named: login makes it, for the server that is given or
+ * the current one. */
 static bool load(struct cli *c, const struct login_own *own, struct err *err)
 {
-    const char *name = c->context_name;
+    const char *name = c->context_name, *project = c->context.project;
+    bool fresh = name && !config_has(c, name);
     c->context.key = "";                /* the old one may be what is wrong */
     c->context.pin = own->pin;
     c->context.ca = own->ca;
-    if (text_given(c->context.server))
+    if (text_given(c->context.server) || fresh)
         c->context_name = NULL;
     bool ok = cli_connect(c, err);
+    if (fresh)
+        c->context.project = project;   /* that of the current context is its user's */
     if (name && !text_is(name, c->context.name))
         c->context.name = name;
     c->context_name = name;
@@ -99,16 +103,15 @@ int word_user_create(struct cli *c, const struct word *w, int argc, char **argv)
     if (c->help)
         return word_help(w), 0;
     const struct user_own *own = f.own;
-    bool asks = !own->no_password && (own->password_stdin || isatty(STDIN_FILENO));
-    if (asks && !new_password(c, json_text(f.doc, "name"), &password, &c->err))
+    if (!own->no_password && !new_password(c, json_text(f.doc, "name"), &password, &c->err))
         return print_error(c, &c->err);
     if (text_given(password))
         doc_set(c, f.doc, "password", password);
-    else
-        say(c, "without a password %s can use keys, and cannot log in", json_text(f.doc, "name"));
     if (!cli_call(c, VERB_USER_CREATE, f.doc, &reply, &c->err))
         return print_error(c, &c->err);
     print_reply(c, w, reply);
+    if (!text_given(password))
+        say(c, "without a password %s can use keys, and cannot log in", json_text(f.doc, "name"));
     return 0;
 }
 
@@ -138,7 +141,7 @@ int word_user_passwd(struct cli *c, const struct word *w, int argc, char **argv)
 
 static const struct field create_rows[] = {
     FIELD(struct user_own, password_stdin, BOOL, .flag = "--password-stdin",
-          .help = "read the password from standard input"),
+          .help = "read the password from standard input, as is done wherever that is no terminal"),
     FIELD(struct user_own, no_password, BOOL, .flag = "--no-password",
           .help = "ask for none: the user can use keys, and cannot log in"),
 };

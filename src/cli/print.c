@@ -164,6 +164,47 @@ void print_described(struct cli *c, const struct json *thing)
     out_write(out.at, out.len);
 }
 
+/* Not a unit is left out, unlike span_text: it is what was asked for. */
+static void put_span(struct str *out, int64_t s)
+{
+    static const struct { int64_t s; char unit; } units[] = {
+        { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' },
+    };
+    if (s == 0)
+        str_text(out, "0s");
+    for (size_t i = 0; i < COUNT(units); s %= units[i++].s)
+        if (s >= units[i].s)
+            str_printf(out, "%lld%c", (long long)(s / units[i].s), units[i].unit);
+}
+
+static bool reads_otherwise(struct str *out, const struct json *v, const struct field *f)
+{
+    if (!f || v->type != JSON_NUMBER || !v->is_int)
+        return false;
+    if (f->type == F_DURATION && v->number >= 0)
+        return put_span(out, v->number), true;
+    /* the rows of a quota are those that may be less than nothing */
+    return f->min < 0 && v->number == -1 && (str_text(out, "no limit"), true);
+}
+
+struct json *for_people(struct cli *c, const struct json *value, const struct fields *fields)
+{
+    struct json *copy = json_new(c->mem, value->type);
+    *copy = *value;
+    copy->next = copy->first = copy->last = NULL;
+    for (const struct json *m = value->first; m; m = m->next) {
+        AUTO(str_done) struct str text = { 0 };
+        const struct field *f
+            = fields && value->type == JSON_OBJECT ? bind_find(fields, m->name) : NULL;
+        struct json *spelled = for_people(c, m, f ? f->sub : NULL);
+        /* still a number, so that nothing quotes it */
+        if (reads_otherwise(&text, m, f))
+            spelled->text = arena_text(c->mem, text.at), spelled->len = text.len;
+        json_add(copy, m->name, spelled);
+    }
+    return copy;
+}
+
 void print_reply(struct cli *c, const struct word *w, const struct json *reply)
 {
     const struct json *items = json_get(reply, "items");
@@ -172,7 +213,7 @@ void print_reply(struct cli *c, const struct word *w, const struct json *reply)
     else if (items && items->type == JSON_LIST)
         print_table(c, w->columns, w->column_count, items);
     else
-        print_described(c, reply);
+        print_described(c, for_people(c, reply, w->verb < 0 ? NULL : verbs[w->verb].gives));
 }
 
 /* --- errors */

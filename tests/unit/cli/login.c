@@ -27,6 +27,31 @@ TEST(a_login_keeps_its_key_in_a_context)
     CHECK(config_load(s.c, &err) && text_is(s.c->context.key, "ak_old"));
 }
 
+TEST(a_login_makes_the_context_it_names_on_the_current_server)
+{
+    AUTO(stage_down) struct stage s = stage_up();
+    static const struct answer answers[]
+        = { { "POST", "/v1/login", 0, 201, "{\"id\":\"key-1\",\"key\":\"ak_bob\"}" } };
+    struct err err;
+    straw_answers(&s, answers, COUNT(answers));
+    const char *server = s.c->context.server;
+    CHECK(config_keep(s.c,
+                      &(struct context){ .name = "old", .server = server, .key = "ak_old",
+                                         .project = "vision" },
+                      &err));
+    s.c->context = (struct context){ 0 };
+    CHECK(play_with(&s, "hunter22\n",
+                    (const char *const[]){ "login", "--user", "bob", "--context", "bobby", NULL })
+          == 0);
+    s.c->context = (struct context){ 0 }, s.c->context_name = NULL;
+    CHECK(config_load(s.c, &err) && text_is(s.c->context.name, "bobby")
+          && text_is(s.c->context.key, "ak_bob") && text_is(s.c->context.server, server)
+          && !s.c->context.project);
+    s.c->context = (struct context){ 0 }, s.c->context_name = "old";
+    CHECK(config_load(s.c, &err) && text_is(s.c->context.key, "ak_old")
+          && text_is(s.c->context.project, "vision"));
+}
+
 TEST(a_refused_login_changes_nothing)
 {
     AUTO(stage_down) struct stage s = stage_up();
@@ -71,6 +96,18 @@ TEST(users_get_a_password_only_where_one_is_given)
                     (const char *const[]){ "users", "create", "ada", "--password-stdin", NULL })
               == 0
           && strstr(straw_seen(&s), "\"password\":\"longenough\""));
+    straw_answers(&s, answers, COUNT(answers));
+    CHECK(play_with(&s, "longenough\r\nnot this\n",
+                    (const char *const[]){ "users", "create", "ada", NULL })
+              == 0
+          && strstr(straw_seen(&s), "\"password\":\"longenough\"") && !s.errors.len);
+    straw_answers(&s, answers, COUNT(answers));
+    CHECK(play_with(&s, "longenough\n",
+                    (const char *const[]){ "users", "create", "ada", "--no-password", NULL })
+              == 0
+          && !strstr(straw_seen(&s), "password"));
+    straw_answers(&s, NULL, 0);
+    CHECK(PLAY(&s, "users", "create", "ada") == 4 && !strstr(s.errors.at, "cannot log in"));
     straw_answers(&s, answers, COUNT(answers));
     CHECK(PLAY(&s, "users", "create", "ada") == 0 && !strstr(straw_seen(&s), "password")
           && strstr(s.errors.at, "cannot log in"));
