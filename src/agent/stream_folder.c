@@ -26,7 +26,8 @@ struct folder {          /* lives until the thread is done and the loop's end ha
     int fd;
     bool put;
     char base[512];
-    char *path;
+    char *path;         /* below the folder */
+    const char *above;  /* what the user's path had before that; NULL: nothing */
     bool ok;
     struct err err;
     bool answered;
@@ -74,6 +75,16 @@ static bool receive_all(struct folder *f, int dir, struct err *err)
     }
 }
 
+/* The tree knows the path below its folder only; the user asked for the whole one. Always false. */
+static bool name_whole(const struct folder *f, struct err *err)
+{
+    char below[sizeof err->text];
+    if (!f->above || !*f->path || !text_starts(err->text, f->path))
+        return false;
+    snprintf(below, sizeof below, "%s", err->text);
+    return err_set(err, err->rc, "%s%s", f->above, below);
+}
+
 static void on_work(void *arg, struct post *first)
 {
     struct folder *f = arg;
@@ -87,7 +98,8 @@ static void on_work(void *arg, struct post *first)
     else if (f->put)
         f->ok = receive_all(f, dir, &f->err);
     else
-        f->ok = tree_send(dir, f->path, &(struct tree_sink){ sink_put, f }, &f->err);
+        f->ok = tree_send(dir, f->path, &(struct tree_sink){ sink_put, f }, &f->err)
+                || name_whole(f, &f->err);
     close(f->fd);
     f->fd = -1;
     os_post(f->os, &f->done);
@@ -165,6 +177,7 @@ static bool find_folder(struct serve *s, struct folder *f, struct err *err)
         return err_set(err, RC_CONFLICT, "the task has ended: nothing can be copied into it");
     snprintf(f->base, sizeof f->base, "%s/outputs/%s", serve_data(s),
              id_text(id, PREFIX_ATTEMPT, s->ask.attempt));
+    f->above = "/outputs";
     f->path = strdup(path + 8);
     return f->path != NULL;
 }

@@ -126,8 +126,10 @@ static bool wrong_type(const struct field *f, const struct json *v, struct err *
 {
     static const char *const came[]
         = { "nothing", "a boolean", "a number", "a text", "a list", "an object" };
-    return err_set(err, RC_BAD_INPUT, "expected %s, not %s", bind_kinds[f->type].expects,
-                   came[v->type]);
+    /* YAML takes a bare true for a boolean, where a command or a name was meant */
+    bool unquoted = v->type == JSON_BOOL && (f->type == F_TEXT || f->type == F_TEXTS);
+    return err_set(err, RC_BAD_INPUT, "expected %s, not %s%s", bind_kinds[f->type].expects,
+                   came[v->type], unquoted ? "; put it in quotes" : "");
 }
 
 static struct slice text_of(const struct json *v)

@@ -353,7 +353,7 @@ const struct kind bind_kinds[FIELD_TYPE_COUNT] = {
     [F_MIB] = { "a size such as 512MB, 16GB or 16 (GB)", sizeof(int64_t), .quoted = true, .number = true, .read = read_mib },
     [F_MILLI] = { "a number with at most three decimals", sizeof(int64_t), .quoted = true, .number = true, .read = read_milli },
     [F_ENUM] = { "one of the known words", sizeof(int), .quoted = true, .read = read_enum },
-    [F_TEXTS] = { "a list of texts", sizeof(struct texts), .quoted = true, .number = true, .read = read_texts },
+    [F_TEXTS] = { "a text or a list of texts", sizeof(struct texts), .quoted = true, .number = true, .read = read_texts },
     [F_PAIRS] = { "names with values", sizeof(struct pairs), .quoted = true, .read = read_pairs },
     [F_OBJECT] = { "an object", 0 },
     [F_OBJECTS] = { "a list of objects", sizeof(struct objects) },

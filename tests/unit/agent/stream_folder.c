@@ -139,6 +139,8 @@ TEST(nothing_else_of_the_node_can_be_had)
         ask(&x, "get", false, paths[i]);
         run_until_closed(&x);
         CHECK(control_has(&x, "\"error\"") && !out_has(&x, "root:"));
+        if (text_is(paths[i], "/outputs/none"))
+            CHECK(control_has(&x, "\"/outputs/none: no such file or folder\""));
         node_close(&x);
     }
 }
