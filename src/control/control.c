@@ -78,6 +78,7 @@ void door_answer(struct control *c, struct request *r, bool ok)
     if (!ok)
         str_clear(&r->reply); /* what a refused commit would have said */
     r->post.fn = deliver;
+    r->post.arg = c;
     os_post(c->os, &r->post);
 }
 
@@ -162,19 +163,14 @@ struct tick {
     struct request r;
     struct control *control;
 };
-static void tick_free(struct tick *t)
-{
-    arena_free(t->r.mem);
-    str_done(&t->r.reply);
-    free(t);
-}
-
 static void tick_done(void *arg, struct request *r)
 {
     (void)r;
     struct tick *t = arg;
     t->control->ticking = NULL;
-    tick_free(t);
+    arena_free(t->r.mem);
+    str_done(&t->r.reply);
+    free(t);
 }
 
 static void on_tick(void *arg)
@@ -238,6 +234,20 @@ bool control_open(struct os *os, struct store *store, const struct control_confi
     return true;
 }
 
+/* The loop stands still: what is on its way to it is said here. */
+static void last_words(struct control *c)
+{
+    struct post *next;
+    for (struct post *p = os_unpost(c->os, control_committed, c); p; p = next) {
+        next = p->next;
+        arena_free(CONTAINER(p, struct commit, post)->mem);
+    }
+    for (struct post *p = os_unpost(c->os, deliver, c); p; p = next) {
+        next = p->next;
+        deliver(c, p);
+    }
+}
+
 void control_close(struct control *c)
 {
     if (!c)
@@ -252,9 +262,8 @@ void control_close(struct control *c)
         if (all[i]->actor)
             actor_stop(all[i]->actor);
     writer_close(c);
+    last_words(c);
     planner_close(c); /* behind the writer, who tells it everything */
-    if (c->ticking)
-        tick_free(c->ticking);
     for (size_t i = 0; i < COUNT(all); i++)
         conn_close(all[i]->conn);
     free(c);

@@ -7,6 +7,7 @@
 
 /* Our own faults do not count against a job's retries, but a task that kills nodes must stop
  * somewhere. */
+enum { CLOCKS_DIFFER_MS = 60 * 1000 };
 enum { FAULTS_MOST = 20 };
 
 void job_write(struct call *c, struct job *j)
@@ -181,8 +182,24 @@ static const char *end_data(struct call *c, const struct attempt *a, const struc
     return arena_text(c->mem, text.at);
 }
 
-void attempt_over(struct call *c, struct attempt *a, const struct ending *how)
+/* A node's word about time is taken as far as it can be true: its clock may be wrong, and it may lie to bill somebody. What it says
+ * lies between the placing and now, give or take what clocks differ by, and lasted no longer than that. */
+static struct ending believable(const struct call *c, const struct attempt *a,
+                                const struct ending *told)
 {
+    struct ending how = *told;
+    int64_t first = a->placed_ms - CLOCKS_DIFFER_MS, last = MAX(c->now_ms, a->placed_ms) + CLOCKS_DIFFER_MS;
+    if (!how.started_ms || (how.started_ms >= first && how.ended_ms <= last))
+        return how;
+    int64_t lasted = MIN(MAX(how.ended_ms - how.started_ms, 0), MAX(c->now_ms - a->placed_ms, 0));
+    how.ended_ms = MAX(c->now_ms, a->placed_ms);
+    how.started_ms = how.ended_ms - lasted;
+    return how;
+}
+
+void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
+{
+    const struct ending believed = believable(c, a, told), *how = &believed;
     struct task *t = a->task;
     struct job *j = t->job;
     struct node *n = a->node;

@@ -161,7 +161,8 @@ void planner_close(struct control *c)
     if (!c->planner)
         return;
     actor_stop(c->planner->actor);
-    if (c->planner->wish) /* nobody will answer it: the loop stands still */
+    os_unpost(c->os, wish_ask, c->planner); /* nobody will hear it */
+    if (c->planner->wish)
         wish_free(c->planner->wish);
     sched_free(c->planner->sched);
     free(TAKE(c->planner));

@@ -64,6 +64,26 @@ int64_t os_boot_ms(struct os *os) { return os->ops->boot_ms(os); }
 void os_random(struct os *os, void *out, size_t n) { os->ops->random(os, out, n); }
 bool os_is_simulated(const struct os *os) { return os->ops->simulated; }
 void os_post(struct os *os, struct post *p) { os->ops->post(os, p); }
+struct post *os_unpost(struct os *os, void (*fn)(void *arg, struct post *p), void *arg)
+{
+    return os->ops->unpost(os, fn, arg);
+}
+
+struct post *posts_take(struct post **list, struct post ***end,
+                        void (*fn)(void *arg, struct post *p), void *arg)
+{
+    struct post *taken = NULL, **last = &taken, *all = *list;
+    *list = NULL;
+    *end = list;
+    for (struct post *p = all, *next; p; p = next) {
+        next = p->next;
+        struct post ***to = p->fn == fn && p->arg == arg ? &last : end;
+        p->next = NULL;
+        **to = p;
+        *to = &p->next;
+    }
+    return taken;
+}
 
 struct timer *timer_start(struct os *os, int64_t after_ms, void (*fn)(void *arg), void *arg)
 {

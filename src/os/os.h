@@ -68,6 +68,8 @@ struct actor *actor_new(struct os *os, const char *name, void (*on_posts)(void *
 void actor_post(struct actor *a, struct post *p);               /* from any thread; order of one poster is kept */
 void actor_stop(struct actor *a);                               /* after what is posted is done; waits */
 void os_post(struct os *os, struct post *p);                    /* runs p->fn(p->arg, p) on the loop */
+/* Takes back, in order, what was posted with this fn and arg and has not run yet. For the end: the loop does not run any more. */
+struct post *os_unpost(struct os *os, void (*fn)(void *arg, struct post *p), void *arg);
 
 /* --- processes */
 struct proc;

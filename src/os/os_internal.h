@@ -37,6 +37,7 @@ struct os_ops {
     void (*actor_post)(struct actor *a, struct post *p);
     void (*actor_stop)(struct actor *a);
     void (*post)(struct os *os, struct post *p);
+    struct post *(*unpost)(struct os *os, void (*fn)(void *arg, struct post *p), void *arg);
 
     bool (*spawn)(struct os *os, const struct proc_spec *spec, void (*on_exit)(void *arg, int st),
                   void *arg, struct proc **out, struct err *err);
@@ -100,3 +101,7 @@ void *os_alloc(size_t size);
 /* what a file_replace that was cut short left behind */
 bool name_is_temporary(const char *name);
 void path_folder(const char *path, char out[static 4096]);  /* of the folder that holds it */
+
+/* Takes the posts with this fn and arg out of a list, in order. */
+struct post *posts_take(struct post **list, struct post ***end,
+                        void (*fn)(void *arg, struct post *p), void *arg);

@@ -85,6 +85,7 @@ void tls_goodbye(struct ssl_st *ssl);
 struct timer *real_timer_start(struct os *os, int64_t after_ms, void (*fn)(void *arg), void *arg);
 void real_timer_cancel(struct timer *t);
 void real_post(struct os *os, struct post *p);
+struct post *real_unpost(struct os *os, void (*fn)(void *arg, struct post *p), void *arg);
 bool real_listen(struct os *os, const char *address, struct tls *tls,
                  void (*on_accept)(void *arg, struct stream *s), void *arg, struct listener **out,
                  struct err *err);

@@ -176,6 +176,15 @@ void real_post(struct os *os, struct post *p)
     pthread_mutex_unlock(&r->lock);
 }
 
+struct post *real_unpost(struct os *os, void (*fn)(void *arg, struct post *p), void *arg)
+{
+    struct real *r = real_of(os);
+    pthread_mutex_lock(&r->lock);
+    struct post *taken = posts_take(&r->posts, &r->posts_end, fn, arg);
+    pthread_mutex_unlock(&r->lock);
+    return taken;
+}
+
 static void on_wake(struct source *src, uint32_t events)
 {
     (void)events;
@@ -273,7 +282,7 @@ static const struct os_ops real_ops = {
     .dial = real_dial, .of_fd = real_of_fd, .write = real_write, .waiting = real_waiting,
     .pause = real_pause, .end = real_end, .shut = real_shut, .close = real_close,
     .actor_new = real_actor_new, .actor_post = real_actor_post, .actor_stop = real_actor_stop,
-    .post = real_post,
+    .post = real_post, .unpost = real_unpost,
     .spawn = real_spawn, .proc_watch = real_proc_watch, .proc_kill = real_proc_kill,
     .proc_forget = real_proc_forget, .proc_run = real_proc_run, .on_signal = real_on_signal,
     .file_read = real_file_read, .file_replace = real_file_replace,

@@ -330,7 +330,7 @@ const struct os_ops sim_ops = {
     .dial = sim_dial, .of_fd = sim_of_fd, .write = sim_write, .waiting = sim_waiting,
     .pause = sim_pause, .end = sim_end, .shut = sim_shut, .close = sim_close,
     .actor_new = sim_actor_new, .actor_post = sim_actor_post, .actor_stop = sim_actor_stop,
-    .post = sim_post,
+    .post = sim_post, .unpost = sim_unpost,
     .spawn = sim_spawn, .proc_watch = sim_proc_watch, .proc_kill = sim_proc_kill,
     .proc_forget = sim_proc_forget, .proc_run = sim_proc_run, .on_signal = sim_on_signal,
     .file_read = sim_file_read, .file_replace = sim_file_replace,

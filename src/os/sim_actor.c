@@ -84,3 +84,14 @@ void sim_post(struct os *os, struct post *p)
     if (!m->post_event)
         m->post_event = sim_later(m->w, m, 0, post_run, m);
 }
+
+struct post *sim_unpost(struct os *os, void (*fn)(void *arg, struct post *p), void *arg)
+{
+    struct machine *m = machine_of(os);
+    if (m->dead)
+        return NULL;
+    struct post *taken = posts_take(&m->posts, &m->posts_end, fn, arg);
+    if (!m->posts)
+        event_cancel(m->w, TAKE(m->post_event));
+    return taken;
+}

@@ -132,3 +132,4 @@ struct actor *sim_actor_new(struct os *os, const char *name,
 void sim_actor_post(struct actor *a, struct post *p);
 void sim_actor_stop(struct actor *a);
 void sim_post(struct os *os, struct post *p);
+struct post *sim_unpost(struct os *os, void (*fn)(void *arg, struct post *p), void *arg);
