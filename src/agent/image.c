@@ -59,7 +59,8 @@ bool images_open(struct os *os, const char *data, struct blobs *blobs, struct im
     if (!dir_make(os, arena_printf(mem, "%s/refs", folder), 0700, err)
         || !dir_list(os, folder, mem, &names, err))
         return false;
-    struct err left = { 0 }; /* builds that a crash cut short; one that stays must not stop the node */
+    struct err left
+        = { 0 }; /* builds that a crash cut short; one that stays must not stop the node */
     for (size_t i = 0; i < names.count; i++)
         if (strstr(names.at[i], ".part")
             && !tree_remove(arena_printf(mem, "%s/%s", folder, names.at[i]), &left))

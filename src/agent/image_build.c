@@ -42,7 +42,11 @@ static bool is_loopback(const char *reference)
 }
 
 /* A few megabytes can unpack to any number: the node's disk is everybody's, so what grows is looked at while it does. */
-struct room { struct os *os; const char *folder; int64_t most; };
+struct room {
+    struct os *os;
+    const char *folder;
+    int64_t most;
+};
 
 static bool has_room(void *arg, struct err *why)
 {

@@ -17,7 +17,7 @@ bool blob_file_name(struct blob_file *f, struct os *os, const char *folder, int6
     const char *hex = text_starts(digest, "sha256:") ? digest + 7 : "";
     if (strlen(hex) != DIGEST_HEX - 1 || !hex_parse(hex, raw, sizeof raw))
         return err_field(err, "digest", "must be sha256: and 64 letters of hex");
-    hex_text(raw, sizeof raw, f->hex);      /* one spelling */
+    hex_text(raw, sizeof raw, f->hex); /* one spelling */
     int n = snprintf(f->folder, sizeof f->folder, "%s/%s", folder,
                      id_text(id, PREFIX_PROJECT, project));
     if (n < 0 || (size_t)n >= sizeof f->folder)
@@ -101,7 +101,7 @@ void blob_file_drop(struct blob_file *f)
     if (f->file)
         disk_close(TAKE(f->file));
     if (f->temp[0] && disk_exists(f->os, f->temp) && !file_remove(f->os, f->temp, &err))
-        return;                         /* the next start sweeps it */
+        return; /* the next start sweeps it */
     f->temp[0] = 0;
 }
 

@@ -188,7 +188,8 @@ static struct ending believable(const struct call *c, const struct attempt *a,
                                 const struct ending *told)
 {
     struct ending how = *told;
-    int64_t first = a->placed_ms - CLOCKS_DIFFER_MS, last = MAX(c->now_ms, a->placed_ms) + CLOCKS_DIFFER_MS;
+    int64_t first = a->placed_ms - CLOCKS_DIFFER_MS,
+            last = MAX(c->now_ms, a->placed_ms) + CLOCKS_DIFFER_MS;
     if (!how.started_ms || (how.started_ms >= first && how.ended_ms <= last))
         return how;
     int64_t lasted = MIN(MAX(how.ended_ms - how.started_ms, 0), MAX(c->now_ms - a->placed_ms, 0));

@@ -132,6 +132,50 @@ TEST(a_node_speaks_only_of_what_it_holds)
     check_books(d, "liars");
 }
 
+static int64_t billed_s(struct door *d)
+{
+    struct answer a = door_ask(d, d->admin, VERB_USAGE_SUM, "{}");
+    struct json *items = json_get(a.json, "items");
+    return a.ok && items && items->first ? json_int(items->first, "seconds", -1) : 0;
+}
+
+/* A node that lies to bill somebody, one whose clock is wrong, and one that is right. */
+TEST(a_node_cannot_bill_more_than_has_passed)
+{
+    static const struct {
+        int64_t started_ms, ended_ms; /* against the server's clock */
+        int64_t least_s, most_s;
+    } rows[] = {
+        { -INT64_C(1700000000000), 0, 0, 10 },
+        { 0, INT64_C(1000000000000), 0, 10 },
+        { -INT64_C(100000000), INT64_C(100000000), 0, 10 },
+        { -7200000, -7200000 + 8000, 8, 8 }, /* two hours behind: shifted, and as long as it was */
+        { 7200000 - 8000, 7200000, 8, 8 },
+        { -8000, 0, 8, 8 },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        AUTO(door_free) struct door *d = door_new(false);
+        char key[SECRET_TEXT];
+        door_node(d, "n1", 1, key);
+        const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
+        CHECK(door_place(d, job, 0, "n1", -1));
+        const char *a = door_attempt(d, job, 0);
+        door_run(d, 10000);
+        int64_t now = os_wall_ms(d->os);
+        CHECK(door_ask(d, key, VERB_NODE_REPORT,
+                       arena_printf(d->mem,
+                                    "{\"kind\":\"report\",\"items\":[{\"n\":1,\"attempt\":\"%s\","
+                                    "\"news\":\"ended\",\"at_ms\":%lld,\"started_ms\":%lld,"
+                                    "\"outcome\":\"succeeded\"}]}",
+                                    a, (long long)(now + rows[i].ended_ms),
+                                    (long long)(now + rows[i].started_ms)))
+                  .ok);
+        int64_t s = billed_s(d);
+        CHECK(rows_in(d, "usage") == 1 && s >= rows[i].least_s && s <= rows[i].most_s);
+        check_books(d, "lies about time");
+    }
+}
+
 TEST(a_silent_node_is_down_after_seconds_and_its_tasks_are_lost_after_their_lease_and_a_margin)
 {
     AUTO(door_free) struct door *d = door_new(false);
