@@ -231,6 +231,9 @@ static const char *hint(struct cli *c, const struct err *err)
                             "is the cloud running? ./dev up (or arcus up) starts one here; arcus "
                             "config list shows others than %s",
                             server);
+    if (strstr(err->text, "TLS handshake") && strstr(err->text, "certificate"))
+        return "if it is the right server: --pin SHA256 of arcus login and arcus config set (the "
+               "server logs it at its start; its DATA/tls/pin has it), or --ca FILE";
     if (err->rc == RC_DENIED)
         return "arcus whoami shows your roles";
     return NULL;

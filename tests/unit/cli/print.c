@@ -29,6 +29,8 @@ TEST(what_the_cloud_says_does_not_drive_the_terminal)
     static const struct answer hostile[] = {
         { "GET", "/v1/nodes/n", 0, 404,
           "{\"type\":\"/problems/not_found\",\"detail\":\"a\\u001b]0;x\\u0007\\u009b2Jb\"}" },
+        { "GET", "/v1/gpus", 0, 503,
+          "{\"type\":\"/problems/unavailable\",\"detail\":\"TLS handshake: self-signed certificate\"}" },
         { "GET", "/v1/events", 0, 200,
           "{\"items\":[{\"id\":1,\"at\":\"t\",\"name\":\"n\\u001b[2J\",\"subject\":\"zo\u00eb\","
           "\"actor\":\"\\u202ex\",\"data\":{\"k\":\"\\u009b\\u001b\"}}],\"next\":null}" },
@@ -37,6 +39,7 @@ TEST(what_the_cloud_says_does_not_drive_the_terminal)
     CHECK(text_is(out.at, "a b c ?[1m???zo\u00eb \u65e5"));
     straw_answers(&s, hostile, COUNT(hostile));
     CHECK(PLAY(&s, "nodes", "get", "n") == 4 && text_is(s.errors.at, "arcus: a?]0;x??2Jb\n"));
+    CHECK(PLAY(&s, "gpus") == 7 && strstr(s.errors.at, "\nhint: if it is the right server: --pin"));
     CHECK(PLAY(&s, "events") == 0 && !strchr(s.out.at, 033) && !strstr(s.out.at, "\xc2\x9b")
           && strstr(s.out.at, " n?[2J ") && strstr(s.out.at, " ?x "));
 }
