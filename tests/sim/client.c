@@ -141,6 +141,20 @@ static void come_after(struct wish *w)
     str_printf(&w->body, ",\"dependency\":[\"%s:%s\"]", words[w->when], w->after->job);
 }
 
+struct wish *wish_work(struct cloud *c, int64_t run_ms, int64_t exit_code, int64_t retries, const char *more)
+{
+    struct wish *w = wish_new(c, WISH_SUBMIT);
+    snprintf(w->path, sizeof w->path, "/v1/jobs");
+    w->run_ms = run_ms;
+    w->exit_code = exit_code;
+    w->retries = retries;
+    w->count = 1;
+    str_printf(&w->body, "{\"name\":\"%s\",\"command\":[\"work\",\"%lld\",\"%lld\",\"obeys\"],\"retries\":%lld,\"retry_delay\":\"1s\"%s}", w->name,
+               (long long)run_ms, (long long)exit_code, (long long)retries, more);
+    send(w);
+    return w;
+}
+
 struct wish *wish_submit(struct cloud *c)
 {
     struct wish *w = wish_new(c, WISH_SUBMIT);

@@ -335,7 +335,7 @@ void heal(struct cloud *c)
 
 static bool server_is_up(struct cloud *c) { return c->server != NULL; }
 
-static bool agents_are_linked(struct cloud *c)
+bool agents_are_linked(struct cloud *c)
 {
     for (int i = 0; i < c->node_count; i++)
         if (!c->agents[i] || !agent_linked(c->agents[i]))
@@ -371,7 +371,7 @@ static void certificate(struct cloud *c)
 void cloud_open(struct cloud *c, uint64_t seed, bool loud)
 {
     *c = (struct cloud){ .loud = loud, .sim = sim_new(seed), .rng = { seed ^ 0x5eed }, .mem = arena_new() };
-    c->node_count = 2 + (int)rng_below(&c->rng, 2);
+    c->node_count = chance(c, 0, 3) ? 3 : 2;
     sim_program(c->sim, SERVER_PROGRAM, server_start, c);
     sim_program(c->sim, AGENT_PROGRAM, agent_start, c);
     straws_install(c);

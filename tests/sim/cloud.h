@@ -114,7 +114,8 @@ size_t straws_alive(const struct cloud *c);
 /* --- the client */
 void client_open(struct cloud *c);
 void client_follow(struct cloud *c);                                /* events, from where it was; does nothing while it does */
-struct wish *wish_submit(struct cloud *c);
+struct wish *wish_submit(struct cloud *c);                          /* whatever chance wants */
+struct wish *wish_work(struct cloud *c, int64_t run_ms, int64_t exit_code, int64_t retries, const char *more);  /* more: ",\"name\":..." */
 void wish_cancel(struct cloud *c);
 void wish_read(struct cloud *c);
 void wish_change(struct cloud *c);                                  /* a job's priority, or whether a node takes new work */
@@ -132,3 +133,9 @@ bool books_idle(struct cloud *c);                                   /* everythin
 const char *books_busy(struct cloud *c);                            /* what has not; NULL: nothing */
 void books_print(struct cloud *c);                                  /* every attempt, as the store and as the test have it */
 void books_check(struct cloud *c);                                  /* all of it, when the cloud is idle */
+
+/* --- runs (sim.c) */
+struct result { bool ok; uint64_t trace; size_t requests, attempts; int64_t commits, ms; };
+/* A cloud of this seed lives through `live`, then there is peace, then its books are checked; in a process of its own. */
+struct result run_apart(uint64_t seed, void (*live)(struct cloud *c, int64_t n), int64_t n);
+bool agents_are_linked(struct cloud *c);
