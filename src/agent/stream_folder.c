@@ -26,8 +26,8 @@ struct folder {          /* lives until the thread is done and the loop's end ha
     int fd;
     bool put;
     char base[512];
-    char *path;         /* below the folder */
-    const char *above;  /* what the user's path had before that; NULL: nothing */
+    char *path;        /* below the folder */
+    const char *above; /* what the user's path had before that; NULL: nothing */
     bool ok;
     struct err err;
     bool answered;

@@ -53,10 +53,13 @@ static void put_subwords(struct str *out, size_t first)
 }
 
 /* What to ask the program for the names that stand at a word of the usage line, or behind a flag. */
-static const struct { const char *kind, *ask; } names[] = {
-    { "JOB", "ps --all" },     { "NODE", "nodes" },   { "PROJECT", "projects" }, { "USER", "users" },
-    { "ACCOUNT", "accounts" }, { "KEY", "keys" },     { "VOLUME", "volumes" },   { "IMAGE", "images" },
-    { "--context", "config" }, { "--node", "nodes" }, { "--project", "projects" }, { "--secret", "secrets" },
+static const struct {
+    const char *kind, *ask;
+} names[] = {
+    { "JOB", "ps --all" },   { "NODE", "nodes" },         { "PROJECT", "projects" },
+    { "USER", "users" },     { "ACCOUNT", "accounts" },   { "KEY", "keys" },
+    { "VOLUME", "volumes" }, { "IMAGE", "images" },       { "--context", "config" },
+    { "--node", "nodes" },   { "--project", "projects" }, { "--secret", "secrets" },
 };
 
 static const char *names_of(const struct word *w)
@@ -126,22 +129,24 @@ static void put_all_values(struct str *out)
 /* compgen expands its list as a shell does, so only names without a meaning to one are offered. */
 static void bash(struct str *out)
 {
-    str_text(out, "# bash completion of arcus; use it with: source <(arcus completion bash)\n"
-                  "_arcus_names() {\n"
-                  "    timeout 2 \"${COMP_WORDS[0]}\" \"$@\" -q 2>/dev/null </dev/null | awk '\n"
-                  "        NR == 1 { for (i = 1; i <= NF; i++) if ($i == \"NAME\") n = i; next }\n"
-                  "        n && $n != \"-\" && $n ~ /^[A-Za-z0-9._:@\\/-]+$/ { print $n }'\n"
-                  "}\n"
-                  "_arcus() {\n    local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
-                  "    local word=\"${COMP_WORDS[1]}\" sub=\"${COMP_WORDS[2]}\" list flags subs ask\n"
-                  "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        word='' subs=\"");
+    str_text(out,
+             "# bash completion of arcus; use it with: source <(arcus completion bash)\n"
+             "_arcus_names() {\n"
+             "    timeout 2 \"${COMP_WORDS[0]}\" \"$@\" -q 2>/dev/null </dev/null | awk '\n"
+             "        NR == 1 { for (i = 1; i <= NF; i++) if ($i == \"NAME\") n = i; next }\n"
+             "        n && $n != \"-\" && $n ~ /^[A-Za-z0-9._:@\\/-]+$/ { print $n }'\n"
+             "}\n"
+             "_arcus() {\n    local cur=\"${COMP_WORDS[COMP_CWORD]}\" "
+             "prev=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
+             "    local word=\"${COMP_WORDS[1]}\" sub=\"${COMP_WORDS[2]}\" list flags subs ask\n"
+             "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        word='' subs=\"");
     for (size_t i = 0; i < word_count; i++)
         if (first_of_name(i))
             str_printf(out, "%.*s ", (int)strcspn(words[i].name, " "), words[i].name);
     str_text(out, "up server agent\" flags=\"");
     put_flags(out, NULL, &global_fields, false);
     str_text(out, "\"\n    else\n        case \"$word $sub\" in\n");
-    for (int pass = 0; pass < 2; pass++)        /* the longer ones first */
+    for (int pass = 0; pass < 2; pass++) /* the longer ones first */
         for (size_t i = 0; i < word_count; i++) {
             char pattern[64];
             size_t n = strcspn(words[i].name, " ");
@@ -155,7 +160,8 @@ static void bash(struct str *out)
     str_text(out, "        esac\n        [ \"$COMP_CWORD\" -eq 2 ] || subs=\n    fi\n");
     put_all_values(out);
     str_text(out, "    COMPREPLY=($(compgen -W \"$list\" -- \"$cur\"))\n"
-                  "    [ ${#COMPREPLY[@]} -eq 0 ] && [ -z \"$ask\" ] && COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+                  "    [ ${#COMPREPLY[@]} -eq 0 ] && [ -z \"$ask\" ] && COMPREPLY=($(compgen -f -- "
+                  "\"$cur\"))\n"
                   "    return 0\n}\ncomplete -F _arcus arcus\n");
 }
 

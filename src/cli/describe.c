@@ -120,7 +120,7 @@ int word_describe(struct cli *c, const struct word *w, int argc, char **argv)
 
 static const struct field describe_rows[] = {
     FIELD_AS(struct describe_own, what, "job", TEXT, .required = true, .max = 128, .flag = "",
-          .help = "a job, or one of job, node and project"),
+             .help = "a job, or one of job, node and project"),
     FIELD(struct describe_own, name, TEXT, .max = 128, .flag = "", .help = "which one"),
 };
 const struct fields describe_fields = FIELDS(describe_own, describe_rows);

@@ -335,7 +335,7 @@ static bool complete(struct parse *p)
         f = bind_find(p->w->own, name);
     if (p->c->help || !f || (!f->required && !f->in_path) || json_get(p->out->doc, name))
         return true;
-    char *shown = arena_text(p->c->mem, name);      /* as the usage line has it */
+    char *shown = arena_text(p->c->mem, name); /* as the usage line has it */
     for (char *at = shown; *at; at++)
         *at = (char)toupper((unsigned char)*at);
     return err_set(p->err, RC_BAD_INPUT, "%s is missing; usage: arcus %s %s", shown, p->w->name,

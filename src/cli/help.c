@@ -36,7 +36,9 @@ static const char *value_name(const struct field *f)
 /* Where the command line does more with a field than the API: it follows the pages. */
 static const char *help_of(const struct field *f)
 {
-    static const struct { const char *name, *help; } ours[] = {
+    static const struct {
+        const char *name, *help;
+    } ours[] = {
         { "limit", "at most this many; all when left out" },
         { "page", "only the page of this mark, the `next` of the one before" },
     };
@@ -148,7 +150,9 @@ static const struct { const char *name, *help; } programs[] = {
 };
 
 /* Each begins at a row of the table of words, which is in this order. */
-static const struct { const char *first, *title; } groups[] = {
+static const struct {
+    const char *first, *title;
+} groups[] = {
     { "run", "jobs" },
     { "nodes list", "fleet" },
     { "projects list", "people and keys" },

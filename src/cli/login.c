@@ -42,7 +42,7 @@ static bool load(struct cli *c, const struct login_own *own, struct err *err)
         c->context_name = NULL;
     bool ok = cli_connect(c, err);
     if (fresh)
-        c->context.project = project;   /* that of the current context is its user's */
+        c->context.project = project; /* that of the current context is its user's */
     if (name && !text_is(name, c->context.name))
         c->context.name = name;
     c->context_name = name;

@@ -167,8 +167,14 @@ void print_described(struct cli *c, const struct json *thing)
 /* Not a unit is left out, unlike span_text: it is what was asked for. */
 static void put_span(struct str *out, int64_t s)
 {
-    static const struct { int64_t s; char unit; } units[] = {
-        { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' },
+    static const struct {
+        int64_t s;
+        char unit;
+    } units[] = {
+        { 86400, 'd' },
+        { 3600, 'h' },
+        { 60, 'm' },
+        { 1, 's' },
     };
     if (s == 0)
         str_text(out, "0s");

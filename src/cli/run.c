@@ -162,7 +162,10 @@ static void show_simulated(struct follow *f)
 int start_exit_code(const char *why)
 {
     /* the words of the node, which has them from its container runtime */
-    static const struct { const char *words; int code; } known[] = {
+    static const struct {
+        const char *words;
+        int code;
+    } known[] = {
         { "command not found in the image", EXIT_NOT_FOUND },
         { "the command cannot be executed", EXIT_NOT_EXECUTABLE },
     };

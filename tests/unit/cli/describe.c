@@ -50,7 +50,6 @@ TEST(a_limit_that_is_none_reads_so_and_is_a_number_for_programs)
         CHECK(PLAY(&s, ways[i], sub, "p") == 0 && strstr(s.out.at, "  gpus: no limit\n"));
         CHECK(strstr(s.out.at, "  memory_mib: no limit\n") && strstr(s.out.at, "  cpus: 2.5\n")
               && strstr(s.out.at, "  jobs: no limit\n"));
-        CHECK(PLAY(&s, ways[i], sub, "p", "-o", "json") == 0
-              && strstr(s.out.at, "\"gpus\": -1,"));
+        CHECK(PLAY(&s, ways[i], sub, "p", "-o", "json") == 0 && strstr(s.out.at, "\"gpus\": -1,"));
     }
 }

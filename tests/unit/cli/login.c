@@ -35,10 +35,10 @@ TEST(a_login_makes_the_context_it_names_on_the_current_server)
     struct err err;
     straw_answers(&s, answers, COUNT(answers));
     const char *server = s.c->context.server;
-    CHECK(config_keep(s.c,
-                      &(struct context){ .name = "old", .server = server, .key = "ak_old",
-                                         .project = "vision" },
-                      &err));
+    CHECK(config_keep(
+        s.c,
+        &(struct context){ .name = "old", .server = server, .key = "ak_old", .project = "vision" },
+        &err));
     s.c->context = (struct context){ 0 };
     CHECK(play_with(&s, "hunter22\n",
                     (const char *const[]){ "login", "--user", "bob", "--context", "bobby", NULL })

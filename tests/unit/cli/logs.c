@@ -30,7 +30,7 @@ TEST(logs_of_many_tasks_say_whose_they_are)
     straw_answers(&s, answers, COUNT(answers));
     CHECK(PLAY(&s, "logs", "many") == 0
           && text_is(s.errors.at, "note: task 0 of 10; --task N shows another\n"));
-    CHECK(text_is(s.out.at, "line\033[1m\n"));       /* the task's bytes are its own */
+    CHECK(text_is(s.out.at, "line\033[1m\n")); /* the task's bytes are its own */
     CHECK(PLAY(&s, "logs", "many", "--task", "0") == 0 && !s.errors.len);
     CHECK(PLAY(&s, "logs", "one") == 0 && !s.errors.len);
     CHECK(PLAY(&s, "logs", "many", "-q") == 0 && !s.errors.len);

@@ -30,7 +30,8 @@ TEST(what_the_cloud_says_does_not_drive_the_terminal)
         { "GET", "/v1/nodes/n", 0, 404,
           "{\"type\":\"/problems/not_found\",\"detail\":\"a\\u001b]0;x\\u0007\\u009b2Jb\"}" },
         { "GET", "/v1/gpus", 0, 503,
-          "{\"type\":\"/problems/unavailable\",\"detail\":\"TLS handshake: self-signed certificate\"}" },
+          "{\"type\":\"/problems/unavailable\",\"detail\":\"TLS handshake: self-signed "
+          "certificate\"}" },
         { "GET", "/v1/events", 0, 200,
           "{\"items\":[{\"id\":1,\"at\":\"t\",\"name\":\"n\\u001b[2J\",\"subject\":\"zo\u00eb\","
           "\"actor\":\"\\u202ex\",\"data\":{\"k\":\"\\u009b\\u001b\"}}],\"next\":null}" },

@@ -27,20 +27,22 @@ TEST(every_end_has_its_exit_code)
           && code_of(JOB("cancelled", ",\"outcome\":\"\""), NULL) == 130);
     CHECK(code_of(JOB("failed", ",\"outcome\":\"image_not_found\""), NULL) == 125
           && code_of(JOB("failed", ",\"outcome\":\"node_lost\""), NULL) == 125);
-    CHECK(code_of(JOB("failed", ",\"outcome\":\"start_failed\",\"detail\":\"nope: command not found "
-                                "in the image\""),
-                  NULL)
-          == 127);
+    CHECK(
+        code_of(JOB("failed", ",\"outcome\":\"start_failed\",\"detail\":\"nope: command not found "
+                              "in the image\""),
+                NULL)
+        == 127);
     CHECK(code_of(JOB("failed", ",\"outcome\":\"start_failed\",\"detail\":\"2 of 3 failed\""),
                   "{\"detail\":\"the command cannot be executed: it is a folder\"}")
           == 126);
     CHECK(code_of(JOB("failed", ",\"outcome\":\"start_failed\",\"detail\":\"bad mount\""), NULL)
           == 125);
     /* a task's own words count for nothing when the node says something else */
-    CHECK(code_of(JOB("failed", ",\"outcome\":\"node_lost\",\"detail\":\"x: command not found in the "
-                                "image\""),
-                  NULL)
-          == 125);
+    CHECK(
+        code_of(JOB("failed", ",\"outcome\":\"node_lost\",\"detail\":\"x: command not found in the "
+                              "image\""),
+                NULL)
+        == 125);
     /* a failure is never told as success */
     CHECK(code_of(JOB("failed", ",\"outcome\":\"exited\",\"exit_code\":0"), NULL) == 125);
     for (int o = OUTCOME_EXITED; o < OUTCOME_COUNT; o++) {
@@ -85,7 +87,8 @@ TEST(a_detached_job_is_only_its_id)
     CHECK(PLAY(&s, "run", "-d", "--", "true") == 0 && text_is(s.out.at, "job-1\n") && !s.errors.len
           && straw_count(&s, "GET", "/") == 0);
     CHECK(PLAY(&s, "run", "-d", "-o", "json", "--", "true") == 0
-          && text_is(s.out.at, "{\n  \"id\": \"job-1\",\n  \"name\": \"sh\",\n  \"state\": \"queued\"\n}\n"));
+          && text_is(s.out.at,
+                     "{\n  \"id\": \"job-1\",\n  \"name\": \"sh\",\n  \"state\": \"queued\"\n}\n"));
     CHECK(PLAY(&s, "run", "-d", "-o", "yaml", "--", "true") == 0
           && text_is(s.out.at, "id: job-1\nname: sh\nstate: queued\n"));
 }

@@ -23,7 +23,8 @@ TEST(a_file_is_sent_as_it_is_and_the_id_printed)
     CHECK(sent(&s, "{\"name\":\"train\",\"resources\":{\"gpus\":\"H200:2\"},\"envs\":{\"A\":1,"
                    "\"YES\":\"no\"},\"run\":\"echo hi\\n\"}"));
     CHECK(PLAY(&s, "submit", "-f", stage_path(&s, "w.yaml"), "-o", "json") == 0
-          && text_is(s.out.at, "{\n  \"id\": \"job-1\",\n  \"name\": \"n\",\n  \"state\": \"queued\"\n}\n"));
+          && text_is(s.out.at,
+                     "{\n  \"id\": \"job-1\",\n  \"name\": \"n\",\n  \"state\": \"queued\"\n}\n"));
 }
 
 TEST(flags_overrule_the_file_whatever_it_calls_the_field)

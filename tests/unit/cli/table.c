@@ -53,7 +53,7 @@ TEST(kinds_of_cells)
         { "AGE", "age:at" },         { "SOON", "age:soon" },      { "NEVER", "age:never" },
         { "MEM", "mib:mem" },        { "SIZE", "bytes:size" },    { "H", "hours:seconds" },
         { "GH", "hours:gpu" },       { "Q", "limit:quota.gpus" }, { "G", "gpus:gpus" },
-        { "GBH", "gib_hours:held" },  { "FEW", "hours:few" },     { "NO", "hours:none" },
+        { "GBH", "gib_hours:held" }, { "FEW", "hours:few" },      { "NO", "hours:none" },
     };
     struct json *items
         = parse(mem, "[{\"at\":\"2026-11-15T13:00:00Z\",\"soon\":\"2026-11-15T15:00:00Z\","
@@ -63,8 +63,8 @@ TEST(kinds_of_cells)
     /* 13:03 */
     table_text(&out, columns, COUNT(columns), items, false, false, INT64_C(1794747780000));
     const char *row = strchr(out.at, '\n') + 1;
-    CHECK(text_starts(
-        row, "3m ago  in 1h  -      1.5 GB  1023 B  1.50  0.5001  no limit  2 (simulated)  2.00  0.0008  0.00\n"));
+    CHECK(text_starts(row, "3m ago  in 1h  -      1.5 GB  1023 B  1.50  0.5001  no limit  2 "
+                           "(simulated)  2.00  0.0008  0.00\n"));
 }
 
 TEST(a_column_of_marks_that_marks_nothing_is_left_out)
