@@ -297,6 +297,38 @@ bool node_remove(struct call *c, const void *body, struct err *err)
     return true;
 }
 
+/* As node.get shows it, from memory: what is free is what no attempt holds. */
+static void node_reply(struct call *c, const struct node *n)
+{
+    const struct gpu_info *gpus = n->info.gpus.at;
+    struct node_view v = { .id = n->id,
+                           .name = n->name,
+                           .state = node_state_names.at[n->state],
+                           .gpu_model = "",
+                           .cpu_milli = n->info.cpu_milli,
+                           .cpu_free_milli = n->info.cpu_milli,
+                           .mem_mib = n->info.mem_mib,
+                           .mem_free_mib = n->info.mem_mib,
+                           .tasks = (int64_t)map_count(n->attempts),
+                           .joined_ms = n->joined_ms,
+                           .version = n->version,
+                           .info = n->info_text };
+    for (size_t g = 0; g < n->info.gpus.count; g++) {
+        v.gpus++;
+        v.gpus_free_milli += 1000;
+        v.gpu_model = gpus[g].model;
+        v.simulated |= gpus[g].simulated;
+    }
+    struct attempt *a;
+    for (size_t i = 0; (a = map_next(n->attempts, &i));) {
+        v.cpu_free_milli -= a->cpu_milli;
+        v.mem_free_mib -= a->mem_mib;
+        v.gpus_free_milli -= a->gpu_milli;
+    }
+    c->r->version = n->version;
+    reply_view(c, &node_view_fields, &v);
+}
+
 bool node_update(struct call *c, const void *body, struct err *err)
 {
     const struct node_ask *ask = body;
@@ -311,12 +343,7 @@ bool node_update(struct call *c, const void *body, struct err *err)
     n->cordoned = ask->state == NODE_CORDONED;
     node_state(c, n, n->state == NODE_DOWN ? NODE_DOWN : (enum node_state)ask->state,
                n->cordoned ? "node.cordoned" : "node.ready");
-    struct simple_view view = { .id = n->id,
-                                .name = n->name,
-                                .state = node_state_names.at[n->state],
-                                .created_ms = n->joined_ms };
-    c->r->version = n->version;
-    reply_view(c, &gone_node_fields, &view);
+    node_reply(c, n);
     return true;
 }
 

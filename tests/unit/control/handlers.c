@@ -74,6 +74,36 @@ TEST(all_keys_that_are_not_good_get_the_same_words)
     }
 }
 
+/* What the table (and so /openapi.json) promises of a reply is in it, and nothing else. */
+static void check_reply(const struct wish *x, const struct answer *a)
+{
+    const struct verb *v = &verbs[x->verb];
+    const struct json *doc = a->json;
+    if (v->kind == VERB_STREAM || v->kind == VERB_INSIDE || !v->gives || !a->ok)
+        return;
+    if (v->list) {
+        struct json *list = doc ? json_get(doc, "items") : NULL;
+        CHECK(list && json_get(doc, "next"));
+        doc = list ? list->first : NULL;
+        if (!doc)
+            return;
+    }
+    CHECK(doc != NULL);
+    for (size_t i = 0; doc && i < v->gives->count; i++) {
+        const struct field *f = &v->gives->rows[i];
+        bool there = json_get(doc, f->name) != NULL;
+        CHECK(there || f->when_set || f->hidden);
+        if (!there && !f->when_set && !f->hidden)
+            printf("# the reply of %s has no %s\n", v->name, f->name);
+    }
+    for (const struct json *m = doc ? doc->first : NULL; m; m = m->next) {
+        bool known = bind_find(v->gives, m->name) || text_is(m->name, "project");
+        CHECK(known);
+        if (!known)
+            printf("# the reply of %s has %s, of which the table knows nothing\n", v->name, m->name);
+    }
+}
+
 TEST(every_verb_is_open_to_everybody_the_table_names)
 {
     struct world w;
@@ -87,6 +117,7 @@ TEST(every_verb_is_open_to_everybody_the_table_names)
                 continue;
             struct answer a = world_ask(&w, who, NULL, x, BY_ID);
             show(a.ok || (a.err.rc != RC_DENIED && a.err.rc != RC_UNAUTHENTICATED), x, who, &a);
+            check_reply(x, &a);
             bool stumbles = x->expect && (text_is(a.err.field, x->expect) || !*x->expect);
             if (first && !text_is(verbs[x->verb].name, "password"))
                 show(a.ok || stumbles, x, who, &a);

@@ -315,6 +315,8 @@ TEST(a_cordoned_node_gets_nothing_new_and_stays_cordoned_through_silence)
         = door_ask_full(d, d->admin, NULL, VERB_NODE_UPDATE,
                         "{\"node\":\"n1\",\"state\":\"cordoned\"}", NULL, get_one.version);
     CHECK(a.ok && text_is(get(&a, "state"), "cordoned"));
+    struct answer shown = door_ask(d, d->admin, VERB_NODE_GET, "{\"node\":\"n1\"}");
+    CHECK(text_is(a.text, shown.text)); /* told as it is shown */
     struct answer stale
         = door_ask_full(d, d->admin, NULL, VERB_NODE_UPDATE,
                         "{\"node\":\"n1\",\"state\":\"ready\"}", NULL, get_one.version);
