@@ -223,7 +223,7 @@ static void operation(struct json_out *o, struct schemas *s, const struct verb *
 {
     char method[8], roles[96], tag[32];
     size_t n = 0;
-    for (; v->method[n] && n < sizeof method - 1; n++)
+    for (; n < sizeof method - 1 && v->method[n]; n++)
         method[n] = (char)(v->method[n] | 32);
     method[n] = 0;
     snprintf(tag, sizeof tag, "%.*s", (int)strcspn(v->name, "."), v->name);

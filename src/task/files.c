@@ -56,7 +56,7 @@ bool small_replace(const char *path, struct slice bytes, unsigned mode, bool dur
 {
     char temp[4200], folder[4200];
     const char *slash = strrchr(path, '/');
-    int n = (int)(slash - path);
+    int n = slash ? (int)(slash - path) : 0;
     if (!slash || (size_t)snprintf(folder, sizeof folder, "%.*s", n, path) >= sizeof folder
         || (size_t)snprintf(temp, sizeof temp, "%.*s/.%s", n, path, slash + 1) >= sizeof temp)
         return err_set(err, RC_INTERNAL, "bad path %.80s", path);

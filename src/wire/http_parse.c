@@ -100,7 +100,7 @@ static bool request_line(struct http_parse *p, struct slice line, struct err *er
     if (n > 7
         && (strncasecmp(target, "http://", 7) == 0
             || (n > 8 && strncasecmp(target, "https://", 8) == 0))) {
-        const char *host = memchr(target, ':', n) + 3;     /* as to a proxy: we want the path */
+        const char *host = (const char *)memchr(target, ':', n) + 3;     /* as to a proxy: we want the path */
         target = memchr(host, '/', (size_t)(b - host));
         n = target ? (size_t)(b - target) : 0;
     }
