@@ -67,8 +67,9 @@ bool door_check(struct call *call, struct err *err)
 
 static void deliver(void *arg, struct post *p)
 {
-    (void)arg;
+    struct control *c = arg;
     struct request *r = CONTAINER(p, struct request, post);
+    c->slow_waiting -= handlers[r->verb].prepare != NULL;
     r->on_reply(r->arg, r);
 }
 
@@ -114,10 +115,16 @@ void control_ask(struct control *c, struct request *r)
     enum verb_kind kind = verbs[r->verb].kind;
     if (kind == VERB_READ || kind == VERB_STREAM)
         actor_post(c->readers[c->next_reader++ % READERS].actor, &r->post);
-    else if (handlers[r->verb].prepare)
+    else if (!handlers[r->verb].prepare)
+        actor_post(c->writer.actor, &r->post);
+    else if (++c->slow_waiting <= SLOW_MOST)
         actor_post(c->slow.actor, &r->post);
     else
-        actor_post(c->writer.actor, &r->post);
+        door_answer(
+            c, r,
+            err_set(
+                &r->err, RC_TOO_MANY,
+                "too many passwords are being checked at the moment; try again in a few seconds"));
 }
 
 void control_follow(struct control *c, void (*on_commit)(void *arg, const struct commit *k),

@@ -2,7 +2,7 @@
 #pragma once
 #include "control/call.h"
 
-enum { READERS = 2 };
+enum { READERS = 2, SLOW_MOST = 64 };
 struct reader { struct control *control; struct actor *actor; struct conn *conn; bool slow; };
 struct writer {
     struct actor *actor;
@@ -19,6 +19,7 @@ struct control {
     struct writer writer;
     struct reader readers[READERS], slow;
     unsigned next_reader;
+    int slow_waiting;           /* passwords under way: each costs a tenth of a second and 64 MiB */
     struct planner *planner;
     struct { void (*fn)(void *arg, const struct commit *k); void *arg; } followers[8];
     size_t follower_count;

@@ -182,8 +182,9 @@ static const char *end_data(struct call *c, const struct attempt *a, const struc
     return arena_text(c->mem, text.at);
 }
 
-/* A node's word about time is taken as far as it can be true: its clock may be wrong, and it may lie to bill somebody. What it says
- * lies between the placing and now, give or take what clocks differ by, and lasted no longer than that. */
+/* A node's word about time is taken as far as it can be true: its clock may be wrong, and it may
+ * lie to bill somebody. What it says lies between the placing and now, give or take what clocks
+ * differ by, and lasted no longer than that. */
 static struct ending believable(const struct call *c, const struct attempt *a,
                                 const struct ending *told)
 {

@@ -120,7 +120,8 @@ bool node_get(struct call *c, const void *body, struct err *err)
     return true;
 }
 
-/* Everybody may see what there is and what is free; how many share it is the operators' business. */
+/* Everybody may see what there is and what is free; how many share it is the operators'
+ * business. */
 bool gpu_list(struct call *c, const void *body, struct err *err)
 {
     (void)body;

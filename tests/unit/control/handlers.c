@@ -100,7 +100,8 @@ static void check_reply(const struct wish *x, const struct answer *a)
         bool known = bind_find(v->gives, m->name) || text_is(m->name, "project");
         CHECK(known);
         if (!known)
-            printf("# the reply of %s has %s, of which the table knows nothing\n", v->name, m->name);
+            printf("# the reply of %s has %s, of which the table knows nothing\n", v->name,
+                   m->name);
     }
 }
 

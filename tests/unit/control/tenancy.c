@@ -106,3 +106,21 @@ TEST(a_password_is_changed_by_who_knows_it_and_kept_as_a_hash)
     CHECK(!on_disk(d, "another one") && !on_disk(d, "battery staple"));
     check_books(d, "passwords");
 }
+
+TEST(a_flood_of_passwords_is_turned_away_and_not_queued)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    enum { MANY = SLOW_MOST + 30 };
+    struct flying *all[MANY];
+    int good = 0, turned_away = 0;
+    for (int i = 0; i < MANY; i++)
+        all[i]
+            = door_send(d, d->admin, NULL, VERB_USER_CREATE, FMT(d, "{\"name\":\"u%d\"}", i), NULL);
+    for (int i = 0; i < MANY; i++) {
+        struct answer a = door_landed(d, all[i]);
+        good += a.ok;
+        turned_away += a.err.rc == RC_TOO_MANY;
+    }
+    CHECK(good == SLOW_MOST && turned_away == 30 && d->control->slow_waiting == 0);
+    CHECK(door_ask(d, d->admin, VERB_USER_CREATE, "{\"name\":\"late\"}").ok);
+}

@@ -1,4 +1,5 @@
-/* The door on a real machine with its threads; build with SAN=thread to let ThreadSanitizer look. */
+/* The door on a real machine with its threads; build with SAN=thread to let ThreadSanitizer
+ * look. */
 #include "door.h"
 #include <stdio.h>
 #include <stdlib.h>
