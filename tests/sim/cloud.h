@@ -19,7 +19,7 @@ struct run {
     int node;
     int64_t from_ms, to_ms;         /* from its start until nothing of its task ran, by the world's clock; to 0: it runs */
     int64_t started_ms, ended_ms;   /* its container, by the wall clock; 0: never */
-    bool told;                      /* its end is in its status file */
+    bool tried, told;               /* its end may be, or is, in its status file: a write that fails can be seen */
     enum outcome outcome;
     int64_t exit_code;
     struct straw *alive;

@@ -74,13 +74,14 @@ static void tell_end(void *arg)
     struct sim_proc *self = s->self;
     struct run *r = s->run;
     s->timer = NULL;
+    r->tried = true;
+    r->outcome = (enum outcome)s->status.outcome;
+    r->exit_code = s->status.exit_code;
     if (disk_exists(s->os, s->plan.folder) && !write_status(s)) {
         s->timer = timer_start(s->os, AGAIN_MS, tell_end, s);
         return;
     }
     r->told = true;
-    r->outcome = (enum outcome)s->status.outcome;
-    r->exit_code = s->status.exit_code;
     cloud_say(s->c, "%s ends as %s", s->plan.id, outcome_name(r->outcome));
     bury(s);
     sim_proc_exit(self, 0);
@@ -202,13 +203,16 @@ static bool read_bundle(struct straw *s)
 
 static int node_of(struct cloud *c, struct os *os)
 {
+    static const char *const path = "/proc/sys/kernel/hostname";
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct slice name;
+    struct slice name = { "", 0 };
     struct err err = { 0 };
+    if (!file_read(os, path, 64, mem, &name, &err) && !file_read(os, path, 64, mem, &name, &err))
+        return 0;                   /* only one operation fails at a time */
     for (int i = 0; i < c->node_count; i++)
-        if (file_read(os, "/proc/sys/kernel/hostname", 64, mem, &name, &err) && text_is(name.at, c->nodes[i].host))
+        if (text_is(name.at, c->nodes[i].host))
             return i;
-    return -1;
+    return 0;
 }
 
 static void start(void *arg, struct os *os, struct sim_proc *self, const char *const *argv)
