@@ -40,7 +40,7 @@ is "logs -f follows to the end" "$(arcus logs -f train 2>/dev/null)" "epoch 1
 epoch 2
 epoch 3"
 wait_end "$id"
-unlike "ps does not show what has ended" "$(arcus ps)" 'train'
+unlike "ps does not show what has ended" "$(arcus ps 2>/dev/null)" 'train'
 like "ps --all does" "$(arcus ps --all)" "$id +train +done"
 described=$(arcus describe train)
 like "describe shows state, attempts and what was asked" "$described" 'done'

@@ -27,7 +27,7 @@ is "without -i there is no input" "$(echo word | arcus exec box -- sh -c 'cat; e
 is "it is the task's own world: its pids, its limits" "$(in_box sh -c 'ps -e 2>/dev/null | grep -c systemd; grep ^CapBnd /proc/self/status | cut -f2; cat /proc/self/cgroup | grep -c arcus/')" "0
 00000000200405fb
 $(in_box sh -c 'grep -c arcus/ /proc/1/cgroup')"
-in_box sh -c 'tty'
+in_box sh -c 'tty' >/dev/null
 ok "without -t there is no terminal" test $? != 0
 
 # --- a terminal: script(1) gives us one to type at
