@@ -22,7 +22,6 @@
 
 enum {
     ARGS_MAX = 1024,
-    ENV_MAX = 4096,
     CONFIG_BYTES = 1 << 22,
     HANGUP_MS = 5000,
     TERMINAL_LOOK_MS = 20,
@@ -78,48 +77,70 @@ static void resize(struct exec *x, int64_t rows, int64_t cols)
         ioctl(x->out, TIOCSWINSZ, &size);
 }
 
-/* crun forgets the container's environment as soon as one variable is given, so all of it is. */
-static size_t environment(struct exec *x, const char *term, const char **argv)
+static void add_text(struct arena *mem, struct json *list, const char *text)
+{
+    struct json *e = json_new(mem, JSON_TEXT);
+    e->text = text;
+    e->len = strlen(text);
+    json_add(list, NULL, e);
+}
+
+static void set_term(struct arena *mem, struct json *env, const char *term)
+{
+    const char *entry = arena_printf(mem, "TERM=%s", text_given(term) ? term : "xterm");
+    for (struct json *e = env->first; e; e = e->next)
+        if (text_starts(e->text, "TERM=")) {
+            e->text = entry;
+            e->len = strlen(entry);
+            return;
+        }
+    add_text(mem, env, entry);
+}
+
+/* The task's own process with other arguments: the same user and groups, capabilities, limits, environment, and as little chance
+ * to gain rights. What the runtime makes up by itself when it is given arguments lacks half of that. */
+static bool process_write(struct exec *x, const struct task_request *rq, const char *path,
+                          struct err *err)
 {
     struct arena *mem = x->t->mem;
     struct slice text;
     struct json *doc = NULL;
-    struct err err = { 0 };
-    size_t n = 0;
-    argv[n++] = "--env";
-    argv[n++] = arena_printf(mem, "TERM=%s", text_given(term) ? term : "xterm");
-    if (!small_read(arena_printf(mem, "%s/bundle/config.json", x->t->plan.folder), CONFIG_BYTES,
-                    mem, &text, &err)
-        || !json_parse(text, mem, &doc, &err))
-        return n;
-    const struct json *list = json_get(json_get(doc, "process"), "env");
-    for (const struct json *e = list ? list->first : NULL; e && n < ENV_MAX; e = e->next)
-        if (e->text && !text_starts(e->text, "TERM=")) {
-            argv[n++] = "--env";
-            argv[n++] = e->text;
-        }
-    return n;
+    const char *config = arena_printf(mem, "%s/bundle/config.json", x->t->plan.folder);
+    if (!small_read(config, CONFIG_BYTES, mem, &text, err) || !json_parse(text, mem, &doc, err))
+        return false;
+    struct json *process = json_get(doc, "process"), *args = json_get(process, "args"),
+                *terminal = json_get(process, "terminal"), *env = json_get(process, "env");
+    if (!args || !terminal || !env)
+        return err_set(err, RC_INTERNAL, "%s has no process", config);
+    args->first = args->last = NULL;
+    for (size_t i = 0; i < rq->argv.count && i < ARGS_MAX; i++)
+        add_text(mem, args, rq->argv.at[i]);
+    terminal->flag = rq->tty;
+    if (rq->tty)
+        set_term(mem, env, rq->term);
+    AUTO(str_done) struct str out = { 0 };
+    json_print(&out, process);
+    return small_replace(path, (struct slice){ out.at, out.len }, 0600, false, err);
 }
 
 static const char *const *arguments(struct exec *x, const struct task_request *rq,
-                                    const char *console, const char *log, const char *pid)
+                                    const char *console, const char *log, const char *pid,
+                                    const char *process)
 {
     const struct plan *p = &x->t->plan;
-    const char **argv = ARENA_ARRAY(x->t->mem, const char *, ARGS_MAX + ENV_MAX + 32);
+    const char **argv = ARENA_ARRAY(x->t->mem, const char *, ARGS_MAX);
     size_t n = 0;
-    const char *const head[] = { p->runtime, "--root",   p->runtime_root, "--log", log,
-                                 "exec",     "--detach", "--pid-file",    pid };
+    const char *const head[]
+        = { p->runtime,   "--root", p->runtime_root, "--log", log, "exec", "--detach",
+            "--pid-file", pid,      "--process",     process };
     for (size_t i = 0; i < COUNT(head); i++)
         argv[n++] = head[i];
     if (rq->tty) {
         argv[n++] = "--tty";
         argv[n++] = "--console-socket";
         argv[n++] = console;
-        n += environment(x, rq->term, argv + n);
     }
     argv[n++] = p->id;
-    for (size_t i = 0; i < rq->argv.count && i < ARGS_MAX; i++)
-        argv[n++] = rq->argv.at[i];
     return argv;
 }
 
@@ -162,6 +183,7 @@ static bool start(struct exec *x, const struct task_request *rq, struct err *err
     char console[108] = "";
     const char *log = arena_printf(t->mem, "%s/exec-%d.log", t->plan.run, getpid());
     const char *pid_file = arena_printf(t->mem, "%s/exec-%d.pid", t->plan.run, getpid());
+    const char *process = arena_printf(t->mem, "%s/exec-%d.json", t->plan.run, getpid());
     int in[2] = { -1, -1 }, out[2] = { -1, -1 }, errors[2] = { -1, -1 };
     AUTO(fd_close) int listener = -1;
     if (rq->tty ? !console_listen(t, console, &listener, err)
@@ -169,11 +191,13 @@ static bool start(struct exec *x, const struct task_request *rq, struct err *err
                       || pipe2(errors, O_CLOEXEC) == -1)
         return err->rc ? false : err_errno(err, "cannot make a pipe");
     struct slice text = { 0 };
-    bool ok = run_runtime(x, rq, arguments(x, rq, console, log, pid_file),
-                          (int[]){ in[0], out[1], errors[1] }, listener, log, err)
+    bool ok = process_write(x, rq, process, err)
+              && run_runtime(x, rq, arguments(x, rq, console, log, pid_file, process),
+                             (int[]){ in[0], out[1], errors[1] }, listener, log, err)
               && small_read(pid_file, 32, t->mem, &text, err);
     unlink(log);
     unlink(pid_file);
+    unlink(process);
     unlink(console);
     if (!ok)
         return false;

@@ -85,4 +85,22 @@ for image in "$digest" "registry.invalid/x@$digest" "127.0.0.1:$port/good/x@$dig
     unlike "mallory does not get it as ${image%%sha256*}" "$HOW|$OUT" weights
 done
 
+# --- root inside a container: what a process may do is the same whichever way it came in
+box=$(AS=$MALLORY submit "$(sh_in host 'sleep 600')")
+AS=$MALLORY wait_for "$box" running
+rights='grep -E "^(Cap|NoNewPrivs|Seccomp|Groups)" /proc/self/status; cat /proc/self/uid_map; ls -l /proc/self/fd | wc -l; pwd; ulimit -n'
+run_as "$MALLORY" "$(sh_in host "$rights" | jq -c '.command[2] |= "exec </dev/null; " + .')"
+by_exec() { ARCUS_SERVER=$URL ARCUS_KEY=$MALLORY arcus exec "$@" "$box" -- sh -c "$rights" </dev/null; }
+is "the first process of a task may gain no rights, under a filter" "$(grep -E 'NoNewPrivs|Seccomp:' <<<"$OUT" | tr -d '\t' | tr '\n' ' ')" "NoNewPrivs:1 Seccomp:2 "
+is "... and neither may one that exec adds" "$(by_exec | grep -v '^ ')" "$(grep -v '^ ' <<<"$OUT")"
+like "it has the rights of the image's programs and no others" "$OUT" $'CapEff:\t00000000200405fb'
+for call in 'unshare -U true' 'unshare -m true' 'unshare -n true' 'mount -t tmpfs x /mnt' 'chroot /proc/1/root/../../ test -e /etc/shadow.never' 'mknod /tmp/sda b 8 0' 'dmesg' 'hostname other' \
+    'sysctl -w kernel.hostname=x' 'echo 1 >/proc/sys/net/ipv4/ip_forward' 'echo b >/proc/sysrq-trigger' 'cat /proc/kcore' 'ls /sys/firmware/*' 'ls /sys/fs/cgroup/*' 'cat /etc/shadow' \
+    'test -r /dev/mem -o -r /dev/kmsg -o -e /dev/vda -o -e /dev/sda -o -e /dev/loop-control'; do
+    run_as "$MALLORY" "$(sh_in host "exec 3>&1 >/dev/null 2>&1; ($call) && echo it worked >&3; exit 0")"
+    is "refused: $call" "$HOW|$OUT" "done succeeded 0|"
+done
+AS=$MALLORY call POST "/v1/jobs/$box/cancel" '{"grace":"0s"}'
+AS=$MALLORY wait_end "$box"
+
 finish
