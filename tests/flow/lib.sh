@@ -1,8 +1,9 @@
 # lib.sh - what the flows share: a cloud of their own in a folder of their own, checks that print what was got and what was wanted,
 # and a last check that nothing is left over. Sourced first; `finish` comes last.
 #
-# A flow never touches another cloud of the machine: its folders, ports, node names and processes are its own, so that flows run beside each
-# other. What it starts in the background it puts into `pids`, and finish ends it. Needs root, as containers do.
+# A flow never touches another cloud of the machine: its folders, ports, node names and processes are its own, so that flows run
+# beside each other. What it starts in the background it puts into `pids`, and finish ends it; servers and agents end with their flow,
+# whatever ends that. Needs root, as containers do.
 # shellcheck shell=bash
 set -uo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 1
@@ -90,7 +91,7 @@ server_start() { # server_start server|up FLAGS...: one of them, and waits until
     shift
     [ -n "${STORE_DB:-}" ] || store_flags
     rm -f "$DATA/address"
-    setsid "$ARCUS" "$what" --data "$DATA" "${STORE[@]}" "$@" >>"$BASE/server.log" 2>&1 </dev/null &
+    setpriv --pdeathsig TERM "$ARCUS" "$what" --data "$DATA" "${STORE[@]}" "$@" >>"$BASE/server.log" 2>&1 </dev/null &
     UP=$!
     answers_or_dead() { answers || ! kill -0 "$UP"; }
     until_ok 20 answers_or_dead && answers >/dev/null 2>&1 || give_up "the server does not answer: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"
@@ -104,7 +105,7 @@ cloud_up() { # cloud_up FLAGS...: a whole cloud on loopback, its node ready, the
 agent_start() { # agent_start NAME FLAGS...: one more node; its folders are $BASE/NAME.data and .run
     local name=$1
     shift
-    setsid "$ARCUS" agent --server "$URL" --data "$BASE/$name.data" --run "$BASE/$name.run" --name "$name" \
+    setpriv --pdeathsig TERM "$ARCUS" agent --server "$URL" --data "$BASE/$name.data" --run "$BASE/$name.run" --name "$name" \
         --allow-host-image "$@" >>"$BASE/$name.log" 2>&1 </dev/null &
     AGENT=$!
     pids+=("$AGENT")
@@ -177,8 +178,10 @@ books() { # what does not balance; nothing when all does
 left_processes() { ps -eo pid=,args= | grep -F "$BASE" | grep -vE "^ *($$|$BASHPID) |grep -F|prove|/tests/flow/" || true; }
 left_mounts() { grep -lF -e "$BASE" /proc/[0-9]*/mounts 2>/dev/null | head -n 5 || true; grep -hF "$BASE/" /proc/self/mountinfo || true; }
 left_loops() { losetup -a 2>/dev/null | grep -F "$BASE" || true; }
+attempts_seen() { ls "$DATA/agent/logs" "$BASE"/*.data/logs 2>/dev/null | grep '^att-' | sort -u; }
 left_groups() {
-    for a in $attempts_seen; do find /sys/fs/cgroup -maxdepth 4 -type d -name "$a" 2>/dev/null; done
+    local a
+    for a in $(attempts_seen); do find /sys/fs/cgroup -maxdepth 4 -type d -name "$a" 2>/dev/null; done
 }
 left_files() { # what is only there while something happens
     find "$BASE/tmp" "$RUN/tasks" "$BASE"/*.run/tasks "$RUN/crun" "$RUN/runc" "$BASE"/*.run/crun "$BASE"/*.run/runc -mindepth 1 -maxdepth 2 2>/dev/null
@@ -195,7 +198,6 @@ quiet() { [ "$(get '/v1/jobs?limit=1000' | jq '.items | length')" = 0 ] && [ -z 
 
 finish() {
     local id code left
-    attempts_seen=$(ls "$DATA/agent/logs" "$BASE"/*.data/logs 2>/dev/null | grep '^att-' | sort -u)
     if [ -n "$UP" ] && kill -0 "$UP" 2>/dev/null; then
         for id in $(get '/v1/jobs?limit=1000' | jq -r '.items[].id'); do call POST "/v1/jobs/$id/cancel" '{"grace":"0s"}'; done
         until_ok 20 quiet
@@ -228,7 +230,8 @@ leave() { # whatever happens: nothing of ours goes on, and the folder goes
     fi
     [ -n "$UP" ] && kill "$UP" 2>/dev/null
     for id in "${pids[@]}"; do kill "$id" 2>/dev/null; done
-    for id in $(left_processes | awk '{print $1}'); do kill -9 "$id" 2>/dev/null; done
+    for id in $(left_processes | awk '{print $1}') $(for g in $(left_groups); do cat "$g/cgroup.procs"; done | sort -u); do kill -9 "$id" 2>/dev/null; done
+    until_ok 2 eval 'for g in $(left_groups); do rmdir "$g"; done'
     [ -n "${FLOW_KEEP:-}" ] && { note "kept: $BASE"; return; }
     rm -rf --one-file-system "$BASE" 2>/dev/null
 }
