@@ -4,6 +4,7 @@
  * connection, or the next of its deadlines (maximum duration, run-until time, end of grace). The
  * first cause of an end is the one that is told. */
 #include "task/task.h"
+#include "agent/tree.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,7 +24,9 @@ enum {
     DRAIN_MS = 2000,
     SESSIONS_MAX = 32,
     SESSION_TRIES = 100,
-    SESSION_PAUSE_US = 2000
+    SESSION_PAUSE_US = 2000,
+    COUNT_MS = 1000,
+    COUNT_SHARE = 20 /* of the time, at most, goes into counting */
 };
 enum slot { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_STOP, SLOT_LISTEN, SLOT_COUNT };
 
@@ -40,6 +43,9 @@ struct life {
     bool killed;
     int64_t began; /* boot clock */
     pid_t sessions[SESSIONS_MAX];
+    pid_t counter;    /* counts what is in /outputs; 0: nobody does at the moment */
+    int64_t count_at; /* boot clock: when it began, or is to begin again */
+    bool too_much;    /* was found there */
     char buffer[PIECE];
 };
 
@@ -82,6 +88,38 @@ static void on_stop_file(struct life *l)
         end_it(l, (enum outcome)stop.as, stop.grace_s);
 }
 
+/* /outputs lies on the node's own disk, which is everybody's: it may hold as much as the task's scratch and is looked at now and
+ * then. A child counts, since a tenant decides how long that takes. */
+static void count_outputs(struct life *l, int64_t now, int64_t *next)
+{
+    const struct plan *p = &l->t->plan;
+    const struct plan_mount *outputs = p->mounts.at;
+    if (l->counter || l->as != OUTCOME_NONE || l->t->container <= 0 || !p->mounts.count)
+        return;
+    if (now < l->count_at) {
+        *next = MIN(*next, l->count_at);
+        return;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        _exit(tree_bytes(outputs->source, (p->scratch_mib << 20) + 1) > p->scratch_mib << 20);
+    }
+    l->counter = MAX(pid, 0);
+    l->count_at = pid > 0 ? now : now + COUNT_MS;
+}
+
+static void on_counted(struct life *l, int status)
+{
+    int64_t now = boot_ms(), took = now - l->count_at;
+    l->counter = 0;
+    l->count_at = now + MAX((int64_t)COUNT_MS, took * COUNT_SHARE);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 1 || l->as != OUTCOME_NONE)
+        return;
+    l->too_much = true;
+    end_it(l, OUTCOME_SIGNALED, 0);
+}
+
 /* Milliseconds until the nearest deadline, having acted on those that have passed; -1: none. */
 static int check_deadlines(struct life *l)
 {
@@ -102,6 +140,7 @@ static int check_deadlines(struct life *l)
         else
             next = MIN(next, at);
     }
+    count_outputs(l, now, &next);
     if (l->kill_at && l->runtime) {
         if (now >= l->kill_at)
             kill(l->runtime, SIGKILL);
@@ -179,6 +218,8 @@ static bool on_children(struct life *l, struct err *err)
             l->wait_status = status;
             l->t->container = -1;
         }
+        if (pid == l->counter)
+            on_counted(l, status);
         for (int i = 0; i < SESSIONS_MAX; i++)
             if (l->sessions[i] == pid)
                 l->sessions[i] = 0;
@@ -274,11 +315,15 @@ static void tell_end(struct life *l, int64_t oom_kills, const struct err *failed
     bool good = s->exit_code == 0 && s->signal == 0;
     if (l->as != OUTCOME_NONE) {
         s->outcome = l->as;
-        snprintf(detail, room, "%s",
-                 l->as == OUTCOME_DEADLINE ? "its maximum duration passed"
-                 : l->as == OUTCOME_NODE_LOST
-                     ? "the server was not heard for longer than it may run alone"
-                     : "");
+        if (l->too_much)
+            snprintf(detail, room, "it kept more than %lld MiB in /outputs; ask for more disk",
+                     (long long)l->t->plan.scratch_mib);
+        else
+            snprintf(detail, room, "%s",
+                     l->as == OUTCOME_DEADLINE ? "its maximum duration passed"
+                     : l->as == OUTCOME_NODE_LOST
+                         ? "the server was not heard for longer than it may run alone"
+                         : "");
     } else if (oom_kills > 0 && !good) {
         s->outcome = OUTCOME_OUT_OF_MEMORY;
         snprintf(detail, room, "it used more than its %lld MiB of memory",

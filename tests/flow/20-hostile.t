@@ -100,6 +100,15 @@ for call in 'unshare -U true' 'unshare -m true' 'unshare -n true' 'mount -t tmpf
     run_as "$MALLORY" "$(sh_in host "exec 3>&1 >/dev/null 2>&1; ($call) && echo it worked >&3; exit 0")"
     is "refused: $call" "$HOW|$OUT" "done succeeded 0|"
 done
+
+# --- disks are everybody's
+run_as "$MALLORY" "$(sh_in host 'head -c 30000000 /dev/zero >/outputs/a; sleep 3; echo kept' | jq -c '.disk_size = "64MB"')"
+is "what fits is kept" "$HOW|$OUT" "done succeeded 0|kept"
+run_as "$MALLORY" "$(sh_in host 'mkdir /outputs/b; for i in 1 2 3 4; do head -c 30000000 /dev/zero >/outputs/b/$i; done; sleep 60' | jq -c '.disk_size = "64MB"')"
+like "a task that fills /outputs is ended, and told why" "$HOW|$(AS=$MALLORY job "$JOB" .detail)" '^failed signaled .*more than 64 MiB in /outputs'
+run_as "$MALLORY" "$(sh_in host 'cd /outputs; i=0; while [ $i -lt 1500 ]; do mkdir d && cd d || exit 1; i=$((i + 1)); done; sleep 60')"
+like "nor can it be hidden deep down" "$(AS=$MALLORY job "$JOB" .detail)" 'in /outputs'
+
 AS=$MALLORY call POST "/v1/jobs/$box/cancel" '{"grace":"0s"}'
 AS=$MALLORY wait_end "$box"
 
