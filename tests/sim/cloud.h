@@ -19,6 +19,7 @@ struct run {
     int node;
     int64_t from_ms, to_ms;         /* from its start until nothing of its task ran, by the world's clock; to 0: it runs */
     int64_t started_ms, ended_ms;   /* its container, by the wall clock; 0: never */
+    int64_t container_ms;           /* when it began, by the world's clock */
     bool tried, told;               /* its end may be, or is, in its status file: a write that fails can be seen */
     enum outcome outcome;
     int64_t exit_code;
@@ -83,6 +84,7 @@ struct cloud {
     struct str event_text, event_names;
     struct arena *mem;
     bool faults;                    /* some operations of the world fail in this run: disks, streams, processes */
+    bool jumped;                    /* clocks were wrong, so the server may have mended times that it was told */
     bool loud;                      /* one seed is replayed: tell what happens */
 };
 

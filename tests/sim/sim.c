@@ -80,8 +80,17 @@ static void slow_network(struct cloud *c)
     sim_network(c->sim, delays[i][0], delays[i][1]);
 }
 
+static void jump(struct cloud *c)
+{
+    static const int64_t jumps_ms[] = { 3600 * 1000, -3600 * 1000, 20 * 1000, -20 * 1000 };
+    int64_t ms = jumps_ms[rng_below(&c->rng, COUNT(jumps_ms))];
+    cloud_say(c, "every clock jumps by %lld s", (long long)ms / 1000);
+    c->jumped = true;
+    sim_wall_jump(c->sim, ms);
+}
+
 static void (*const misfortunes[])(struct cloud *c) = {
-    kill_server, crash_server, restart_server, kill_agent, kill_agent, crash_node, kill_supervisor, cut, cut, cut, mend, mend, slow_network,
+    kill_server, crash_server, restart_server, kill_agent, kill_agent, crash_node, kill_supervisor, cut, cut, cut, mend, mend, slow_network, jump,
 };
 
 /* One of the next operations on a disk, a stream or a process fails, wherever it is. */

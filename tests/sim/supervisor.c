@@ -121,7 +121,7 @@ static int64_t lease_ends(struct straw *s)
 
 static bool begin_container(struct straw *s)
 {
-    s->container_at = os_boot_ms(s->os);
+    s->container_at = s->run->container_ms = os_boot_ms(s->os);
     s->status.phase = PHASE_RUNNING;
     s->status.started_ms = os_wall_ms(s->os);
     s->run->started_ms = s->status.started_ms;
