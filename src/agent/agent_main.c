@@ -268,6 +268,7 @@ static void rest(struct os *os)
 
 static bool run(struct flags *f, struct err *err)
 {
+    os_keep_memory(); /* keys, and secrets on their way to tasks */
     AUTO(os_done) struct os *os = os_real_new(err);
     if (!os)
         return false;

@@ -10,6 +10,7 @@
 
 struct os;
 struct os *os_real_new(struct err *err);
+void os_keep_memory(void);                                      /* of this process: it goes into no core file, and nobody but root may look into it */
 void os_free(struct os *os);                     /* what is still open is dropped without a callback; stop actors first */
 void os_run(struct os *os);                     /* until os_stop; the simulation steps its machines itself */
 void os_stop(struct os *os);                    /* from any thread or a signal callback */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -295,6 +296,11 @@ static const struct os_ops real_ops = {
     .disk_exists = real_disk_exists, .disk_free = real_disk_free, .disk_remove = real_disk_remove,
     .disk_rename = real_disk_rename,
 };
+
+void os_keep_memory(void)
+{
+    prctl(PR_SET_DUMPABLE, 0);
+}
 
 struct os *os_real_new(struct err *err)
 {

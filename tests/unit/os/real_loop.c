@@ -1,6 +1,7 @@
 #include "os/os.h"
 #include "tap.h"
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 struct seen { struct os *os; char order[16]; size_t n; struct timer *other; };
 
@@ -86,4 +87,12 @@ TEST(the_clocks_and_chance_are_there)
     os_random(os, b, sizeof b);
     CHECK(memcmp(a, b, sizeof a) != 0);
     os_free(os);
+}
+
+TEST(memory_that_is_kept_goes_into_no_core_file)
+{
+    int before = prctl(PR_GET_DUMPABLE);
+    os_keep_memory();
+    CHECK(prctl(PR_GET_DUMPABLE) == 0);
+    prctl(PR_SET_DUMPABLE, before);
 }
