@@ -38,7 +38,8 @@ static void check_gpus(struct cloud *c, const struct node *n)
                 if (a->gpus[k].index == gpus[g].index)
                     milli += a->gpus[k].milli, mib += a->gpus[k].mem_mib;
         if (milli > 1000 || mib > gpus[g].mem_mib)
-            cloud_fail(c, "GPU %lld of %s is given twice: %lld thousandths, %lld MiB", LL(gpus[g].index), n->name, LL(milli), LL(mib));
+            cloud_fail(c, "GPU %lld of %s is given twice: %lld thousandths, %lld MiB",
+                       LL(gpus[g].index), n->name, LL(milli), LL(mib));
     }
 }
 
@@ -52,14 +53,16 @@ void books_commit(struct cloud *c)
         for (size_t k = 0; (a = map_next(n->attempts, &k));)
             cpu += a->cpu_milli, mem += a->mem_mib;
         if (cpu > n->info.cpu_milli || mem > n->info.mem_mib)
-            cloud_fail(c, "%s is given twice: %lld of %lld CPU, %lld of %lld MiB", n->name, LL(cpu), LL(n->info.cpu_milli), LL(mem), LL(n->info.mem_mib));
+            cloud_fail(c, "%s is given twice: %lld of %lld CPU, %lld of %lld MiB", n->name, LL(cpu),
+                       LL(n->info.cpu_milli), LL(mem), LL(n->info.mem_mib));
         check_gpus(c, n);
     }
 }
 
 /* --- is it over? */
 
-static bool may_wait(const struct wish *w)      /* no node is large enough for it, or for what it comes after */
+static bool
+may_wait(const struct wish *w) /* no node is large enough for it, or for what it comes after */
 {
     return w && (w->impossible || (w->after && may_wait(w->after)));
 }
@@ -80,7 +83,8 @@ static struct node *node_of_host(struct cloud *c, int node)
     struct json *doc;
     struct err err = { 0 };
     struct os *os = c->nodes[node].os;
-    bool known = os && file_read(os, "/var/lib/arcus/node.json", 4096, mem, &text, &err) && json_parse(text, mem, &doc, &err);
+    bool known = os && file_read(os, "/var/lib/arcus/node.json", 4096, mem, &text, &err)
+                 && json_parse(text, mem, &doc, &err);
     return known ? state_node(server_control(c->server)->writer.state, json_text(doc, "id")) : NULL;
 }
 
@@ -99,18 +103,23 @@ const char *books_busy(struct cloud *c)
         return "an attempt has not ended";
     for (size_t i = 0; (j = map_next(s->jobs, &i));)
         if (!may_wait(wish_named(c, j->name)))
-            return arena_printf(c->mem, "%s is %s, and waits for %s", j->name, job_state_name(j->state), reason_name(j->reason));
+            return arena_printf(c->mem, "%s is %s, and waits for %s", j->name,
+                                job_state_name(j->state), reason_name(j->reason));
     for (int i = 0; i < c->node_count; i++)
         if (!(n = node_of_host(c, i)) || n->state != NODE_READY)
             return arena_printf(c->mem, "%s is not ready", c->nodes[i].host);
     return NULL;
 }
 
-bool books_idle(struct cloud *c) { return !books_busy(c); }
+bool books_idle(struct cloud *c)
+{
+    return !books_busy(c);
+}
 
 /* --- jobs, tasks, attempts */
 
-static bool ask(struct books *b, enum statement st, const struct value *args, int count, struct rows *out)
+static bool ask(struct books *b, enum statement st, const struct value *args, int count,
+                struct rows *out)
 {
     struct err err = { 0 };
     if (store_query(b->conn, st, args, count, b->mem, out, &err))
@@ -118,9 +127,14 @@ static bool ask(struct books *b, enum statement st, const struct value *args, in
     cloud_fail(b->c, "the books cannot be read: %s", err.text);
     return false;
 }
-#define ASK(b, st, out, ...) ask((b), ST_##st, (struct value[]){ __VA_ARGS__ }, (int)COUNT(((struct value[]){ __VA_ARGS__ })), (out))
+#define ASK(b, st, out, ...)                                                                       \
+    ask((b), ST_##st, (struct value[]){ __VA_ARGS__ },                                             \
+        (int)COUNT(((struct value[]){ __VA_ARGS__ })), (out))
 
-static bool begins_before(const struct run *a, const struct run *b) { return a->from_ms < b->to_ms && b->from_ms < a->to_ms; }
+static bool begins_before(const struct run *a, const struct run *b)
+{
+    return a->from_ms < b->to_ms && b->from_ms < a->to_ms;
+}
 
 static void check_outcome(struct books *b, const struct attempt_row *a)
 {
@@ -130,16 +144,23 @@ static void check_outcome(struct books *b, const struct attempt_row *a)
     if (!job_ended((enum job_state)a->state) || o == OUTCOME_NONE)
         cloud_fail(b->c, "an attempt of %s has not ended", a->wish->name);
     else if (!r && (a->started_ms || (!ours && o != OUTCOME_CANCELLED)))
-        cloud_fail(b->c, "an attempt of %s is told as %s, and never began", a->wish->name, outcome_name(o));
+        cloud_fail(b->c, "an attempt of %s is told as %s, and never began", a->wish->name,
+                   outcome_name(o));
     else if (r && !r->told && !ours && !(r->tried && o == r->outcome))
-        cloud_fail(b->c, "an attempt of %s was killed and is told as %s", a->wish->name, outcome_name(o));
-    else if (r && r->told && o != r->outcome && o != OUTCOME_NODE_LOST && !(r->outcome == OUTCOME_CANCELLED && o == OUTCOME_NODE_FAULT))
-        cloud_fail(b->c, "an attempt of %s ended as %s and is told as %s", a->wish->name, outcome_name(r->outcome), outcome_name(o));
+        cloud_fail(b->c, "an attempt of %s was killed and is told as %s", a->wish->name,
+                   outcome_name(o));
+    else if (r && r->told && o != r->outcome && o != OUTCOME_NODE_LOST
+             && !(r->outcome == OUTCOME_CANCELLED && o == OUTCOME_NODE_FAULT))
+        cloud_fail(b->c, "an attempt of %s ended as %s and is told as %s", a->wish->name,
+                   outcome_name(r->outcome), outcome_name(o));
     else if (!b->c->jumped && r && a->started_ms && a->started_ms != r->started_ms)
-        cloud_fail(b->c, "an attempt of %s started at %lld and is told to have at %lld", a->wish->name, LL(r->started_ms), LL(a->started_ms));
-    else if (r && r->told && !ours && ((a->ended_ms != r->ended_ms && !b->c->jumped) || a->exit_code != r->exit_code))
+        cloud_fail(b->c, "an attempt of %s started at %lld and is told to have at %lld",
+                   a->wish->name, LL(r->started_ms), LL(a->started_ms));
+    else if (r && r->told && !ours
+             && ((a->ended_ms != r->ended_ms && !b->c->jumped) || a->exit_code != r->exit_code))
         cloud_fail(b->c, "the end of an attempt of %s is not told as it was", a->wish->name);
-    if (r && a->wish->max_duration_s && r->container_ms && r->to_ms - r->container_ms > (a->wish->max_duration_s + 9) * 1000)
+    if (r && a->wish->max_duration_s && r->container_ms
+        && r->to_ms - r->container_ms > (a->wish->max_duration_s + 9) * 1000)
         cloud_fail(b->c, "an attempt of %s ran for longer than it may", a->wish->name);
 }
 
@@ -154,9 +175,17 @@ static void take_attempts(struct books *b, struct wish *w, int64_t job)
             return;
         }
         struct attempt_row *a = &b->attempts[b->attempt_count++];
-        *a = (struct attempt_row){ .id = row_int(&r, i, 0), .task = row_int(&r, i, 1), .state = (int)row_int(&r, i, 2), .outcome = (int)row_int(&r, i, 3),
-                                   .lease = row_text(&r, i, 4), .placed_ms = row_int(&r, i, 6), .started_ms = row_int(&r, i, 7), .ended_ms = row_int(&r, i, 8),
-                                   .exit_code = row_int(&r, i, 9), .node = row_text(&r, i, 12), .wish = w };
+        *a = (struct attempt_row){ .id = row_int(&r, i, 0),
+                                   .task = row_int(&r, i, 1),
+                                   .state = (int)row_int(&r, i, 2),
+                                   .outcome = (int)row_int(&r, i, 3),
+                                   .lease = row_text(&r, i, 4),
+                                   .placed_ms = row_int(&r, i, 6),
+                                   .started_ms = row_int(&r, i, 7),
+                                   .ended_ms = row_int(&r, i, 8),
+                                   .exit_code = row_int(&r, i, 9),
+                                   .node = row_text(&r, i, 12),
+                                   .wish = w };
         a->run = run_of(b->c, a->id);
         check_outcome(b, a);
     }
@@ -167,9 +196,12 @@ static void check_overlaps(struct books *b)
     for (size_t i = 0; i < b->attempt_count; i++)
         for (size_t k = i + 1; k < b->attempt_count; k++) {
             const struct attempt_row *x = &b->attempts[i], *y = &b->attempts[k];
-            if (x->wish == y->wish && x->task == y->task && x->run && y->run && begins_before(x->run, y->run))
-                cloud_fail(b->c, "two attempts of %s ran at once: %lld-%lld on n%d and %lld-%lld on n%d", x->wish->name, LL(x->run->from_ms),
-                           LL(x->run->to_ms), x->run->node + 1, LL(y->run->from_ms), LL(y->run->to_ms), y->run->node + 1);
+            if (x->wish == y->wish && x->task == y->task && x->run && y->run
+                && begins_before(x->run, y->run))
+                cloud_fail(b->c,
+                           "two attempts of %s ran at once: %lld-%lld on n%d and %lld-%lld on n%d",
+                           x->wish->name, LL(x->run->from_ms), LL(x->run->to_ms), x->run->node + 1,
+                           LL(y->run->from_ms), LL(y->run->to_ms), y->run->node + 1);
         }
 }
 
@@ -191,7 +223,7 @@ static int64_t share_of(struct books *b, const struct attempt_row *a, int64_t in
 static void check_devices(struct books *b)
 {
     enum { GPUS = 4 };
-    int64_t (*held)[GPUS] = arena_take(b->mem, b->attempt_count + 1, sizeof *held);
+    int64_t(*held)[GPUS] = arena_take(b->mem, b->attempt_count + 1, sizeof *held);
     for (size_t i = 0; i < b->attempt_count; i++)
         for (int64_t g = 0; g < GPUS; g++)
             held[i][g] = share_of(b, &b->attempts[i], g);
@@ -200,10 +232,12 @@ static void check_devices(struct books *b)
         int64_t sum[GPUS] = { 0 };
         for (size_t k = 0; at && k < b->attempt_count; k++) {
             const struct run *r = b->attempts[k].run;
-            bool then = r && r->node == at->node && r->from_ms <= at->from_ms && at->from_ms < r->to_ms;
+            bool then
+                = r && r->node == at->node && r->from_ms <= at->from_ms && at->from_ms < r->to_ms;
             for (int g = 0; then && g < GPUS; g++)
                 if ((sum[g] += held[k][g]) > 1000)
-                    cloud_fail(b->c, "GPU %d of n%d really had %lld thousandths in use at %lld ms", g, at->node + 1, LL(sum[g]), LL(at->from_ms));
+                    cloud_fail(b->c, "GPU %d of n%d really had %lld thousandths in use at %lld ms",
+                               g, at->node + 1, LL(sum[g]), LL(at->from_ms));
         }
     }
 }
@@ -216,8 +250,9 @@ static void check_dependency(struct books *b, const struct wish *w)
         return;
     bool kept = w->when == AFTER_ANY || (w->when == AFTER_OK) == (w->after->state == JOB_DONE);
     if (!job_ended((enum job_state)w->after->state) || kept == (w->outcome == OUTCOME_DEPENDENCY))
-        cloud_fail(b->c, "%s is %s (%s), and %s that it comes after is %s", w->name, job_state_name((enum job_state)w->state),
-                   outcome_name((enum outcome)w->outcome), w->after->name, job_state_name((enum job_state)w->after->state));
+        cloud_fail(b->c, "%s is %s (%s), and %s that it comes after is %s", w->name,
+                   job_state_name((enum job_state)w->state), outcome_name((enum outcome)w->outcome),
+                   w->after->name, job_state_name((enum job_state)w->after->state));
 }
 
 static void check_end(struct books *b, struct wish *w, const struct rows *r, size_t row)
@@ -226,7 +261,8 @@ static void check_end(struct books *b, struct wish *w, const struct rows *r, siz
     int state = (int)row_int(r, row, 5), outcome = (int)row_int(r, row, 7);
     w->state = state;
     w->outcome = outcome;
-    int64_t done = row_int(r, row, 11), failed = row_int(r, row, 12), cancelled = row_int(r, row, 13);
+    int64_t done = row_int(r, row, 11), failed = row_int(r, row, 12),
+            cancelled = row_int(r, row, 13);
     if (!job_ended((enum job_state)state)) {
         if (!may_wait(w))
             cloud_fail(c, "%s has not ended", w->name);
@@ -235,7 +271,8 @@ static void check_end(struct books *b, struct wish *w, const struct rows *r, siz
         return;
     }
     if (done + failed + cancelled != w->count)
-        cloud_fail(c, "%s has %lld tasks, of which %lld + %lld + %lld have ended", w->name, LL(w->count), LL(done), LL(failed), LL(cancelled));
+        cloud_fail(c, "%s has %lld tasks, of which %lld + %lld + %lld have ended", w->name,
+                   LL(w->count), LL(done), LL(failed), LL(cancelled));
     if ((w->cancelled || w->partly) && !cancelled)
         cloud_fail(c, "%s was cancelled, and none of its tasks was", w->name);
     if (!w->cancelled && !w->partly && cancelled && outcome != OUTCOME_DEPENDENCY)
@@ -244,7 +281,8 @@ static void check_end(struct books *b, struct wish *w, const struct rows *r, siz
     if (done && (w->exit_code || late))
         cloud_fail(c, "%s must fail, and %lld of its tasks are done", w->name, LL(done));
     if (failed && !w->exit_code && !w->max_duration_s && outcome != OUTCOME_DEPENDENCY)
-        cloud_fail(c, "%s must succeed, and %lld of its tasks failed: %s", w->name, LL(failed), outcome_name((enum outcome)outcome));
+        cloud_fail(c, "%s must succeed, and %lld of its tasks failed: %s", w->name, LL(failed),
+                   outcome_name((enum outcome)outcome));
 }
 
 /* A task that failed by its own fault is tried again as often as its job says, and no more. */
@@ -263,9 +301,12 @@ static void check_retries(struct books *b, const struct wish *w)
             good |= a->outcome == OUTCOME_SUCCEEDED;
         }
         if (own > w->retries + 1)
-            cloud_fail(b->c, "a task of %s failed %lld times with %lld retries", w->name, LL(own), LL(w->retries));
-        if (w->exit_code && !w->cancelled && !w->partly && !may_wait(w) && w->outcome != OUTCOME_DEPENDENCY && own != w->retries + 1)
-            cloud_fail(b->c, "a task of %s failed %lld times, and has %lld retries", w->name, LL(own), LL(w->retries));
+            cloud_fail(b->c, "a task of %s failed %lld times with %lld retries", w->name, LL(own),
+                       LL(w->retries));
+        if (w->exit_code && !w->cancelled && !w->partly && !may_wait(w)
+            && w->outcome != OUTCOME_DEPENDENCY && own != w->retries + 1)
+            cloud_fail(b->c, "a task of %s failed %lld times, and has %lld retries", w->name,
+                       LL(own), LL(w->retries));
     }
 }
 
@@ -274,14 +315,16 @@ static void check_jobs(struct books *b)
     struct rows r;
     struct cloud *c = b->c;
     size_t found = 0, wanted = 0;
-    if (!ASK(b, JOB_LIST, &r, V_INT(b->project), V_INT(INT64_MAX), V_INT(0), V_INT(JOB_STATE_COUNT), V_TEXT(""), V_INT(10000)))
+    if (!ASK(b, JOB_LIST, &r, V_INT(b->project), V_INT(INT64_MAX), V_INT(0), V_INT(JOB_STATE_COUNT),
+             V_TEXT(""), V_INT(10000)))
         return;
     for (size_t i = 0; i < c->wish_count && cloud_ok(c); i++) {
         struct wish *w = &c->wishes[i];
         int64_t id;
         bool waits_in_array = w->partly && w->kind == WISH_CANCEL && w->status == 400;
         if (w->kind == WISH_CANCEL && w->status != 200 && w->status != 409 && !waits_in_array)
-            cloud_fail(c, "a cancel of %s was answered with %d: %s", w->target->job, w->status, w->why);
+            cloud_fail(c, "a cancel of %s was answered with %d: %s", w->target->job, w->status,
+                       w->why);
         if (w->kind == WISH_CHANGE && w->status / 100 != 2 && w->status != (w->target ? 409 : 404))
             cloud_fail(c, "%s %s was answered with %d: %s", w->path, w->body.at, w->status, w->why);
         if (w->kind != WISH_SUBMIT)
@@ -308,7 +351,8 @@ static void check_jobs(struct books *b)
     for (size_t i = 0; i < c->wish_count && cloud_ok(c); i++)
         check_dependency(b, &c->wishes[i]);
     if (cloud_ok(c) && (found != wanted || r.count != found))
-        cloud_fail(c, "%zu jobs were acknowledged, %zu of them are there, %zu in all", wanted, found, r.count);
+        cloud_fail(c, "%zu jobs were acknowledged, %zu of them are there, %zu in all", wanted,
+                   found, r.count);
 }
 
 /* --- usage */
@@ -325,13 +369,15 @@ static void check_usage(struct books *b)
             if (row_int(&r, k, 0) != a->id)
                 continue;
             rows++;
-            if (row_int(&r, k, 9) != a->started_ms || row_int(&r, k, 10) != MAX(a->ended_ms, a->started_ms))
+            if (row_int(&r, k, 9) != a->started_ms
+                || row_int(&r, k, 10) != MAX(a->ended_ms, a->started_ms))
                 cloud_fail(b->c, "the usage of an attempt of %s is not its time", a->wish->name);
             if (!row_int(&r, k, 11) != outcome_is_our_fault((enum outcome)a->outcome))
                 cloud_fail(b->c, "an attempt of %s is billed wrongly", a->wish->name);
         }
         if (rows != (a->started_ms > 0))
-            cloud_fail(b->c, "an attempt of %s has %zu usage intervals (%s)", a->wish->name, rows, outcome_name((enum outcome)a->outcome));
+            cloud_fail(b->c, "an attempt of %s has %zu usage intervals (%s)", a->wish->name, rows,
+                       outcome_name((enum outcome)a->outcome));
     }
     size_t started = 0;
     for (size_t i = 0; i < b->attempt_count; i++)
@@ -364,8 +410,11 @@ static void check_node(struct books *b, int node)
     struct texts names = { 0 };
     struct err err = { 0 };
     for (size_t i = 0; i < COUNT(folders); i++)
-        if (!dir_list(os, arena_printf(b->mem, "/var/lib/arcus/%s", folders[i]), b->mem, &names, &err) || names.count)
-            cloud_fail(b->c, "n%d still has %zu %s, as %s", node + 1, names.count, folders[i], names.count ? names.at[0] : err.text);
+        if (!dir_list(os, arena_printf(b->mem, "/var/lib/arcus/%s", folders[i]), b->mem, &names,
+                      &err)
+            || names.count)
+            cloud_fail(b->c, "n%d still has %zu %s, as %s", node + 1, names.count, folders[i],
+                       names.count ? names.at[0] : err.text);
     AUTO(spool_free) struct spool *s = NULL;
     const struct spool_told *told;
     const struct node *n = node_of_host(b->c, node);
@@ -375,10 +424,15 @@ static void check_node(struct books *b, int node)
         cloud_fail(b->c, "the spool of n%d: %s", node + 1, err.text);
     else if (spool_damaged(s))
         cloud_fail(b->c, "the spool of n%d is damaged", node + 1);
-    while (s && (told = spool_each(s, &at)))    /* what the server has may be remembered again after a crash, but no more */
+    while (
+        s
+        && (told = spool_each(
+                s,
+                &at))) /* what the server has may be remembered again after a crash, but no more */
         if (!told->ended_n || told->ended_n > n->kept)
-            cloud_fail(b->c, "n%d still remembers %s: start %lld, end %lld of %lld", node + 1, id_text(name, PREFIX_ATTEMPT, told->attempt),
-                       LL(told->started_n), LL(told->ended_n), LL(n->kept));
+            cloud_fail(b->c, "n%d still remembers %s: start %lld, end %lld of %lld", node + 1,
+                       id_text(name, PREFIX_ATTEMPT, told->attempt), LL(told->started_n),
+                       LL(told->ended_n), LL(n->kept));
 }
 
 static struct books books_open(struct cloud *c, struct arena *mem)
@@ -386,7 +440,11 @@ static struct books books_open(struct cloud *c, struct arena *mem)
     enum { ATTEMPTS_MOST = 4096 };
     struct control *k = server_control(c->server);
     struct project *p = state_project(k->writer.state, "default");
-    return (struct books){ .c = c, .mem = mem, .conn = k->writer.conn, .attempt_room = ATTEMPTS_MOST, .project = p->id,
+    return (struct books){ .c = c,
+                           .mem = mem,
+                           .conn = k->writer.conn,
+                           .attempt_room = ATTEMPTS_MOST,
+                           .project = p->id,
                            .attempts = ARENA_ARRAY(mem, struct attempt_row, ATTEMPTS_MOST) };
 }
 
@@ -404,11 +462,13 @@ void books_print(struct cloud *c)
     for (size_t i = 0; i < b.attempt_count; i++) {
         const struct attempt_row *a = &b.attempts[i];
         const struct run *r = a->run;
-        printf("# %s task %lld %s on %s %s started %lld ended %lld", a->wish->name, LL(a->task), id_text(name, PREFIX_ATTEMPT, a->id), a->node,
+        printf("# %s task %lld %s on %s %s started %lld ended %lld", a->wish->name, LL(a->task),
+               id_text(name, PREFIX_ATTEMPT, a->id), a->node,
                outcome_name((enum outcome)a->outcome), LL(a->started_ms), LL(a->ended_ms));
         if (r)
-            printf(", really %lld to %lld (%lld ms to %lld ms) %s%s", LL(r->started_ms), LL(r->ended_ms), LL(r->from_ms), LL(r->to_ms),
-                   outcome_name(r->outcome), r->told ? "" : " killed");
+            printf(", really %lld to %lld (%lld ms to %lld ms) %s%s", LL(r->started_ms),
+                   LL(r->ended_ms), LL(r->from_ms), LL(r->to_ms), outcome_name(r->outcome),
+                   r->told ? "" : " killed");
         printf("\n");
     }
 }

@@ -20,7 +20,8 @@ static void settle(struct wish *w, int status, struct slice body)
     AUTO(arena_free) struct arena *mem = arena_new();
     if (body.len && !json_parse(body, mem, &doc, &err))
         cloud_fail(c, "%s %s: an answer that is no JSON: %s", w->name, w->path, err.text);
-    const char *id = doc ? json_text(doc, "id") : NULL, *detail = doc ? json_text(doc, "detail") : NULL;
+    const char *id = doc ? json_text(doc, "id") : NULL,
+               *detail = doc ? json_text(doc, "detail") : NULL;
     if (w->kind == WISH_SUBMIT && status / 100 == 2) {
         if (!id)
             cloud_fail(c, "%s: an answer without an id", w->name);
@@ -30,12 +31,14 @@ static void settle(struct wish *w, int status, struct slice body)
             snprintf(w->job, sizeof w->job, "%s", id);
     }
     if (w->done && w->kind == WISH_SUBMIT && status / 100 != w->status / 100)
-        cloud_fail(c, "%s was answered with %d and then with %d: %s", w->name, w->status, status, detail ? detail : "");
+        cloud_fail(c, "%s was answered with %d and then with %d: %s", w->name, w->status, status,
+                   detail ? detail : "");
     if (w->target && status == 404)
         cloud_fail(c, "%s was acknowledged and is not there", w->target->job);
     if (!w->done)
         w->status = status;
-    cloud_say(c, "%s %s is answered with %d %s %s", w->name, w->path, status, id ? id : "", detail ? detail : "");
+    cloud_say(c, "%s %s is answered with %d %s %s", w->name, w->path, status, id ? id : "",
+              detail ? detail : "");
     snprintf(w->why, sizeof w->why, "%s", detail ? detail : "");
     w->done = true;
     if (w->kind == WISH_CANCEL && status / 100 == 2)
@@ -48,7 +51,8 @@ static void on_end(void *arg, int status, struct slice body, const struct err *w
     w->calls--;
     bool later = why || status >= 500 || status == 429 || status == 408;
     if (status >= 500 && status != 503)
-        cloud_fail(w->cloud, "%s %s was answered with %d: %.*s", w->name, w->path, status, (int)MIN(body.len, 200), body.at);
+        cloud_fail(w->cloud, "%s %s was answered with %d: %.*s", w->name, w->path, status,
+                   (int)MIN(body.len, 200), body.at);
     if (!later)
         settle(w, status, body);
     else if (!w->done && !w->again_ms)
@@ -58,11 +62,13 @@ static void on_end(void *arg, int status, struct slice body, const struct err *w
 static void call(struct wish *w)
 {
     static const struct http_call_events events = { .on_end = on_end };
-    struct http_header headers[] = { { "Content-Type", "application/json" }, { "Idempotency-Key", w->idem } };
+    struct http_header headers[]
+        = { { "Content-Type", "application/json" }, { "Idempotency-Key", w->idem } };
     bool reads = w->kind == WISH_READ;
     w->calls++;
-    struct http_call *h = http_call(w->cloud->http, reads ? "GET" : w->method, w->path, headers, reads ? 0 : COUNT(headers),
-                                    (struct slice){ w->body.at, w->body.len }, (int64_t)w->body.len, &events, w);
+    struct http_call *h = http_call(
+        w->cloud->http, reads ? "GET" : w->method, w->path, headers, reads ? 0 : COUNT(headers),
+        (struct slice){ w->body.at, w->body.len }, (int64_t)w->body.len, &events, w);
     http_call_timeout(h, PATIENCE_MS);
 }
 
@@ -109,7 +115,8 @@ static struct wish *some_job(struct cloud *c)
     struct wish *found = NULL;
     uint64_t seen = 0;
     for (size_t i = 0; i < c->wish_count; i++)
-        if (c->wishes[i].kind == WISH_SUBMIT && c->wishes[i].job[0] && rng_below(&c->rng, ++seen) == 0)
+        if (c->wishes[i].kind == WISH_SUBMIT && c->wishes[i].job[0]
+            && rng_below(&c->rng, ++seen) == 0)
             found = &c->wishes[i];
     return found;
 }
@@ -117,7 +124,8 @@ static struct wish *some_job(struct cloud *c)
 /* Its first user settles which node a volume is on, so it must fit on each. */
 static void ask_for_volume(struct wish *w)
 {
-    str_printf(&w->body, ",\"volumes\":[\"vol%lld:/data\"]", (long long)chance(w->cloud, 0, VOLUMES - 1));
+    str_printf(&w->body, ",\"volumes\":[\"vol%lld:/data\"]",
+               (long long)chance(w->cloud, 0, VOLUMES - 1));
 }
 
 static void ask_for_gpus(struct wish *w)
@@ -133,7 +141,8 @@ static void ask_for_gpus(struct wish *w)
 
 static void come_after(struct wish *w)
 {
-    static const char *const words[] = { [AFTER_OK] = "ok", [AFTER_ANY] = "any", [AFTER_FAIL] = "fail" };
+    static const char *const words[]
+        = { [AFTER_OK] = "ok", [AFTER_ANY] = "any", [AFTER_FAIL] = "fail" };
     struct cloud *c = w->cloud;
     if (chance(c, 0, 4) || !(w->after = some_job(c)))
         return;
@@ -141,7 +150,8 @@ static void come_after(struct wish *w)
     str_printf(&w->body, ",\"dependency\":[\"%s:%s\"]", words[w->when], w->after->job);
 }
 
-struct wish *wish_work(struct cloud *c, int64_t run_ms, int64_t exit_code, int64_t retries, const char *more)
+struct wish *wish_work(struct cloud *c, int64_t run_ms, int64_t exit_code, int64_t retries,
+                       const char *more)
 {
     struct wish *w = wish_new(c, WISH_SUBMIT);
     snprintf(w->path, sizeof w->path, "/v1/jobs");
@@ -149,8 +159,10 @@ struct wish *wish_work(struct cloud *c, int64_t run_ms, int64_t exit_code, int64
     w->exit_code = exit_code;
     w->retries = retries;
     w->count = 1;
-    str_printf(&w->body, "{\"name\":\"%s\",\"command\":[\"work\",\"%lld\",\"%lld\",\"obeys\"],\"retries\":%lld,\"retry_delay\":\"1s\"%s}", w->name,
-               (long long)run_ms, (long long)exit_code, (long long)retries, more);
+    str_printf(&w->body,
+               "{\"name\":\"%s\",\"command\":[\"work\",\"%lld\",\"%lld\",\"obeys\"],\"retries\":%"
+               "lld,\"retry_delay\":\"1s\"%s}",
+               w->name, (long long)run_ms, (long long)exit_code, (long long)retries, more);
     send(w);
     return w;
 }
@@ -168,10 +180,15 @@ struct wish *wish_submit(struct cloud *c)
     w->max_duration_s = chance(c, 0, 4) ? 0 : chance(c, 1, 20);
     w->waits = chance(c, 0, 5) == 0;
     w->twice = chance(c, 0, 4) == 0;
-    str_printf(&w->body, "{\"name\":\"%s\",\"command\":[\"work\",\"%lld\",\"%lld\",\"%s\"],\"count\":%lld,\"cpus\":%lld,\"memory\":\"%lldGB\",\"priority\":%lld",
-               w->name, (long long)w->run_ms, (long long)w->exit_code, chance(c, 0, 3) ? "obeys" : "stubborn", (long long)w->count,
-               (long long)chance(c, 1, 4), (long long)chance(c, 1, 12), (long long)chance(c, 0, 100));
-    str_printf(&w->body, ",\"retries\":%lld,\"retry_delay\":\"%llds\",\"grace\":\"%llds\"", (long long)w->retries, (long long)chance(c, 0, 5), (long long)chance(c, 0, 8));
+    str_printf(&w->body,
+               "{\"name\":\"%s\",\"command\":[\"work\",\"%lld\",\"%lld\",\"%s\"],\"count\":%lld,"
+               "\"cpus\":%lld,\"memory\":\"%lldGB\",\"priority\":%lld",
+               w->name, (long long)w->run_ms, (long long)w->exit_code,
+               chance(c, 0, 3) ? "obeys" : "stubborn", (long long)w->count,
+               (long long)chance(c, 1, 4), (long long)chance(c, 1, 12),
+               (long long)chance(c, 0, 100));
+    str_printf(&w->body, ",\"retries\":%lld,\"retry_delay\":\"%llds\",\"grace\":\"%llds\"",
+               (long long)w->retries, (long long)chance(c, 0, 5), (long long)chance(c, 0, 8));
     if (w->max_duration_s)
         str_printf(&w->body, ",\"max_duration\":\"%llds\"", (long long)w->max_duration_s);
     if (w->waits)
@@ -209,7 +226,10 @@ static void node_state(struct cloud *c, int node, const char *state)
     send(w);
 }
 
-void wish_uncordon(struct cloud *c, int node) { node_state(c, node, "ready"); }
+void wish_uncordon(struct cloud *c, int node)
+{
+    node_state(c, node, "ready");
+}
 
 void wish_change(struct cloud *c)
 {

@@ -14,13 +14,13 @@
 #include <stdlib.h>
 
 #define SERVER_PROGRAM "/usr/bin/arcus-server"
-#define AGENT_PROGRAM "/usr/bin/arcus-agent"
+#define AGENT_PROGRAM  "/usr/bin/arcus-agent"
 
 void cloud_fail(struct cloud *c, const char *fmt, ...)
 {
     va_list ap;
     if (!cloud_ok(c))
-        return;                     /* what follows from the first is of no interest */
+        return; /* what follows from the first is of no interest */
     va_start(ap, fmt);
     int n = snprintf(c->failed, sizeof c->failed, "at %lld ms: ", (long long)sim_now_ms(c->sim));
     vsnprintf(c->failed + n, sizeof c->failed - (size_t)n, fmt, ap);
@@ -80,7 +80,7 @@ static void boot(struct cloud *c, struct machine_of *m)
 {
     m->os = sim_machine(c->sim, m->host);
     if (m->fresh)
-        remove_tree(m->os, "/run/arcus");   /* it is in memory */
+        remove_tree(m->os, "/run/arcus"); /* it is in memory */
     m->fresh = false;
 }
 
@@ -112,7 +112,8 @@ static void power_off(struct cloud *c, struct machine_of *m, int64_t back_after_
 }
 
 /* A program that does not start: an operation was made to fail, and the operator tries again. */
-static void refused(struct cloud *c, struct machine_of *m, struct sim_proc *self, const char *what, const struct err *why)
+static void refused(struct cloud *c, struct machine_of *m, struct sim_proc *self, const char *what,
+                    const struct err *why)
 {
     cloud_say(c, "the %s does not start: %s", what, why->text);
     if (!c->faults)
@@ -142,7 +143,11 @@ static void server_start(void *arg, struct os *os, struct sim_proc *self, const 
 {
     struct cloud *c = arg;
     struct err err = { 0 };
-    struct server_config config = { .data = "/data", .address = "0.0.0.0:6640", .default_image = "host", .run_for_s = RUN_FOR_S, .simulated = true };
+    struct server_config config = { .data = "/data",
+                                    .address = "0.0.0.0:6640",
+                                    .default_image = "host",
+                                    .run_for_s = RUN_FOR_S,
+                                    .simulated = true };
     (void)argv;
     c->server = NULL;
     if (!server_open(os, &config, &c->server, &err)) {
@@ -211,7 +216,7 @@ static void on_agent_failed(void *arg, const struct err *why)
 
 static void agent_signal(void *arg, int signal)
 {
-    (void)arg, (void)signal;        /* SIGKILL: its memory is left where it is */
+    (void)arg, (void)signal; /* SIGKILL: its memory is left where it is */
 }
 
 static void agent_start(void *arg, struct os *os, struct sim_proc *self, const char *const *argv)
@@ -220,8 +225,18 @@ static void agent_start(void *arg, struct os *os, struct sim_proc *self, const c
     struct err err = { 0 };
     int i = node_number(c, argv[1]);
     static const char *urls[] = { "http://head:6640" };
-    struct agent_config config = { .servers = { urls, 1 }, .token = c->tokens[i], .data = "/var/lib/arcus", .run = "/run/arcus", .self = "/usr/bin/arcus",
-                                   .version = "sim", .host_image = true, .sim_gpus = i == 0 ? 2 : i == 1 ? 1 : 4, .on_failed = on_agent_failed, .arg = &c->nodes[i] };
+    struct agent_config config = { .servers = { urls, 1 },
+                                   .token = c->tokens[i],
+                                   .data = "/var/lib/arcus",
+                                   .run = "/run/arcus",
+                                   .self = "/usr/bin/arcus",
+                                   .version = "sim",
+                                   .host_image = true,
+                                   .sim_gpus = i == 0   ? 2
+                                               : i == 1 ? 1
+                                                        : 4,
+                                   .on_failed = on_agent_failed,
+                                   .arg = &c->nodes[i] };
     sim_proc_on_signal(self, agent_signal, c);
     c->agents[i] = agent_new(os, &config, &err);
     if (!c->agents[i])
@@ -230,7 +245,7 @@ static void agent_start(void *arg, struct os *os, struct sim_proc *self, const c
 
 static void on_token(void *arg, const char *token)
 {
-    snprintf(arg, sizeof ((struct cloud *)0)->tokens[0], "%s", token ? token : "");
+    snprintf(arg, sizeof((struct cloud *)0)->tokens[0], "%s", token ? token : "");
 }
 
 /* The operator gets it a (new) token, and then starts it with that. */
@@ -319,7 +334,10 @@ bool cloud_wait(struct cloud *c, int64_t ms, bool (*enough)(struct cloud *c))
     return enough && cloud_ok(c) && enough(c);
 }
 
-void cloud_run(struct cloud *c, int64_t ms) { cloud_wait(c, ms, NULL); }
+void cloud_run(struct cloud *c, int64_t ms)
+{
+    cloud_wait(c, ms, NULL);
+}
 
 void heal(struct cloud *c)
 {
@@ -333,7 +351,10 @@ void heal(struct cloud *c)
 
 /* --- the first minute: nothing fails yet */
 
-static bool server_is_up(struct cloud *c) { return c->server != NULL; }
+static bool server_is_up(struct cloud *c)
+{
+    return c->server != NULL;
+}
 
 bool agents_are_linked(struct cloud *c)
 {
@@ -370,7 +391,9 @@ static void certificate(struct cloud *c)
 
 void cloud_open(struct cloud *c, uint64_t seed, bool loud)
 {
-    *c = (struct cloud){ .loud = loud, .sim = sim_new(seed), .rng = { seed ^ 0x5eed }, .mem = arena_new() };
+    *c = (struct cloud){
+        .loud = loud, .sim = sim_new(seed), .rng = { seed ^ 0x5eed }, .mem = arena_new()
+    };
     c->node_count = chance(c, 0, 3) ? 3 : 2;
     sim_program(c->sim, SERVER_PROGRAM, server_start, c);
     sim_program(c->sim, AGENT_PROGRAM, agent_start, c);
@@ -389,15 +412,17 @@ void cloud_open(struct cloud *c, uint64_t seed, bool loud)
     read_key(c);
     for (int i = 0; i < c->node_count; i++) {
         snprintf(c->nodes[i].host, sizeof c->nodes[i].host, "n%d", i + 1);
-        put_file(c, sim_machine(c->sim, c->nodes[i].host), "/proc/sys/kernel/hostname", c->nodes[i].host);
+        put_file(c, sim_machine(c->sim, c->nodes[i].host), "/proc/sys/kernel/hostname",
+                 c->nodes[i].host);
         c->nodes[i].os = sim_machine(c->sim, c->nodes[i].host);
-        c->nodes[i].refused = true;         /* has no token yet */
+        c->nodes[i].refused = true; /* has no token yet */
     }
     client_open(c);
     wish_volumes(c);
     if (!cloud_wait(c, 5000, wishes_done))
         cloud_fail(c, "the server does not answer");
-    if (chance(c, 0, 2) && !cloud_wait(c, 10000, agents_are_linked))    /* else they join when misfortune has begun */
+    if (chance(c, 0, 2)
+        && !cloud_wait(c, 10000, agents_are_linked)) /* else they join when misfortune has begun */
         cloud_fail(c, "the agents do not join");
 }
 

@@ -10,7 +10,7 @@
 #include "server/server.h"
 #include "store/store.h"
 
-enum { NODES_MOST = 3, WISHES_MOST = 256, RUNS_MOST = 2048, RUN_FOR_S = 30, MARGIN_S = 15, BEAT_S = 5 };
+enum { NODES_MOST = 3, WISHES_MOST = 256, RUNS_MOST = 2048, RUN_FOR_S = 30, MARGIN_S = 15 };
 
 /* --- what a supervisor did (supervisor.c) */
 struct straw;

@@ -10,7 +10,8 @@ static void take_line(struct cloud *c, const char *line)
     if (text_starts(line, "id: ")) {
         int64_t n = strtoll(line + 4, NULL, 10);
         if (n != c->followed + 1)
-            cloud_fail(c, "a follower saw event %lld after %lld", (long long)n, (long long)c->followed);
+            cloud_fail(c, "a follower saw event %lld after %lld", (long long)n,
+                       (long long)c->followed);
         c->followed = n;
     } else if (text_starts(line, "event: ")) {
         str_text(&c->event_names, line + 7);
@@ -58,7 +59,8 @@ static void forget_half(struct cloud *c)
 
 void client_follow(struct cloud *c)
 {
-    static const struct http_call_events events = { .on_head = on_head, .on_data = on_data, .on_end = on_end };
+    static const struct http_call_events events
+        = { .on_head = on_head, .on_data = on_data, .on_end = on_end };
     char path[64];
     if (c->following || sim_now_ms(c->sim) < c->follow_ms)
         return;
@@ -79,7 +81,8 @@ void books_followed(struct cloud *c, const struct rows *events)
         const char *name = row_text(events, i, 3);
         size_t n = strcspn(at, "\n");
         if (strlen(name) != n || memcmp(name, at, n) != 0) {
-            cloud_fail(c, "a follower saw event %zu as %.*s, and the store has %s", i + 1, (int)n, at, name);
+            cloud_fail(c, "a follower saw event %zu as %.*s, and the store has %s", i + 1, (int)n,
+                       at, name);
             return;
         }
         at += n + 1;

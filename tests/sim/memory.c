@@ -6,7 +6,11 @@
 
 #define LL(x) ((long long)(x))
 
-struct lines { struct arena *mem; const char **at; size_t count, room; };
+struct lines {
+    struct arena *mem;
+    const char **at;
+    size_t count, room;
+};
 
 static void add(struct lines *l, const char *text)
 {
@@ -21,21 +25,30 @@ static void add(struct lines *l, const char *text)
 }
 #define ADD(l, ...) add((l), arena_printf((l)->mem, __VA_ARGS__))
 
-static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 static void jobs(struct lines *l, const struct state *s)
 {
     struct job *j;
     struct task *t;
     for (size_t i = 0; (j = map_next(s->jobs, &i));) {
-        ADD(l, "job %lld %s project %lld owner %lld state %d reason %d outcome %d priority %lld count %lld next %lld ends %lld/%lld/%lld exit %lld times %lld %lld %lld version %lld%s",
-            LL(j->id), j->name, LL(j->project->id), LL(j->owner), j->state, j->reason, j->outcome, LL(j->priority), LL(j->count), LL(j->next_task),
-            LL(j->done), LL(j->failed), LL(j->cancelled), LL(j->exit_code), LL(j->created_ms), LL(j->started_ms), LL(j->ended_ms), LL(j->version),
-            j->blocked ? " blocked" : "");
+        ADD(l,
+            "job %lld %s project %lld owner %lld state %d reason %d outcome %d priority %lld count "
+            "%lld next %lld ends %lld/%lld/%lld exit %lld times %lld %lld %lld version %lld%s",
+            LL(j->id), j->name, LL(j->project->id), LL(j->owner), j->state, j->reason, j->outcome,
+            LL(j->priority), LL(j->count), LL(j->next_task), LL(j->done), LL(j->failed),
+            LL(j->cancelled), LL(j->exit_code), LL(j->created_ms), LL(j->started_ms),
+            LL(j->ended_ms), LL(j->version), j->blocked ? " blocked" : "");
         for (size_t k = 0; (t = map_next(j->tasks, &k));)
-            ADD(l, "task %lld.%lld state %d outcome %d tries %lld faults %lld not before %lld times %lld %lld exit %lld signal %lld attempt %lld", LL(j->id),
-                LL(t->index), t->state, t->outcome, LL(t->tries), LL(t->faults), LL(t->not_before_ms), LL(t->started_ms), LL(t->ended_ms),
-                LL(t->exit_code), LL(t->signal), LL(t->attempt ? t->attempt->id : 0));
+            ADD(l,
+                "task %lld.%lld state %d outcome %d tries %lld faults %lld not before %lld times "
+                "%lld %lld exit %lld signal %lld attempt %lld",
+                LL(j->id), LL(t->index), t->state, t->outcome, LL(t->tries), LL(t->faults),
+                LL(t->not_before_ms), LL(t->started_ms), LL(t->ended_ms), LL(t->exit_code),
+                LL(t->signal), LL(t->attempt ? t->attempt->id : 0));
     }
 }
 
@@ -43,11 +56,16 @@ static void attempts(struct lines *l, const struct state *s)
 {
     struct attempt *a;
     for (size_t i = 0; (a = map_next(s->attempts, &i));) {
-        ADD(l, "attempt %lld of %lld.%lld on %s state %d times %lld %lld run for %lld%s as %d cpu %lld mem %lld gpu %lld mib %lld x%d", LL(a->id),
-            LL(a->task->job->id), LL(a->task->index), a->node->name, a->state, LL(a->placed_ms), LL(a->started_ms), LL(a->run_for_s),
-            a->stop ? " stop" : "", a->stop ? a->stop_as : 0, LL(a->cpu_milli), LL(a->mem_mib), LL(a->gpu_milli), LL(a->gpu_mib), a->gpu_count);
+        ADD(l,
+            "attempt %lld of %lld.%lld on %s state %d times %lld %lld run for %lld%s as %d cpu "
+            "%lld mem %lld gpu %lld mib %lld x%d",
+            LL(a->id), LL(a->task->job->id), LL(a->task->index), a->node->name, a->state,
+            LL(a->placed_ms), LL(a->started_ms), LL(a->run_for_s), a->stop ? " stop" : "",
+            a->stop ? a->stop_as : 0, LL(a->cpu_milli), LL(a->mem_mib), LL(a->gpu_milli),
+            LL(a->gpu_mib), a->gpu_count);
         for (int g = 0; g < a->gpu_count; g++)
-            ADD(l, "lease %lld gpu %lld %s milli %lld mem %lld", LL(a->id), LL(a->gpus[g].index), a->gpus[g].uuid, LL(a->gpus[g].milli), LL(a->gpus[g].mem_mib));
+            ADD(l, "lease %lld gpu %lld %s milli %lld mem %lld", LL(a->id), LL(a->gpus[g].index),
+                a->gpus[g].uuid, LL(a->gpus[g].milli), LL(a->gpus[g].mem_mib));
     }
 }
 
@@ -58,17 +76,22 @@ static void tenancy(struct lines *l, const struct state *s)
     struct idem *d;
     struct node *n;
     for (size_t i = 0; (p = map_next(s->projects, &i));)
-        ADD(l, "project %lld %s version %lld state %d holds gpu %lld cpu %lld mem %lld jobs %lld members %zu", LL(p->id), p->name, LL(p->version), p->state,
-            LL(p->gpu_held), LL(p->cpu_held), LL(p->mem_held), LL(p->jobs_live), map_count(p->members));
+        ADD(l,
+            "project %lld %s version %lld state %d holds gpu %lld cpu %lld mem %lld jobs %lld "
+            "members %zu",
+            LL(p->id), p->name, LL(p->version), p->state, LL(p->gpu_held), LL(p->cpu_held),
+            LL(p->mem_held), LL(p->jobs_live), map_count(p->members));
     for (size_t i = 0; (k = map_next(s->keys, &i));)
-        ADD(l, "key %lld owner %d %lld project %lld roles %u state %d %s %s", LL(k->id), k->owner_kind, LL(k->owner), LL(k->project), k->roles, k->state, k->hash, k->name);
+        ADD(l, "key %lld owner %d %lld project %lld roles %u state %d %s %s", LL(k->id),
+            k->owner_kind, LL(k->owner), LL(k->project), k->roles, k->state, k->hash, k->name);
     for (size_t i = 0; (d = map_next(s->idems, &i));)
         ADD(l, "idem %s verb %d job %lld body %s", d->key, d->verb, LL(d->job), d->body);
     for (size_t i = 0; (n = map_next(s->nodes, &i));)
-        ADD(l, "node %lld %s state %d%s kept %lld version %lld attempts %zu %s", LL(n->id), n->name, n->state, n->cordoned ? " cordoned" : "", LL(n->kept),
-            LL(n->version), map_count(n->attempts), n->info_text);
-    ADD(l, "last event %lld, persons %zu, secrets %zu, volumes %zu, images %zu", LL(s->last_event), map_count(s->persons), map_count(s->secrets),
-        map_count(s->volumes), map_count(s->images));
+        ADD(l, "node %lld %s state %d%s kept %lld version %lld attempts %zu %s", LL(n->id), n->name,
+            n->state, n->cordoned ? " cordoned" : "", LL(n->kept), LL(n->version),
+            map_count(n->attempts), n->info_text);
+    ADD(l, "last event %lld, persons %zu, secrets %zu, volumes %zu, images %zu", LL(s->last_event),
+        map_count(s->persons), map_count(s->secrets), map_count(s->volumes), map_count(s->images));
 }
 
 static struct lines text_of(const struct state *s, struct arena *mem)
@@ -95,7 +118,8 @@ void books_memory(struct cloud *c)
     }
     struct lines now = text_of(k->writer.state, mem), then = text_of(fresh, mem);
     for (size_t i = 0; i < MAX(now.count, then.count); i++) {
-        const char *a = i < now.count ? now.at[i] : "nothing", *b = i < then.count ? then.at[i] : "nothing";
+        const char *a = i < now.count ? now.at[i] : "nothing",
+                   *b = i < then.count ? then.at[i] : "nothing";
         if (!text_is(a, b)) {
             cloud_fail(c, "memory and store differ:\n#   memory: %.150s\n#   store:  %.150s", a, b);
             break;
@@ -124,5 +148,8 @@ void books_picture(struct cloud *c)
     sched_print(fresh, &want);
     sched_print(planner_picture(k), &have);
     if (!text_is(have.at ? have.at : "", want.at ? want.at : ""))
-        cloud_fail(c, "the planner's picture is not the one made from scratch:\n%.1500s\n--- from scratch:\n%.1500s", have.at, want.at);
+        cloud_fail(c,
+                   "the planner's picture is not the one made from scratch:\n%.1500s\n--- from "
+                   "scratch:\n%.1500s",
+                   have.at, want.at);
 }

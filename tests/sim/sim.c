@@ -16,12 +16,17 @@ enum { SEEDS = 60, SOAK = 20, STEPS = 75, STEP_MS = 2500, PEACE_MS = 900 * 1000 
 
 /* --- misfortune */
 
-static int64_t pause_for(struct cloud *c)      /* mostly short, sometimes longer than a task may run unseen */
+static int64_t
+pause_for(struct cloud *c) /* mostly short, sometimes longer than a task may run unseen */
 {
-    return chance(c, 0, 5) ? chance(c, 0, 4000) : chance(c, 4000, (RUN_FOR_S + MARGIN_S + 20) * 1000);
+    return chance(c, 0, 5) ? chance(c, 0, 4000)
+                           : chance(c, 4000, (RUN_FOR_S + MARGIN_S + 20) * 1000);
 }
 
-static int some_node(struct cloud *c) { return (int)rng_below(&c->rng, (uint64_t)c->node_count); }
+static int some_node(struct cloud *c)
+{
+    return (int)rng_below(&c->rng, (uint64_t)c->node_count);
+}
 
 static void kill_server(struct cloud *c)
 {
@@ -55,7 +60,10 @@ static void crash_node(struct cloud *c)
         node_crash(c, n, pause_for(c));
 }
 
-static void kill_supervisor(struct cloud *c) { straw_kill(c); }
+static void kill_supervisor(struct cloud *c)
+{
+    straw_kill(c);
+}
 
 static void cut(struct cloud *c)
 {
@@ -74,7 +82,8 @@ static void mend(struct cloud *c)
 
 static void slow_network(struct cloud *c)
 {
-    static const int64_t delays[][2] = { { 0, 5 }, { 0, 0 }, { 1, 60 }, { 50, 400 }, { 200, 2500 } };
+    static const int64_t delays[][2]
+        = { { 0, 5 }, { 0, 0 }, { 1, 60 }, { 50, 400 }, { 200, 2500 } };
     size_t i = rng_below(&c->rng, COUNT(delays));
     cloud_say(c, "delays of %lld to %lld ms", (long long)delays[i][0], (long long)delays[i][1]);
     sim_network(c->sim, delays[i][0], delays[i][1]);
@@ -90,7 +99,20 @@ static void jump(struct cloud *c)
 }
 
 static void (*const misfortunes[])(struct cloud *c) = {
-    kill_server, crash_server, restart_server, kill_agent, kill_agent, crash_node, kill_supervisor, cut, cut, cut, mend, mend, slow_network, jump,
+    kill_server,
+    crash_server,
+    restart_server,
+    kill_agent,
+    kill_agent,
+    crash_node,
+    kill_supervisor,
+    cut,
+    cut,
+    cut,
+    mend,
+    mend,
+    slow_network,
+    jump,
 };
 
 /* One of the next operations on a disk, a stream or a process fails, wherever it is. */
@@ -105,9 +127,12 @@ static void storm(struct cloud *c, int64_t n)
 {
     (void)n;
     static const int64_t tempers[] = { 2, 5, 12, 25 };
-    int64_t temper = tempers[rng_below(&c->rng, COUNT(tempers))];   /* where everything is broken at once nothing can go wrong twice */
+    int64_t temper = tempers[rng_below(
+        &c->rng,
+        COUNT(tempers))]; /* where everything is broken at once nothing can go wrong twice */
     c->faults = chance(c, 0, 1);
-    cloud_say(c, "%d nodes, a misfortune every %lld steps%s", c->node_count, (long long)temper + 1, c->faults ? ", operations fail" : "");
+    cloud_say(c, "%d nodes, a misfortune every %lld steps%s", c->node_count, (long long)temper + 1,
+              c->faults ? ", operations fail" : "");
     for (int step = 0; step < STEPS && cloud_ok(c); step++) {
         int64_t what = chance(c, 0, 9);
         if (what < 5 && step < STEPS * 3 / 4)
@@ -132,7 +157,12 @@ static void storm(struct cloud *c, int64_t n)
 
 /* --- seeds */
 
-struct story { uint64_t seed; void (*live)(struct cloud *c, int64_t n); int64_t n; bool loud; };
+struct story {
+    uint64_t seed;
+    void (*live)(struct cloud *c, int64_t n);
+    int64_t n;
+    bool loud;
+};
 
 static void tell(const struct story *t, struct cloud *c)
 {
@@ -146,7 +176,7 @@ static void tell(const struct story *t, struct cloud *c)
         wish_uncordon(c, i);
     if (cloud_ok(c) && !cloud_wait(c, PEACE_MS, books_idle))
         cloud_fail(c, "after %d s of peace: %s", PEACE_MS / 1000, books_busy(c));
-    cloud_run(c, 12 * 1000);            /* what was settled last is forgotten with the next beats */
+    cloud_run(c, 12 * 1000); /* what was settled last is forgotten with the next beats */
     if (cloud_ok(c))
         books_check(c);
     if (t->loud && c->server)
@@ -159,7 +189,8 @@ static struct result run_here(const struct story *t)
     tell(t, &c);
     if (!cloud_ok(&c))
         printf("# seed %llu (%lld): %s\n", (unsigned long long)t->seed, (long long)t->n, c.failed);
-    struct result r = { cloud_ok(&c), sim_trace(c.sim), c.wish_count, c.run_count, c.commits, sim_now_ms(c.sim) };
+    struct result r = { cloud_ok(&c), sim_trace(c.sim), c.wish_count,
+                        c.run_count,  c.commits,        sim_now_ms(c.sim) };
     cloud_close(&c);
     return r;
 }
@@ -185,7 +216,8 @@ struct result run_apart(uint64_t seed, void (*live)(struct cloud *c, int64_t n),
     if (child > 0)
         waitpid(child, &status, 0);
     if (!told || status) {
-        printf("# seed %llu (%lld): the process died (status %d)\n", (unsigned long long)seed, (long long)n, status);
+        printf("# seed %llu (%lld): the process died (status %d)\n", (unsigned long long)seed,
+               (long long)n, status);
         r.ok = false;
     }
     return r;
@@ -199,11 +231,15 @@ static uint64_t number(const char *name, uint64_t otherwise)
 
 /* What crashed machines held is nobody's any more. */
 const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "detect_leaks=0:quarantine_size_mb=8:malloc_context_size=5:max_malloc_fill_size=0"; }
+const char *__asan_default_options(void)
+{
+    return "detect_leaks=0:quarantine_size_mb=8:malloc_context_size=5:max_malloc_fill_size=0";
+}
 
 TEST(whatever_befalls_the_cloud_its_books_balance)
 {
-    uint64_t one = number("ARCUS_SIM_SEED", 0), count = number("ARCUS_SIM_SEEDS", number("ARCUS_SOAK", 0) ? SEEDS * SOAK : SEEDS);
+    uint64_t one = number("ARCUS_SIM_SEED", 0),
+             count = number("ARCUS_SIM_SEEDS", number("ARCUS_SOAK", 0) ? SEEDS * SOAK : SEEDS);
     uint64_t first = number("ARCUS_SIM_FIRST", 1);
     struct result sum = { 0 };
     if (one) {
@@ -214,10 +250,12 @@ TEST(whatever_befalls_the_cloud_its_books_balance)
     for (uint64_t seed = first; seed < first + count; seed++) {
         struct result r = run_apart(seed, storm, 0);
         CHECK(r.ok);
-        sum.requests += r.requests, sum.attempts += r.attempts, sum.commits += r.commits, sum.ms += r.ms;
+        sum.requests += r.requests, sum.attempts += r.attempts, sum.commits += r.commits,
+            sum.ms += r.ms;
     }
-    printf("# %llu seeds: %zu requests, %zu attempts, %lld commits, %lld s of virtual time\n", (unsigned long long)count, sum.requests, sum.attempts,
-           (long long)sum.commits, (long long)sum.ms / 1000);
+    printf("# %llu seeds: %zu requests, %zu attempts, %lld commits, %lld s of virtual time\n",
+           (unsigned long long)count, sum.requests, sum.attempts, (long long)sum.commits,
+           (long long)sum.ms / 1000);
 }
 
 TEST(a_seed_is_a_run)
@@ -227,7 +265,8 @@ TEST(a_seed_is_a_run)
         return;
     }
     for (uint64_t seed = 7; seed < 9; seed++) {
-        struct result a = run_apart(seed, storm, 0), b = run_apart(seed, storm, 0), other = run_apart(seed + 1000, storm, 0);
+        struct result a = run_apart(seed, storm, 0), b = run_apart(seed, storm, 0),
+                      other = run_apart(seed + 1000, storm, 0);
         CHECK(a.trace == b.trace && a.commits == b.commits && a.trace != other.trace);
     }
 }

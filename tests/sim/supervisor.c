@@ -22,8 +22,8 @@ struct straw {
     struct timer *timer;
     struct watch *watch;
     int64_t begun, prepared_at, run_ms, exit_code;
-    int64_t container_at;           /* boot clock; 0: it is not there yet */
-    bool stubborn;                  /* SIGTERM is not enough */
+    int64_t container_at; /* boot clock; 0: it is not there yet */
+    bool stubborn;        /* SIGTERM is not enough */
     enum outcome as;
     int64_t kill_at;
 };
@@ -41,8 +41,9 @@ static bool read_as(struct straw *s, const char *path, const struct fields *fiel
     struct err err = { 0 };
     struct slice text;
     struct json *doc;
-    return file_read(s->os, path, PLAN_BYTES, s->mem, &text, &err) && json_parse(text, s->mem, &doc, &err)
-        && bind_read(doc, fields, s->mem, out, NULL, &err);
+    return file_read(s->os, path, PLAN_BYTES, s->mem, &text, &err)
+           && json_parse(text, s->mem, &doc, &err)
+           && bind_read(doc, fields, s->mem, out, NULL, &err);
 }
 
 static bool write_status(struct straw *s)
@@ -146,7 +147,9 @@ static void look(struct straw *s)
         end(s, OUTCOME_NODE_FAULT, 0);
         return;
     }
-    int64_t deadline = s->container_at && p->max_duration_s ? s->container_at + p->max_duration_s * 1000 : INT64_MAX;
+    int64_t deadline = s->container_at && p->max_duration_s
+                           ? s->container_at + p->max_duration_s * 1000
+                           : INT64_MAX;
     if (now >= deadline && !s->kill_at)
         end_it(s, OUTCOME_DEADLINE, p->grace_s);
     int64_t over = s->container_at ? s->container_at + s->run_ms : s->prepared_at;
@@ -189,7 +192,8 @@ static bool read_bundle(struct straw *s)
     struct err err = { 0 };
     struct slice text;
     struct json *doc;
-    if (!file_read(s->os, arena_printf(s->mem, "%s/bundle/config.json", s->plan.folder), 1 << 20, s->mem, &text, &err)
+    if (!file_read(s->os, arena_printf(s->mem, "%s/bundle/config.json", s->plan.folder), 1 << 20,
+                   s->mem, &text, &err)
         || !json_parse(text, s->mem, &doc, &err))
         return false;
     struct json *args = json_get(json_get(doc, "process"), "args"), *at = args ? args->first : NULL;
@@ -208,7 +212,7 @@ static int node_of(struct cloud *c, struct os *os)
     struct slice name = { "", 0 };
     struct err err = { 0 };
     if (!file_read(os, path, 64, mem, &name, &err) && !file_read(os, path, 64, mem, &name, &err))
-        return 0;                   /* only one operation fails at a time */
+        return 0; /* only one operation fails at a time */
     for (int i = 0; i < c->node_count; i++)
         if (text_is(name.at, c->nodes[i].host))
             return i;
@@ -219,10 +223,12 @@ static void start(void *arg, struct os *os, struct sim_proc *self, const char *c
 {
     struct cloud *c = arg;
     struct straw *s = calloc(1, sizeof *s);
-    *s = (struct straw){ .c = c, .os = os, .self = self, .mem = arena_new(), .begun = os_boot_ms(os) };
+    *s = (struct straw){
+        .c = c, .os = os, .self = self, .mem = arena_new(), .begun = os_boot_ms(os)
+    };
     /* No plan: a new agent found the folder before we came and took it away. A status: somebody ran before. */
-    if (!read_as(s, arena_printf(s->mem, "%s/plan.json", argv[1]), &plan_fields, &s->plan) || !read_bundle(s)
-        || disk_exists(os, s->plan.status) || c->run_count == RUNS_MOST) {
+    if (!read_as(s, arena_printf(s->mem, "%s/plan.json", argv[1]), &plan_fields, &s->plan)
+        || !read_bundle(s) || disk_exists(os, s->plan.status) || c->run_count == RUNS_MOST) {
         arena_free(s->mem);
         free(s);
         sim_proc_exit(self, 256);
@@ -231,10 +237,15 @@ static void start(void *arg, struct os *os, struct sim_proc *self, const char *c
     if (run_of(c, s->plan.attempt))
         cloud_fail(c, "attempt %s was begun a second time", s->plan.id);
     s->run = &c->runs[c->run_count++];
-    *s->run = (struct run){ .attempt = s->plan.attempt, .node = node_of(c, os), .from_ms = sim_now_ms(c->sim), .alive = s };
+    *s->run = (struct run){ .attempt = s->plan.attempt,
+                            .node = node_of(c, os),
+                            .from_ms = sim_now_ms(c->sim),
+                            .alive = s };
     cloud_say(c, "%s begins on n%d", s->plan.id, s->run->node + 1);
     s->prepared_at = s->begun + (int64_t)sim_chance(c->sim, 400);
-    s->status = (struct task_status){ .attempt = s->plan.attempt, .phase = PHASE_PREPARING, .pid = sim_proc_pid(self),
+    s->status = (struct task_status){ .attempt = s->plan.attempt,
+                                      .phase = PHASE_PREPARING,
+                                      .pid = sim_proc_pid(self),
                                       .start_time = (int64_t)sim_proc_start_time(self) };
     sim_proc_on_signal(self, on_signal, s);
     if (!write_status(s)) {
@@ -246,7 +257,10 @@ static void start(void *arg, struct os *os, struct sim_proc *self, const char *c
     look(s);
 }
 
-void straws_install(struct cloud *c) { sim_program(c->sim, "/run/arcus/bin/arcus-task", start, c); }
+void straws_install(struct cloud *c)
+{
+    sim_program(c->sim, "/run/arcus/bin/arcus-task", start, c);
+}
 
 void straws_crashed(struct cloud *c, int node)
 {
@@ -271,7 +285,8 @@ bool straw_kill(struct cloud *c)
         struct proc *p;
         if (!s || which-- > 0)
             continue;
-        if (!proc_watch(c->nodes[c->runs[i].node].os, sim_proc_pid(s->self), sim_proc_start_time(s->self), NULL, NULL, &p))
+        if (!proc_watch(c->nodes[c->runs[i].node].os, sim_proc_pid(s->self),
+                        sim_proc_start_time(s->self), NULL, NULL, &p))
             return false;
         cloud_say(c, "kill the supervisor of %s", s->plan.id);
         proc_kill(p, SIGKILL);
