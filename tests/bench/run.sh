@@ -39,7 +39,7 @@ for _ in $(seq "$runs"); do
 done
 
 echo "== durable submits: one job a request, 64 connections, against the rate of the store alone in batches of 64"
-"$B/bench-store_rows" 2>/dev/null | tee "$TMP/rows" | head -20 || true
+"$B/bench-store_rows" "$TMP/rows.db"
 for store in sqlite; do
     start_server "submit-$store" server --default-image host
     cat >"$TMP/post.lua" <<EOF
@@ -55,9 +55,10 @@ EOF
 done
 
 echo "== submit to first instruction, and to the end, of a container on this machine"
-start_server run up --run "$TMP/run" --name bench
+start_server cloud up --run "/run/arcus-bench-$$" --name bench
 export ARCUS_CONFIG=$TMP/config
 "$B/arcus" config set bench --server "$URL" --key "$KEY" >/dev/null
+for _ in $(seq 100); do "$B/arcus" nodes -o json | grep -q '"state": "ready"' && break; sleep 0.1; done
 sleep 1
 for _ in $(seq 20); do
     t0=$(date +%s%N)
