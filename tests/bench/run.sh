@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 B=build
 TMP=$(mktemp -d /tmp/arcus-bench.XXXXXX)
+chmod 755 "$TMP"                       # the root of a container is somebody else here, and must reach its files
 pids=()
 cleanup() { for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; done; sleep 0.5; rm -rf "$TMP"; }
 trap cleanup EXIT
