@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 200, CHUNK = 32 * 1024, NAME_ROOM = 8192 };
+enum { DEPTH_MAX = 200, CHUNK = 32 * 1024, NAME_ROOM = 8192, INODE_BYTES = 4096 };
 
 int tree_open(int dirfd, const char *path, int flags, unsigned mode)
 {
@@ -250,7 +250,8 @@ bool tree_remove(const char *path, struct err *err)
     return (ok && rmdir(path) == 0) || err_errno(err, "cannot remove all of %s", path);
 }
 
-/* What is too deep to be counted counts as enough: nobody can hide there. */
+/* What is too deep to be counted counts as enough: nobody can hide there. An empty file takes an inode, of which a disk has not
+ * many either. */
 static int64_t bytes_inside(int dir, int64_t enough, int depth)
 {
     DIR *d = depth > DEPTH_MAX ? NULL : fdopendir(dir);
@@ -260,7 +261,7 @@ static int64_t bytes_inside(int dir, int64_t enough, int depth)
         if (text_is(e->d_name, ".") || text_is(e->d_name, "..")
             || fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == -1)
             continue;
-        sum += (int64_t)st.st_blocks * 512;
+        sum += MAX((int64_t)st.st_blocks * 512, INODE_BYTES);
         int sub = S_ISDIR(st.st_mode)
                       ? openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                       : -1;

@@ -27,5 +27,5 @@ void tree_receiver_free(struct tree_receiver *r);
 AUTO_FN(struct tree_receiver *, tree_receiver_free)
 
 MUST_CHECK bool tree_remove(const char *path, struct err *err);     /* all of it; absent is fine; does not leave the filesystem */
-int64_t tree_bytes(const char *path, int64_t enough);               /* disk use, counted until `enough` */
+int64_t tree_bytes(const char *path, int64_t enough);               /* disk use, counted until `enough`; at least 4 KiB for each file */
 int tree_open(int dirfd, const char *path, int flags, unsigned mode);   /* openat2 as told above; -1 and errno */

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 /* PIECE: small against a log's segment, so that segments are filled. */
@@ -45,7 +46,7 @@ struct life {
     pid_t sessions[SESSIONS_MAX];
     pid_t counter;    /* counts what is in /outputs; 0: nobody does at the moment */
     int64_t count_at; /* boot clock: when it began, or is to begin again */
-    bool too_much;    /* was found there */
+    int too_much;     /* what it found: DISK_FINE, or why the task is ended */
     char buffer[PIECE];
 };
 
@@ -90,10 +91,34 @@ static void on_stop_file(struct life *l)
 
 /* /outputs lies on the node's own disk, which is everybody's: it may hold as much as the task's scratch and is looked at now and
  * then. A child counts, since a tenant decides how long that takes. */
+enum { DISK_FINE, DISK_OUTPUTS, DISK_SHORT };
+
+/* The less the node has left, the less one task may hold of it: its disk is promised more than once. */
+static int look_at_disk(const struct plan *p)
+{
+    static const struct {
+        int64_t left_mib, share;
+    } steps[] = { { 1024, 10 }, { 256, 100 } };
+    const struct plan_mount *outputs = p->mounts.at;
+    struct statvfs node, own;
+    int64_t most = p->scratch_mib << 20, mine = tree_bytes(outputs->source, most + 1);
+    if (mine > most)
+        return DISK_OUTPUTS;
+    if (statvfs(p->folder, &node) == -1 || statvfs("scratch", &own) == -1)
+        return DISK_FINE;
+    if (p->scratch == SCRATCH_LOOP)
+        mine += (int64_t)((own.f_blocks - own.f_bfree) * own.f_frsize);
+    int64_t left = (int64_t)(node.f_bavail * node.f_frsize),
+            all = (int64_t)(node.f_blocks * node.f_frsize);
+    for (size_t i = 0; i < COUNT(steps); i++)
+        if (left < steps[i].left_mib << 20 && mine > all / steps[i].share)
+            return DISK_SHORT;
+    return DISK_FINE;
+}
+
 static void count_outputs(struct life *l, int64_t now, int64_t *next)
 {
     const struct plan *p = &l->t->plan;
-    const struct plan_mount *outputs = p->mounts.at;
     if (l->counter || l->as != OUTCOME_NONE || l->t->container <= 0 || !p->mounts.count)
         return;
     if (now < l->count_at) {
@@ -103,7 +128,7 @@ static void count_outputs(struct life *l, int64_t now, int64_t *next)
     pid_t pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        _exit(tree_bytes(outputs->source, (p->scratch_mib << 20) + 1) > p->scratch_mib << 20);
+        _exit(look_at_disk(p));
     }
     l->counter = MAX(pid, 0);
     l->count_at = pid > 0 ? now : now + COUNT_MS;
@@ -114,9 +139,9 @@ static void on_counted(struct life *l, int status)
     int64_t now = boot_ms(), took = now - l->count_at;
     l->counter = 0;
     l->count_at = now + MAX((int64_t)COUNT_MS, took * COUNT_SHARE);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 1 || l->as != OUTCOME_NONE)
+    if (!WIFEXITED(status) || WEXITSTATUS(status) == DISK_FINE || l->as != OUTCOME_NONE)
         return;
-    l->too_much = true;
+    l->too_much = WEXITSTATUS(status);
     end_it(l, OUTCOME_SIGNALED, 0);
 }
 
@@ -315,9 +340,11 @@ static void tell_end(struct life *l, int64_t oom_kills, const struct err *failed
     bool good = s->exit_code == 0 && s->signal == 0;
     if (l->as != OUTCOME_NONE) {
         s->outcome = l->as;
-        if (l->too_much)
+        if (l->too_much == DISK_OUTPUTS)
             snprintf(detail, room, "it kept more than %lld MiB in /outputs; ask for more disk",
                      (long long)l->t->plan.scratch_mib);
+        else if (l->too_much)
+            snprintf(detail, room, "the node's disk is full, and it holds a large part of it");
         else
             snprintf(detail, room, "%s",
                      l->as == OUTCOME_DEADLINE ? "its maximum duration passed"

@@ -108,6 +108,25 @@ run_as "$MALLORY" "$(sh_in host 'mkdir /outputs/b; for i in 1 2 3 4; do head -c 
 like "a task that fills /outputs is ended, and told why" "$HOW|$(AS=$MALLORY job "$JOB" .detail)" '^failed signaled .*more than 64 MiB in /outputs'
 run_as "$MALLORY" "$(sh_in host 'cd /outputs; i=0; while [ $i -lt 1500 ]; do mkdir d && cd d || exit 1; i=$((i + 1)); done; sleep 60')"
 like "nor can it be hidden deep down" "$(AS=$MALLORY job "$JOB" .detail)" 'in /outputs'
+run_as "$MALLORY" "$(sh_in host 'cd /outputs; i=0; while [ $i -lt 30000 ]; do echo "$i"; i=$((i + 1)); done | xargs touch; sleep 60' | jq -c '.disk_size = "64MB"')"
+like "empty files count too" "$(AS=$MALLORY job "$JOB" .detail)" 'in /outputs'
+
+# A node with a small disk, of which a task was promised more than there is.
+small=$NODE-small
+mkdir "$BASE/$small.data"
+truncate -s 3G "$BASE/disk" && mkfs.ext4 -qF "$BASE/disk" && mount -o loop "$BASE/disk" "$BASE/$small.data" || note "no disk of its own"
+call POST /v1/nodes/tokens '{}'
+agent_start "$small" --sim-gpus 0 --token "$(field .token)"
+ok "a node with a small disk joins" until_ok 20 node_ready "$small"
+on_small() { jq -c --arg n "$small" --arg d "$1" '.node = $n | .disk_size = $d'; }
+beside=$(AS=$ALICE submit "$(sh_in host 'echo before >/tmp/x; sleep 15; echo after >>/tmp/x; cat /tmp/x' | on_small 64MB)")
+run_as "$MALLORY" "$(sh_in host 'head -c 4000000000 /dev/zero >/tmp/all; sleep 60' | on_small 10GB)"
+like "who fills the node's disk is ended" "$HOW|$(AS=$MALLORY job "$JOB" .detail)" '^failed signaled .*the node.s disk is full'
+is "... and who is beside them goes on" "$(AS=$ALICE how "$beside" 40)|$(AS=$ALICE logs "$beside")" "done succeeded 0|before
+after"
+stop "$AGENT"
+until_ok 10 umount "$BASE/$small.data"
+ok "the small disk can be let go" test ! -e "$BASE/$small.data/tasks"
 
 AS=$MALLORY call POST "/v1/jobs/$box/cancel" '{"grace":"0s"}'
 AS=$MALLORY wait_end "$box"
