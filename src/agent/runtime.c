@@ -554,7 +554,11 @@ void runtime_describe(struct runtime *r, struct node_info *info, struct arena *m
     if (r->means.known && r->means.scratch == SCRATCH_TMPFS && r->real)
         cannot[n++]
             = "no loop devices: what a task writes lies in memory and counts against its memory";
-    if (r->real && r->means.known && !r->means.runtime)
+    if (r->real && r->means.known && !r->means.runtime) {
         cannot[n++] = arena_printf(mem, "no container can be run here: %s", r->means.why);
+        info->cpu_milli = info->mem_mib = 0; /* nothing fits, so nothing is sent here to fail */
+        for (size_t i = 0; i < info->gpus.count; i++)
+            ((struct gpu_info *)info->gpus.at)[i].healthy = false;
+    }
     info->cannot = (struct texts){ cannot, n };
 }
