@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # 07-exec.t - commands inside a running task: their streams, their exit codes, signals; and a terminal that is one, with its size.
+# also on PostgreSQL
 . "$(dirname "$0")/lib.sh"
 cloud_up
 arcus run -d --name box -c 0.5 -m 256MB -- sh -c 'echo main process; trap "exit 0" TERM; while :; do sleep 0.2; done' >/dev/null 2>&1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # 08-logs.t - what tasks print: live, apart by stream, bounded, the end of it first if asked, and still there after the end.
+# also on PostgreSQL
 . "$(dirname "$0")/lib.sh"
 cloud_up
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # 11-tls.t - nothing but loopback is served without TLS: a certificate of our own at first start, pinned by agents and command lines, or one that was given.
+# also on PostgreSQL
 . "$(dirname "$0")/lib.sh"
 
 # --- our own
