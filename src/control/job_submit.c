@@ -3,6 +3,9 @@
  * are placed. */
 #include "control/call.h"
 
+/* The writer's memory holds what lives, and it is everybody's: a project without a quota of jobs must end somewhere too. */
+enum { SPECS_MOST = 128 << 20 };
+
 static bool fits_quota(const struct project *p, const struct shape *shape, struct err *err)
 {
     const struct quota *q = &p->quota;
@@ -128,6 +131,11 @@ bool job_submit(struct call *c, const void *body, struct err *err)
     AUTO(str_done) struct str text = { 0 };
     struct json_out out = { .to = &text };
     bind_write(&out, &job_spec_fields, &spec);
+    if (p->spec_bytes + text.len > SPECS_MOST)
+        return err_set(err, RC_OVER_QUOTA,
+                       "the jobs of project %s that wait or run are described in %zu MB, which is "
+                       "the most; wait for some to end, or put scripts into workdir",
+                       p->name, p->spec_bytes >> 20);
     char flavor[48];
     const char *idem = text_given(c->r->idem)
                            ? arena_printf(c->mem, "%s\n%.16s", c->r->idem, c->r->body_hash)

@@ -231,10 +231,11 @@ struct job *state_add_job(struct state *s, int64_t id, struct project *p, const 
                           struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
+    AUTO(arena_free) struct arena *tree = arena_new(); /* only what is bound stays */
     struct job *j = ARENA_NEW(mem, struct job);
     struct json *doc;
     j->spec_text = arena_text(mem, spec_text);
-    if (!json_parse(SLICE(j->spec_text), mem, &doc, err)
+    if (!json_parse(SLICE(j->spec_text), tree, &doc, err)
         || !bind_read(doc, &job_spec_fields, mem, &j->spec, NULL, err)
         || !job_spec_settle(&j->spec, mem, &j->shape, err))
         return NULL;
@@ -246,6 +247,7 @@ struct job *state_add_job(struct state *s, int64_t id, struct project *p, const 
     j->name = text_given(j->spec.name) ? j->spec.name : "job";
     j->tasks = map_new();
     j->mem = TAKE(mem);
+    p->spec_bytes += strlen(spec_text);
     map_put(s->jobs, id, j);
     return j;
 }
@@ -260,12 +262,14 @@ static void job_free(struct job *j)
 void state_drop_job(struct state *s, struct job *j)
 {
     map_take(s->jobs, j->id);
+    j->project->spec_bytes -= strlen(j->spec_text);
     job_free(j);
 }
 
 void state_end_job(struct state *s, struct job *j)
 {
     map_take(s->jobs, j->id);
+    j->project->spec_bytes -= strlen(j->spec_text);
     map_put(s->ended, j->id, j);
 }
 

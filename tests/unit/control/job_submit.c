@@ -149,3 +149,26 @@ TEST(a_job_without_an_image_gets_the_clouds_default)
     struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"command\":[\"true\"]}");
     CHECK(!a.ok && text_is(a.err.field, "image"));
 }
+
+TEST(the_jobs_of_one_project_cannot_fill_the_memory_of_all)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    AUTO(str_done) struct str big = { 0 };
+    str_text(&big, "{\"command\":[\"sh\",\"-c\",\"");
+    for (int i = 0; i < 60000; i++)
+        str_char(&big, 'x');
+    str_text(&big, "\"]}");
+    struct project *p = state_project(memory_of(d), "default");
+    struct answer first = door_ask(d, d->admin, VERB_JOB_SUBMIT, big.at);
+    CHECK(first.ok && p->spec_bytes > 60000 && p->spec_bytes < 70000);
+    size_t one = p->spec_bytes;
+    p->spec_bytes = (128 << 20) - 1000; /* as if of thousands */
+    struct answer full = door_ask(d, d->admin, VERB_JOB_SUBMIT, big.at);
+    CHECK(!full.ok && full.err.rc == RC_OVER_QUOTA);
+    p->spec_bytes = one;
+    CHECK(door_ask(d, d->admin, VERB_JOB_CANCEL, FMT(d, "{\"job\":\"%s\"}", get(&first, "id"))).ok);
+    CHECK(p->spec_bytes == 0);
+    CHECK(door_ask(d, d->admin, VERB_JOB_SUBMIT, big.at).ok && door_crash(d));
+    p = state_project(memory_of(d), "default");
+    CHECK(p->spec_bytes == one); /* counted again when it is loaded */
+}
