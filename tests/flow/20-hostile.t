@@ -111,7 +111,8 @@ like "nor can it be hidden deep down" "$(AS=$MALLORY job "$JOB" .detail)" 'in /o
 run_as "$MALLORY" "$(sh_in host 'cd /outputs; i=0; while [ $i -lt 30000 ]; do echo "$i"; i=$((i + 1)); done | xargs touch; sleep 60' | jq -c '.disk_size = "64MB"')"
 like "empty files count too" "$(AS=$MALLORY job "$JOB" .detail)" 'in /outputs'
 
-# A node with a small disk, of which a task was promised more than there is.
+# A node with a small disk, of which a task was promised more than there is. It writes gigabytes: only in the long runs.
+if [ -n "${ARCUS_SOAK:-}" ]; then
 small=$NODE-small
 mkdir "$BASE/$small.data"
 truncate -s 3G "$BASE/disk" && mkfs.ext4 -qF "$BASE/disk" && mount -o loop "$BASE/disk" "$BASE/$small.data" || note "no disk of its own"
@@ -127,6 +128,7 @@ after"
 stop "$AGENT"
 until_ok 10 umount "$BASE/$small.data"
 ok "the small disk can be let go" test ! -e "$BASE/$small.data/tasks"
+fi
 
 AS=$MALLORY call POST "/v1/jobs/$box/cancel" '{"grace":"0s"}'
 AS=$MALLORY wait_end "$box"
