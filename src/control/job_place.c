@@ -173,6 +173,7 @@ static void place(struct call *c, struct job *j, struct node *n, const struct pl
     if (j->state == JOB_QUEUED)
         j->state = JOB_PLACED;
     j->reason = job_waits(j) ? j->reason : REASON_NONE;
+    j->project->wait.reason = REASON_NONE;
     settle_volumes(c, j, n);
     if (first_time)
         EMIT(c, TASK_ADD, V_INT(j->id), V_INT(t->index), V_INT(j->project->id), V_INT(t->state),
@@ -187,6 +188,15 @@ static void place(struct call *c, struct job *j, struct node *n, const struct pl
                             id_of(c, PREFIX_JOB, j->id), (long long)t->index, n->name));
     sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
     node_changed(c, n, a);
+}
+
+/* Those who come behind it with the same wish wait for the same. */
+static void remember_wait(struct job *j)
+{
+    if (j->reason != REASON_NO_NODE && j->reason != REASON_QUOTA)
+        return;
+    j->project->wait.reason = j->reason;
+    text_copy(j->project->wait.flavor, sizeof j->project->wait.flavor, j->flavor);
 }
 
 bool job_place(struct call *c, const void *body, struct err *err)
@@ -210,6 +220,7 @@ bool job_place(struct call *c, const void *body, struct err *err)
         if (!j || j->reason == (enum reason)waits[i].reason || !job_waits(j))
             continue;
         j->reason = (enum reason)waits[i].reason;
+        remember_wait(j);
         job_write(c, j);
         emit_event(c, j->project->id, "job.waiting", id_of(c, PREFIX_JOB, j->id),
                    arena_printf(c->mem, "{\"reason\":\"%s\"}", reason_name(j->reason)));

@@ -96,6 +96,16 @@ static bool settle_image(struct call *c, int64_t project, struct job_spec *spec,
     return true;
 }
 
+/* Why it waits is the planner's to say. What it said of the last one of this kind is a guess that is mostly right, and then a queue of
+ * equal jobs is not written twice. */
+static enum reason first_reason(const struct job *j)
+{
+    if (j->blocked)
+        return REASON_DEPENDENCY;
+    bool same = j->project->wait.reason && text_is(j->project->wait.flavor, j->flavor);
+    return same ? j->project->wait.reason : REASON_PRIORITY;
+}
+
 static void queue(struct call *c, struct job *j, const char *idem, const char *flavor)
 {
     j->flavor = arena_text(j->mem, flavor);
@@ -104,7 +114,7 @@ static void queue(struct call *c, struct job *j, const char *idem, const char *f
     j->created_ms = c->now_ms;
     j->state = JOB_QUEUED;
     job_deps_link(c, j);
-    j->reason = j->blocked ? REASON_DEPENDENCY : REASON_PRIORITY;
+    j->reason = first_reason(j);
     j->project->jobs_live++;
     for (size_t i = 0; i < j->spec.volumes.count; i++) {
         struct job_mount m;

@@ -22,6 +22,7 @@ struct project {
     struct map *members;        /* person -> struct member */
     int64_t gpu_held, cpu_held, mem_held, jobs_live;
     size_t spec_bytes;          /* of its live jobs, which the memory holds */
+    struct { char flavor[48]; enum reason reason; } wait;   /* why its last job that had to wait does; REASON_NONE: something was placed since */
 };
 struct member { int64_t person; unsigned roles; };
 struct person { int64_t id, created_ms, version; char name[64], password[128]; unsigned roles; int state; };

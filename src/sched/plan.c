@@ -2,8 +2,10 @@
  *
  * Jobs are looked at by priority, then age. A job that does not fit does not hold back those behind it: they start if they fit now.
  * That keeps the fleet busy and may starve a large job under a stream of small ones; reservations with backfill under them come with
- * the planner that replaces this one. Takes only within a pass, so what failed once for a class of jobs is not tried again in it. */
+ * the planner that replaces this one. Takes only within a pass, so what failed once for a class of jobs is not tried again in it. For the
+ * same reason new jobs alone are a pass of their own: those that waited before wait on. */
 #include "sched/sched_internal.h"
+#include <stdlib.h>
 
 struct pass {
     struct sched *s;
@@ -11,7 +13,6 @@ struct pass {
     struct sched_plan plan;
     int64_t now_ms;
     size_t most, placement_room, wait_room;
-    bool next_named; /* somebody is already the one who is next */
 };
 
 static void *more(struct arena *mem, const void *at, size_t count, size_t *room, size_t size)
@@ -120,9 +121,10 @@ static enum reason look_at(struct pass *p, struct job *j)
 static void tell(struct pass *p, struct job *j, enum reason why)
 {
     struct sched_plan *plan = &p->plan;
-    if (why == REASON_RESOURCES && p->next_named)
+    if (why == REASON_RESOURCES && p->s->next)
         why = REASON_PRIORITY;
-    p->next_named = p->next_named || why == REASON_RESOURCES;
+    else if (why == REASON_RESOURCES)
+        p->s->next = j;
     if (why == j->told)
         return;
     j->told = why;
@@ -132,31 +134,77 @@ static void tell(struct pass *p, struct job *j, enum reason why)
     plan->waits[plan->wait_count++] = (struct wait){ j->id, (int)why };
 }
 
-struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struct arena *mem)
+static struct sched_plan full_pass(struct pass *p)
 {
-    struct pass p
-        = { .s = s, .mem = mem, .plan = { .next_ms = INT64_MAX }, .now_ms = now_ms, .most = most };
-    if (!s->dirty && now_ms < s->wake_ms && now_ms >= s->last_now_ms)
-        return (struct sched_plan){ .next_ms = s->wake_ms };
+    struct sched *s = p->s;
     s->pass++;
-    s->last_now_ms = now_ms;
+    s->next = NULL;
+    s->fresh_count = 0;
     size_t i = 0, kept = 0;
-    for (; i < s->queue_count && p.plan.count < most; i++) {
+    for (; i < s->queue_count && p->plan.count < p->most; i++) {
         struct job *j = s->queue[i];
         s->looks++;
-        enum reason why = look_at(&p, j);
-        if (p.plan.count < most || !j->waiting.count)
-            tell(&p, j, why);
+        enum reason why = look_at(p, j);
+        if (p->plan.count < p->most || !j->waiting.count)
+            tell(p, j, why);
         if (j->waiting.count)
             s->queue[kept++] = j;
     }
     if (kept < i)
         memmove(s->queue + kept, s->queue + i, (s->queue_count - i) * sizeof *s->queue);
-    bool full = i < s->queue_count || (most && p.plan.count == most);
+    bool full = i < s->queue_count || (p->most && p->plan.count == p->most);
     s->queue_count = kept + s->queue_count - i;
     s->dirty = full;
-    s->wake_ms = p.plan.next_ms;
+    s->wake_ms = p->plan.next_ms;
     if (full)
-        p.plan.next_ms = now_ms;
-    return p.plan;
+        p->plan.next_ms = p->now_ms;
+    return p->plan;
+}
+
+static int by_order(const void *a, const void *b)
+{
+    return job_order(*(struct job *const *)a, *(struct job *const *)b);
+}
+
+/* Nothing was given back since the last pass, so the classes that failed in it still do. */
+static struct sched_plan fresh_pass(struct pass *p)
+{
+    struct sched *s = p->s;
+    size_t i = 0;
+    p->plan.next_ms = s->wake_ms;
+    for (; i < s->fresh_count && p->plan.count < p->most; i++) {
+        struct job *j = s->fresh[i];
+        s->looks++;
+        enum reason why = look_at(p, j);
+        if (p->plan.count < p->most || !j->waiting.count)
+            tell(p, j, why);
+        if (!j->waiting.count)
+            queue_drop(s, j);
+    }
+    bool full = i < s->fresh_count || (p->most && p->plan.count == p->most);
+    s->fresh_count = 0;
+    s->dirty = full;
+    s->wake_ms = p->plan.next_ms;
+    if (full)
+        p->plan.next_ms = p->now_ms;
+    return p->plan;
+}
+
+/* Who comes before the one that is next takes its place, which is for a full pass to tell. */
+static bool behind_next(struct sched *s)
+{
+    if (s->fresh_count)
+        qsort(s->fresh, s->fresh_count, sizeof *s->fresh, by_order);
+    return !s->fresh_count || !s->next || job_order(s->next, s->fresh[0]) < 0;
+}
+
+struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struct arena *mem)
+{
+    struct pass p
+        = { .s = s, .mem = mem, .plan = { .next_ms = INT64_MAX }, .now_ms = now_ms, .most = most };
+    bool time = now_ms >= s->wake_ms || now_ms < s->last_now_ms;
+    if (!s->dirty && !time && !s->fresh_count)
+        return (struct sched_plan){ .next_ms = s->wake_ms };
+    s->last_now_ms = now_ms;
+    return s->dirty || time || !behind_next(s) ? full_pass(&p) : fresh_pass(&p);
 }

@@ -21,6 +21,7 @@ struct sched *sched_new(void)
     s->holds = map_new();
     s->classes = map_new();
     s->wake_ms = INT64_MAX;
+    s->pass = 1; /* 0 is never: a class begins without having failed */
     return s;
 }
 
@@ -63,6 +64,7 @@ void sched_free(struct sched *s)
         free(s->nodes[i]);
     free(s->nodes);
     free(s->queue);
+    free(s->fresh);
     free(s);
 }
 
@@ -323,6 +325,15 @@ static void class_leave(struct sched *s, struct class *c)
     free(c);
 }
 
+static void fresh_add(struct sched *s, struct job *j)
+{
+    if (s->fresh_count == s->fresh_room) {
+        s->fresh_room = s->fresh_room ? s->fresh_room * 2 : 64;
+        s->fresh = must(reallocarray(s->fresh, s->fresh_room, sizeof *s->fresh));
+    }
+    s->fresh[s->fresh_count++] = j;
+}
+
 /* A job that is known keeps its waiting tasks: what comes again is its priority, its dependencies, its node. */
 static void on_job(struct sched *s, const struct sched_event *e)
 {
@@ -336,18 +347,19 @@ static void on_job(struct sched *s, const struct sched_event *e)
     if (j) {
         queue_drop(s, j);
         class_leave(s, j->class);
+        s->dirty = true;
     } else {
         j = must(calloc(1, sizeof *j));
         j->id = e->job;
         waiting_add(&j->waiting, e->first_task, e->last_task, 0);
         map_put(s->jobs, j->id, j);
+        fresh_add(s, j);
     }
     j->class = c;
     j->priority = e->priority;
     j->created_ms = e->created_ms;
     j->blocked = e->blocked;
     queue_add(s, j);
-    s->dirty = true;
 }
 
 static void on_job_gone(struct sched *s, const struct sched_event *e)

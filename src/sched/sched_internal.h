@@ -66,6 +66,9 @@ struct sched {
     size_t queue_count, queue_room;
     uint64_t fleet, pass;       /* count changes of nodes, and passes */
     bool dirty;                 /* something happened that may let a task start, or change a reason */
+    struct job **fresh;         /* jobs that are new since the last pass: if nothing else happened, only they are looked at */
+    size_t fresh_count, fresh_room;
+    struct job *next;           /* the one that is told to wait for resources; those behind it wait for their turn */
     int64_t wake_ms, last_now_ms;
     uint64_t looks;             /* jobs looked at since the beginning, for tests */
 };

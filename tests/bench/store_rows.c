@@ -1,10 +1,10 @@
-/* store_rows.c - how many rows a second a store takes, durably, in transactions of 1, 10, 100
- * and 1000.
+/* store_rows.c - how many rows a second a store takes, durably.
  *
- *   store_rows [-r] [SECONDS] PLACE...     a PLACE is what store_open takes; give it a fresh one
+ *   store_rows [-r] [-s N] [SECONDS] PLACE...     a PLACE is what store_open takes; give it a fresh one
  *
- * The rows are those of a submit: an event of about 300 bytes each. With -r it also reads while
- * it writes. */
+ * Events of about 300 bytes in transactions of 1, 10, 100 and 1000; with -s the two rows of a
+ * submit (its job and its event), N submits a transaction, and only the submits a second are
+ * printed: the floor of what a server can take. With -r it also reads while it writes. */
 #include "store/store.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { MOST = 1000 };
+enum { MOST = 20000, ARGS = 13 };
 static const int batches[] = { 1, 10, 100, 1000 };
 
-struct rows_of_event { struct value args[MOST][12]; struct write writes[MOST]; };
+struct rows_of { struct value args[MOST][ARGS]; struct write writes[MOST]; };
 struct reading { struct store *store; atomic_bool stop; int64_t reads; };
 
 static double now(void)
@@ -25,40 +25,77 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void fill(struct rows_of_event *e, int count, int64_t seq)
+static void put(struct rows_of *e, int at, enum statement st, const struct value *args, int count)
+{
+    memcpy(e->args[at], args, (size_t)count * sizeof *args);
+    e->writes[at] = (struct write){ st, count, e->args[at] };
+}
+
+static void put_event(struct rows_of *e, int at, int64_t seq, const char *data)
+{
+    struct value args[] = { V_INT(seq),
+                            V_INT(1790000000000 + seq / 64),
+                            V_INT(909845196456368779),
+                            V_TEXT("job.queued"),
+                            V_TEXT("job-0d3kq8zj2m4xa"),
+                            V_TEXT("admin"),
+                            V_INT(909845196456368863),
+                            V_INT(909845196456369049),
+                            V_TEXT("127.0.0.1"),
+                            V_TEXT("req-a270b8a857866972"),
+                            V_TEXT(NULL),
+                            V_TEXT(data) };
+    put(e, at, ST_EVENT_ADD, args, COUNT(args));
+}
+
+static void put_job(struct rows_of *e, int at, int64_t id)
+{
+    static const char spec[]
+        = "{\"type\":\"job\",\"name\":\"true\",\"image\":\"host\",\"command\":[\"true\"],\"cpus\":1,"
+          "\"memory\":\"1024MB\",\"shm_size\":\"64MB\",\"disk_size\":\"10240MB\",\"count\":1,"
+          "\"priority\":50,\"grace\":30,\"retry_delay\":10,\"on_lost\":\"requeue\","
+          "\"log_size\":\"100MB\"}";
+    struct value args[] = { V_INT(909845196456369049 + id * 7919),
+                            V_INT(909845196456368779),
+                            V_INT(1),
+                            V_INT(909845196456368863),
+                            V_TEXT("true"),
+                            V_INT(0),
+                            V_INT(1),
+                            V_INT(50),
+                            V_INT(1),
+                            V_TEXT(spec),
+                            V_TEXT("cpu.1x1"),
+                            V_TEXT(NULL),
+                            V_INT(1790000000000 + id / 64) };
+    _Static_assert(COUNT(args) == ARGS, "a value for each parameter");
+    put(e, at, ST_JOB_ADD, args, COUNT(args));
+}
+
+static void fill(struct rows_of *e, int count, int64_t seq, bool submits)
 {
     static const char data[]
         = "{\"name\":\"train\",\"image\":\"registry.example/team/"
           "train:7\",\"gpus\":1,\"cpu\":4000,\"mem_mib\":16384,"
           "\"argv\":[\"python\",\"train.py\",\"--epochs\",\"3\"],\"state\":\"queued\"}";
-    for (int i = 0; i < count; i++) {
-        struct value args[] = { V_INT(seq + i),
-                                V_INT(1790000000000 + seq),
-                                V_INT(7),
-                                V_TEXT("job.queued"),
-                                V_TEXT("job-0d3kq8zj2m4xa"),
-                                V_TEXT("user-0d3kq8zj2m4xb"),
-                                V_INT(11),
-                                V_INT(12),
-                                V_TEXT("10.0.0.1"),
-                                V_TEXT("req-0d3kq8zj2m4xc"),
-                                V_TEXT(NULL),
-                                V_TEXT(data) };
-        _Static_assert(COUNT(args) == COUNT(e->args[0]), "a value for each parameter");
-        memcpy(e->args[i], args, sizeof args);
-        e->writes[i] = (struct write){ ST_EVENT_ADD, COUNT(args), e->args[i] };
-    }
+    for (int i = 0; i < count; i++)
+        if (submits) {
+            put_job(e, 2 * i, seq + i);
+            put_event(e, 2 * i + 1, seq + i, "{}");
+        } else {
+            put_event(e, i, seq + i, data);
+        }
 }
 
-static bool measure(struct conn *c, struct rows_of_event *e, int batch, double seconds,
+static bool measure(struct conn *c, struct rows_of *e, int batch, bool submits, double seconds,
                     int64_t *seq, struct err *err)
 {
     double start = now(), worst = 0, last = start;
     int64_t rows = 0;
     bool unknown;
     while (last - start < seconds) {
-        fill(e, batch, *seq + 1);
-        if (!store_commit(c, e->writes, (size_t)batch, &unknown, err))
+        fill(e, batch, *seq + 1, submits);
+        if (!store_commit(c, e->writes, (size_t)batch * (submits ? 2 : 1), &unknown, err))
             return false;
         double at = now();
         worst = MAX(worst, at - last);
@@ -66,9 +103,12 @@ static bool measure(struct conn *c, struct rows_of_event *e, int batch, double s
         *seq += batch;
         rows += batch;
     }
-    printf("  %5d rows a commit: %8.0f rows/s  %8.0f commits/s  mean %7.3f ms  worst %8.3f ms\n",
-           batch, (double)rows / (last - start), (double)(rows / batch) / (last - start),
-           1e3 * (last - start) / (double)(rows / batch), 1e3 * worst);
+    double took = last - start, commits = (double)(rows / batch);
+    if (submits)
+        printf("%.0f\n", (double)rows / took);
+    else
+        printf("  %5d rows a commit: %8.0f rows/s  %8.0f commits/s  mean %7.3f ms  worst %8.3f ms\n",
+               batch, (double)rows / took, commits / took, 1e3 * took / commits, 1e3 * worst);
     fflush(stdout);
     return true;
 }
@@ -90,24 +130,27 @@ static void *read_on(void *arg)
     return NULL;
 }
 
-static bool bench(struct os *os, const char *where, double seconds, bool reads, struct err *err)
+static bool bench(struct os *os, const char *where, double seconds, bool reads, int submits,
+                  struct err *err)
 {
     AUTO(store_close) struct store *s = NULL;
     AUTO(conn_close) struct conn *c = NULL;
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct rows_of_event *e = ARENA_NEW(mem, struct rows_of_event);
+    struct rows_of *e = ARENA_NEW(mem, struct rows_of);
     struct rows last;
     if (!store_open(os, where, &s, err) || !conn_open(s, true, &c, err)
         || !store_query(c, ST_LAST_EVENT, NULL, 0, mem, &last, err))
         return false;
     int64_t seq = row_int(&last, 0, 0);
+    if (submits > 0)
+        return measure(c, e, MIN(submits, MOST / 2), true, seconds, &seq, err);
     struct reading reading = { .store = s };
     pthread_t thread;
     bool reader = reads && pthread_create(&thread, NULL, read_on, &reading) == 0, ok = true;
     printf("%s%s\n", store_kind(s), reader ? ", with a reader beside" : "");
     double start = now();
     for (size_t i = 0; i < COUNT(batches) && ok; i++)
-        ok = measure(c, e, batches[i], seconds, &seq, err);
+        ok = measure(c, e, batches[i], false, seconds, &seq, err);
     if (reader) {
         reading.stop = true;
         pthread_join(thread, NULL);
@@ -123,12 +166,15 @@ int main(int argc, char **argv)
     struct os *os = os_real_new(&err);
     double seconds = 2;
     bool reads = false;
+    int submits = 0;
     for (int i = 1; os && i < argc; i++)
         if (text_is(argv[i], "-r"))
             reads = true;
+        else if (text_is(argv[i], "-s") && i + 1 < argc)
+            submits = atoi(argv[++i]);
         else if (argv[i][0] >= '0' && argv[i][0] <= '9')
             seconds = atof(argv[i]);
-        else if (!bench(os, argv[i], seconds, reads, &err))
+        else if (!bench(os, argv[i], seconds, reads, submits, &err))
             break;
     os_free(os);
     if (err.rc)

@@ -1,4 +1,5 @@
 /* Small worlds, one sentence each. */
+#include "base/rand.h"
 #include "kit.h"
 #include "sched/sched_internal.h"
 #include "tap.h"
@@ -333,4 +334,56 @@ TEST(every_waiting_job_has_a_reason_and_it_is_told_once)
     CHECK(w.plan.count == 1 && w.plan.wait_count == 49 && w.plan.waits[0].reason == REASON_RESOURCES && w.plan.waits[48].reason == REASON_PRIORITY);
     job(&w, 99, 7, 50, "0", 1, 10, 1);
     CHECK(is(&w, 0, "99=Priority"));
+}
+
+TEST(new_jobs_are_looked_at_alone_behind_a_long_queue)
+{
+    WORLD;
+    node(&w, 1, "", 0, 0, 2, 8000);
+    for (int i = 0; i < 1000; i++)
+        job(&w, 10 + i, 7, 50, "0", 2, 10, 1);
+    plan(&w, 0);
+    uint64_t looks = w.s->looks;
+    job(&w, 2000, 7, 50, "0", 2, 10, 1);
+    CHECK(is(&w, 1, "2000=Priority") && w.s->looks == looks + 1);
+    job(&w, 2001, 7, 90, "0", 2, 10, 1);
+    CHECK(is(&w, 2, "2001=Resources 11=Priority"));
+}
+
+static void same_event(struct world *a, struct world *b, const struct sched_event *e)
+{
+    sched_apply(a->s, e);
+    sched_apply(b->s, e);
+}
+
+TEST(a_pass_over_new_jobs_alone_plans_what_a_full_pass_would)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct rng r = { seed };
+        AUTO(world_free) struct world a = world_new();
+        AUTO(world_free) struct world b = world_new();
+        for (int step = 0, id = 10; step < 60; step++) {
+            struct sched_event e;
+            switch (rng_below(&r, 6)) {
+            case 0:
+                e = kit_node_event(&(struct kit_node){ .id = 1 + (int64_t)rng_below(&r, 3), .cpus = 1 + (int64_t)rng_below(&r, 4), .mem_mib = 8000 });
+                break;
+            case 1:
+                e = (struct sched_event){ .kind = SCHED_TASK_FREED, .job = 10 + (int64_t)rng_below(&r, 40) };
+                break;
+            case 2:
+                e = (struct sched_event){ .kind = SCHED_JOB_GONE, .job = 10 + (int64_t)rng_below(&r, 40) };
+                break;
+            default:
+                e = kit_job_event(id++, 7, rng_below(&r, 8) ? 50 : 60, "0", 1 + (int64_t)rng_below(&r, 3), 100, 1 + (int64_t)rng_below(&r, 3));
+            }
+            same_event(&a, &b, &e);
+            if (rng_below(&r, 2))
+                continue;
+            b.s->dirty = true;
+            char want[4096];
+            snprintf(want, sizeof want, "%s", plan(&b, step));
+            CHECK(is(&a, step, want));
+        }
+    }
 }
