@@ -155,3 +155,23 @@ TEST(an_update_of_a_quota_leaves_what_it_does_not_name)
     CHECK(!stale.ok && stale.err.rc == RC_STALE && q->gpu_milli < 0);
     check_books(d, "quota");
 }
+
+TEST(a_queue_of_equal_jobs_is_told_once_why_it_waits)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    const char *ask = "{\"command\":[\"true\"],\"cpus\":1}";
+    const char *first = door_submit(d, d->admin, ask);
+    door_run(d, 100);
+    CHECK(text_is(job_word(d, first, "reason"), "NoNode"));
+    int64_t events = rows_in(d, "event");
+    const char *second = door_submit(d, d->admin, ask);
+    door_run(d, 100);
+    CHECK(text_is(job_word(d, second, "reason"), "NoNode") && rows_in(d, "event") == events + 1);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 0, key);
+    door_run(d, 100);
+    CHECK(text_is(job_word(d, second, "state"), "placed"));
+    const char *third = door_submit(d, d->admin, "{\"command\":[\"true\"],\"cpus\":999}");
+    door_run(d, 100);
+    CHECK(text_is(job_word(d, third, "reason"), "NoNode"));
+}
