@@ -162,16 +162,16 @@ TEST(a_queue_of_equal_jobs_is_told_once_why_it_waits)
     const char *ask = "{\"command\":[\"true\"],\"cpus\":1}";
     const char *first = door_submit(d, d->admin, ask);
     door_run(d, 100);
-    CHECK(text_is(job_word(d, first, "reason"), "NoNode"));
+    CHECK(text_is(job_word(d, first, "reason"), "NoSuitableNode"));
     int64_t events = rows_in(d, "event");
     const char *second = door_submit(d, d->admin, ask);
     door_run(d, 100);
-    CHECK(text_is(job_word(d, second, "reason"), "NoNode") && rows_in(d, "event") == events + 1);
+    CHECK(text_is(job_word(d, second, "reason"), "NoSuitableNode") && rows_in(d, "event") == events + 1);
     char key[SECRET_TEXT];
     door_node(d, "n1", 0, key);
     door_run(d, 100);
     CHECK(text_is(job_word(d, second, "state"), "placed"));
     const char *third = door_submit(d, d->admin, "{\"command\":[\"true\"],\"cpus\":999}");
     door_run(d, 100);
-    CHECK(text_is(job_word(d, third, "reason"), "NoNode"));
+    CHECK(text_is(job_word(d, third, "reason"), "NoSuitableNode"));
 }
