@@ -4,7 +4,8 @@
 #   tests/pg_start.sh DIR          starts it in DIR (made if absent) and prints its URL, for ARCUS_TEST_POSTGRES
 #   tests/pg_start.sh --stop DIR   stops it; the folder stays for whoever made it
 #
-# It forgets what it knows when the machine stops (fsync is off): never point a server that matters at it.
+# It forgets what it knows when the machine stops (fsync is off): never point a server that matters at it. PG_DURABLE=1, for
+# benchmarks, leaves it as Debian would run it.
 set -eu
 stop=no
 [ "${1:-}" = --stop ] && { stop=yes; shift; }
@@ -35,8 +36,10 @@ if [ ! -f "$dir/data/PG_VERSION" ]; then
         { cat "$dir/initdb.log" >&2; exit 1; }
 fi
 if ! run "$bin/pg_ctl" -D "$dir/data" status >/dev/null 2>&1; then
+    fast="-c fsync=off -c full_page_writes=off -c shared_buffers=32MB"
+    [ -z "${PG_DURABLE:-}" ] || fast="-c shared_buffers=128MB"
     run "$bin/pg_ctl" -D "$dir/data" -w -t 60 -l "$dir/postgres.log" -o "-c listen_addresses= -c unix_socket_directories='$dir' \
-        -c fsync=off -c full_page_writes=off -c max_connections=200 -c shared_buffers=32MB" start >/dev/null ||
+        $fast -c max_connections=200" start >/dev/null ||
         { cat "$dir/postgres.log" >&2; exit 1; }
 fi
 run "$bin/psql" -h "$dir" -U postgres -Atqc "SELECT 1 FROM pg_database WHERE datname = 'arcus'" postgres | grep -q 1 ||

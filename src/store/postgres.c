@@ -1,7 +1,7 @@
 /* postgres.c - the store in a PostgreSQL that others run, back up and replicate.
  *
- * A commit is one pipeline: BEGIN, every statement, COMMIT, one sync, so that its time is one
- * way there and back. A connection that was lost is opened again by the next call; a read is
+ * A commit is one pipeline: BEGIN, the statements (rows of one kind together, postgres_many.c),
+ * COMMIT, one sync, so that its time is one way there and back. A connection that was lost is opened again by the next call; a read is
  * then asked again, a commit never, because nobody knows what became of it. */
 #include "store/postgres_internal.h"
 #include <endian.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum { BOOL_OID = 16, BYTEA_OID = 17, INT8_OID = 20, INT2_OID = 21, INT4_OID = 23 };
-enum { TEXT_OID = 25, VARCHAR_OID = 1043 };
+enum { TEXT_OID = 25, VARCHAR_OID = 1043, BYTEAS_OID = 1001, TEXTS_OID = 1009, INT8S_OID = 1016 };
 
 struct pg_conn { struct conn base; PGconn *db; bool prepared; };
 
@@ -124,13 +124,23 @@ static bool settle(struct pg_conn *c, struct err *err)
 }
 
 /* --- statements */
-static void name_of(char out[static 16], int st) { snprintf(out, 16, "s%d", st); }
+static void name_of(char out[static 16], int st, bool many)
+{
+    snprintf(out, 16, "%c%d", many ? 'm' : 's', st);
+}
 
-static int types_of(const struct sql *q, Oid out[static STORE_ARGS])
+static Oid type_of(char t, bool many)
+{
+    if (many)
+        return t == 'i' ? INT8S_OID : t == 't' ? TEXTS_OID : BYTEAS_OID;
+    return t == 'i' ? INT8_OID : t == 't' ? TEXT_OID : BYTEA_OID;
+}
+
+static int types_of(const struct sql *q, bool many, Oid out[static STORE_ARGS])
 {
     int n = 0;
     for (const char *t = q->types; *t; t++)
-        out[n++] = *t == 'i' ? INT8_OID : *t == 't' ? TEXT_OID : BYTEA_OID;
+        out[n++] = type_of(*t, many);
     return n;
 }
 
@@ -187,21 +197,32 @@ static bool is_for(const struct pg_conn *c, int st)
     return c->base.writes || sql_reads(&c->base.store->statements.at[st]);
 }
 
+static bool has_many(const struct pg_conn *c, int st)
+{
+    return c->base.writes && ((const struct pg_kind *)c->base.store->inside)[st].many;
+}
+
+static bool send_prepare(struct pg_conn *c, int st, bool many)
+{
+    AUTO(str_done) struct str text = { 0 };
+    const struct sql *q = &c->base.store->statements.at[st];
+    Oid types[STORE_ARGS];
+    char name[16];
+    name_of(name, st, many);
+    if (many)
+        many_text(q, &text);
+    else
+        text_of(q, &text);
+    return PQsendPrepare(c->db, name, text.at, types_of(q, many, types), types)
+        && PQsendDescribePrepared(c->db, name);
+}
+
 static bool send_prepares(struct pg_conn *c)
 {
-    struct sql_list list = c->base.store->statements;
     bool ok = PQenterPipelineMode(c->db);
-    for (int i = 0; ok && i < list.count; i++) {
-        AUTO(str_done) struct str text = { 0 };
-        Oid types[STORE_ARGS];
-        char name[16];
-        if (!is_for(c, i))
-            continue;
-        name_of(name, i);
-        text_of(&list.at[i], &text);
-        ok = PQsendPrepare(c->db, name, text.at, types_of(&list.at[i], types), types)
-             && PQsendDescribePrepared(c->db, name);
-    }
+    for (int i = 0; ok && i < c->base.store->statements.count; i++)
+        ok = (!is_for(c, i) || send_prepare(c, i, false))
+          && (!has_many(c, i) || send_prepare(c, i, true));
     return ok && PQpipelineSync(c->db);
 }
 
@@ -211,7 +232,7 @@ static bool prepare_all(struct pg_conn *c, struct err *err)
     if (!send_prepares(c))
         return fails(c, NULL, err);
     for (int i = 0; i < list.count; i++)
-        if (is_for(c, i) && !prepared_ok(c, err))
+        if ((is_for(c, i) && !prepared_ok(c, err)) || (has_many(c, i) && !prepared_ok(c, err)))
             return err_wrap(err, "statement %s", list.at[i].name);
     AUTO(PQclear) PGresult *sync = next_answer(c);
     if (PQresultStatus(sync) != PGRES_PIPELINE_SYNC || !PQexitPipelineMode(c->db))
@@ -263,39 +284,56 @@ static bool send_write(struct pg_conn *c, const struct write *w)
     struct packed p;
     char name[16];
     pack(&p, c->base.store->statements.at[w->st].types, w->args);
-    name_of(name, (int)w->st);
+    name_of(name, (int)w->st, false);
+    return PQsendQueryPrepared(c->db, name, w->count, p.at, p.lens, p.formats, 1);
+}
+
+static bool send_many(struct pg_conn *c, const struct pg_part *part, struct arena *mem)
+{
+    const struct write *w = part->first->write;
+    const char *types = c->base.store->statements.at[w->st].types;
+    struct packed p;
+    char name[16];
+    for (int i = 0; i < w->count; i++) {
+        p.formats[i] = 1;
+        p.at[i] = many_array(part, i, type_of(types[i], false), mem, &p.lens[i]);
+    }
+    name_of(name, (int)w->st, true);
     return PQsendQueryPrepared(c->db, name, w->count, p.at, p.lens, p.formats, 1);
 }
 
 /* False with *lost unset: a test failed it on this side, and the pipeline is still good. */
-static bool send_all(struct pg_conn *c, const struct write *writes, size_t count, bool *lost,
+static bool send_all(struct pg_conn *c, const struct pg_parts *parts, struct arena *mem, bool *lost,
                      struct err *err)
 {
     *lost = !PQenterPipelineMode(c->db) || !send_plain(c, "BEGIN");
-    for (size_t i = 0; !*lost && i < count; i++) {
-        if (store_fault("store.step", err))
-            return false;
-        *lost = !send_write(c, &writes[i]);
+    for (size_t i = 0; !*lost && i < parts->count; i++) {
+        const struct pg_part *p = &parts->at[i];
+        for (size_t k = 0; k < p->count; k++)
+            if (store_fault("store.step", err))
+                return false;
+        *lost = !(p->count > 1 ? send_many(c, p, mem) : send_write(c, p->first->write));
     }
     return !*lost && !store_fault("store.commit", err);
 }
 
 /* Reads the answers up to the sync. The last of them is that of COMMIT; *unknown when it did not
  * come. */
-static bool read_all(struct pg_conn *c, const struct write *writes, size_t count, bool *unknown,
+static bool read_all(struct pg_conn *c, const struct pg_parts *parts, bool *unknown,
                      struct err *err)
 {
     bool ok = true;
-    for (size_t i = 0; i < count + 2; i++) {
+    for (size_t i = 0; i < parts->count + 2; i++) {
         AUTO(PQclear) PGresult *r = next_answer(c);
-        bool last = i == count + 1;
+        bool last = i == parts->count + 1;
         if (!ok || (succeeded(r) && (!last || text_is(PQcmdStatus(r), "COMMIT"))))
             continue;                   /* once one has failed, PostgreSQL skips the others */
         ok = fails(c, r, err);
         const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
         *unknown = !state || (last && (text_starts(state, "57") || text_starts(state, "08")));
         if (i && !last)
-            err_wrap(err, "%s", c->base.store->statements.at[writes[i - 1].st].name);
+            err_wrap(err, "%s",
+                     c->base.store->statements.at[parts->at[i - 1].first->write->st].name);
     }
     AUTO(PQclear) PGresult *sync = next_answer(c);
     if (PQresultStatus(sync) != PGRES_PIPELINE_SYNC)
@@ -324,7 +362,9 @@ static bool pg_commit(struct conn *base, const struct write *writes, size_t coun
     bool lost = false;
     if (store_fault("store.begin", err) || !alive(c, err))
         return false;
-    if (!send_all(c, writes, count, &lost, err)) {
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct pg_parts parts = many_parts(base->store, writes, count, mem);
+    if (!send_all(c, &parts, mem, &lost, err)) {
         if (lost)
             fails(c, NULL, err);
         drop(c);                        /* COMMIT was not sent, so the server rolls back */
@@ -338,7 +378,7 @@ static bool pg_commit(struct conn *base, const struct write *writes, size_t coun
         return false;
     }
     *unknown = false;
-    ok = read_all(c, writes, count, unknown, err);
+    ok = read_all(c, &parts, unknown, err);
     come_to_rest(c);
     return ok;
 }
@@ -384,7 +424,7 @@ static bool pg_query(struct conn *base, int st, const struct value *args, struct
     struct packed p;
     char name[16];
     int count = (int)strlen(q->types);
-    name_of(name, st);
+    name_of(name, st, false);
     pack(&p, q->types, args);
     for (bool again = true;; again = false) {
         if (store_fault("store.query", err) || !alive(c, err))
@@ -405,10 +445,11 @@ static bool pg_open(struct store *s, struct err *err)
 {
     if (os_is_simulated(s->os))
         return err_set(err, RC_BAD_INPUT, "a simulated machine reaches no PostgreSQL");
+    s->inside = many_kinds(s->statements);
     return url_check(s->where, err);
 }
 
-static void pg_close(struct store *s) { (void)s; }
+static void pg_close(struct store *s) { free(s->inside); }
 
 static void pg_conn_close(struct conn *c)
 {
