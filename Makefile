@@ -37,7 +37,7 @@ all: $(BUILD)/arcus
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$Q$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+	$Q$(CC) $(CFLAGS) -MMD -MP -MT $@ -c $< -o $@
 
 include src/task/task.mk
 ALL_OBJ += $(BUILD)/obj/task_blob.o

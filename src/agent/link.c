@@ -12,7 +12,7 @@ enum {
     PAUSE_MAX_MS = 5000,
     ITEMS_AT_ONCE = 256,
     SEND_WAITING = 256 << 10, /* more is not pushed into a slow connection */
-    MESSAGE_LIMIT = 16 << 20, /* a full desired set of a large node */
+    MESSAGE_LIMIT = 16 << 20,
     SILENT_BEATS = 4,
     SILENT_MIN_MS = 15000,
     BEATS_KEPT = 64,
@@ -22,6 +22,7 @@ enum {
 struct wire {
     struct link *link;
     struct ws *ws;
+    struct str parts; /* binary messages; a text ends them */
 };
 
 struct link {
@@ -94,7 +95,10 @@ static void send_report(struct link *l, struct objects items)
 {
     AUTO(str_done) struct str text = { 0 };
     struct report report
-        = { .kind = "report", .generation = l->generation, .beat = ++l->beat, .items = items,
+        = { .kind = "report",
+            .generation = l->generation,
+            .beat = ++l->beat,
+            .items = items,
             .swept = l->events->swept ? l->events->swept(l->arg) : (struct texts){ 0 } };
     bind_write(&(struct json_out){ .to = &text }, &report_fields, &report);
     send_text(l, &text);
@@ -196,7 +200,7 @@ static bool take(struct link *l, struct slice text, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct json *doc;
-    if (!json_parse(text, mem, &doc, err))
+    if (!json_parse_own(text, mem, &doc, err))
         return false;
     const char *kind = json_text(doc, "kind");
     for (size_t i = 0; i < COUNT(kinds); i++)
@@ -228,9 +232,16 @@ static void on_message(void *arg, struct ws *ws, bool text, const char *at, size
     if (!l)
         return;
     l->last_heard = os_boot_ms(l->os);
-    if (!text)
-        err_set(&err, RC_BAD_INPUT, "a binary message");
-    if (text && take(l, (struct slice){ at, n }, &err))
+    bool fits = w->parts.len + n <= DESIRED_BYTES || err_set(&err, RC_TOO_LARGE, "too long");
+    if (fits && (!text || w->parts.len))
+        str_put(&w->parts, at, n);
+    if (fits && !text)
+        return;
+    AUTO(str_done) struct str whole = w->parts;
+    w->parts = (struct str){ 0 };
+    if (fits
+        && take(l, whole.len ? (struct slice){ whole.at, whole.len } : (struct slice){ at, n },
+                &err))
         return;
     log_line(LOG_ERROR, "link", "the server sent what cannot be understood: %s", err.text);
     ws_drop(ws);
@@ -249,6 +260,7 @@ static void on_close(void *arg, struct ws *ws, const struct err *why)
     struct wire *w = arg;
     struct link *l = w->link;
     (void)ws;
+    str_done(&w->parts);
     free(w);
     if (!l)
         return;

@@ -3,7 +3,8 @@
  * One live link a node; a newer one replaces the older. A message becomes a verb as the node that
  * the door found, and the door's answer is what goes down. Messages are asked in order, a few at a
  * time; beyond that the link is not read. What a commit pushes between a hello and its answer is
- * held back and follows it, if it is newer. */
+ * held back and follows it, if it is newer. What is longer than a message may be goes in parts:
+ * binary ones, and the last as a text. */
 #include "api/api_internal.h"
 #include "base/id.h"
 #include "model/hello.h"
@@ -11,7 +12,7 @@
 #include "model/prefix.h"
 #include <stdlib.h>
 
-enum { MESSAGE_MOST = 8 << 20, AT_ONCE = 16, HELD_MOST = 64, SLOW = 32 << 20 };
+enum { MESSAGE_MOST = 8 << 20, AT_ONCE = 16, HELD_MOST = 64, SLOW = 32 << 20, PART = 1 << 20 };
 enum link_state { LINK_NEW, LINK_GREETING, LINK_UP };
 
 struct node_link {
@@ -49,9 +50,17 @@ static void send_text(struct node_link *l, struct slice json)
 {
     if (!l->ws)
         return;
-    ws_send(l->ws, true, json.at, json.len);
-    if (ws_waiting(l->ws) > SLOW)
+    if (ws_waiting(l->ws) > SLOW) { /* of what came before: one long message is no fault of the agent's */
         refuse(l, RC_TIMEOUT, "the agent does not read what it is sent");
+        return;
+    }
+    for (; json.len > PART; json.at += PART, json.len -= PART)
+        ws_send(l->ws, false, json.at, PART);
+    while (json.len && ((unsigned char)json.at[0] & 0xc0) == 0x80) { /* a text begins with a letter */
+        ws_send(l->ws, false, json.at, 1);
+        json.at++, json.len--;
+    }
+    ws_send(l->ws, true, json.at, json.len);
 }
 
 static int64_t generation_of(struct slice json)
@@ -59,7 +68,7 @@ static int64_t generation_of(struct slice json)
     AUTO(arena_free) struct arena *mem = arena_new();
     struct json *doc;
     struct err err;
-    return json_parse(json, mem, &doc, &err) ? json_int(doc, "generation", 0) : 0;
+    return json_parse_own(json, mem, &doc, &err) ? json_int(doc, "generation", 0) : 0;
 }
 
 static void greeted(struct node_link *l, struct slice full)

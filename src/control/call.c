@@ -74,6 +74,14 @@ static void node_dirty(struct call *c, struct node *n)
     b->nodes[b->node_count++] = n->id;
 }
 
+void order_shorten(struct call *c, struct attempt *a)
+{
+    bool took = node_takes(a->node);
+    attempt_begun(a);
+    if (took != node_takes(a->node))
+        sched_of_node(a->node, emit_news(c, SCHED_NODE));
+}
+
 void node_tell(struct call *c, struct node *n)
 {
     n->tell = true;

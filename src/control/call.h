@@ -37,6 +37,7 @@ void emit(struct call *c, enum statement st, const struct value *args, int count
 void emit_event(struct call *c, int64_t project, const char *kind, const char *subject, const char *data);
 struct sched_event *emit_news(struct call *c, enum sched_kind kind);
 void node_changed(struct call *c, struct node *n, struct attempt *a);           /* the node gets this order again */
+void order_shorten(struct call *c, struct attempt *a);                          /* nobody begins it any more: its node may have room again */
 void node_tell(struct call *c, struct node *n);                                 /* something else of its desired set has changed */
 void node_gone(struct call *c, struct node *n, int64_t attempt);                /* the node may forget it */
 const char *id_of(struct call *c, const char *prefix, int64_t id);              /* text in the request's arena */

@@ -12,6 +12,7 @@ static void stop_attempt(struct call *c, struct task *t, int64_t grace_s)
     a->state = JOB_STOPPING;
     a->stop = true;
     a->stop_as = OUTCOME_CANCELLED;
+    order_shorten(c, a);
     if (grace_s >= 0) /* else the job's own */
         a->grace_s = grace_s;
     EMIT(c, ATTEMPT_STOP, V_INT(a->id), V_INT(JOB_STOPPING), V_INT(a->started_ms),

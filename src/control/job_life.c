@@ -225,7 +225,10 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     bool ours = outcome_is_our_fault(how->outcome);
     bool again = wants_retry(j, t, how->outcome);
     int64_t id = a->id;
+    bool took = node_takes(n);
     state_drop_attempt(c->s, a);
+    if (took != node_takes(n))
+        sched_of_node(n, emit_news(c, SCHED_NODE));
     node_gone(c, n, id);
     if (!again) {
         enum job_news news = how->outcome == OUTCOME_SUCCEEDED   ? NEWS_SUCCEEDED

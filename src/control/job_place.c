@@ -91,7 +91,7 @@ static bool acceptable(struct call *c, const struct placement *p, struct job **j
 {
     struct job *j = *job = map_get(c->s->jobs, p->job);
     struct node *n = *node = map_get(c->s->nodes, p->node);
-    if (!j || !n || n->state != NODE_READY || j->blocked || j->state == JOB_STOPPING
+    if (!j || !n || !node_takes(n) || j->blocked || j->state == JOB_STOPPING
         || p->gpus.count > SCHED_GPUS)
         return false;
     struct task *t = job_task(j, p->task);
@@ -164,6 +164,8 @@ static void place(struct call *c, struct job *j, struct node *n, const struct pl
     }
     const char *lease = lease_json(c, j, n, p);
     struct attempt *a = state_add_attempt(c->s, new_id(c), t, n, lease);
+    if (!node_takes(n)) /* it was acceptable a moment ago */
+        sched_of_node(n, emit_news(c, SCHED_NODE));
     a->placed_ms = c->now_ms;
     a->grace_s = j->spec.grace_s;
     a->run_for_s = j->spec.on_lost == ON_LOST_WAIT ? 0 : control_settings(c->control)->run_for_s;

@@ -3,12 +3,20 @@
 #include "control/state.h"
 #include <stdio.h>
 
+/* A node is told of all its orders in one piece when it comes back, so they are bounded: one that has many to begin gets no
+ * more until some have begun. */
+bool node_takes(const struct node *n)
+{
+    enum { ONE_MOST = 8 << 20 };
+    return n->state == NODE_READY && n->order_bytes <= ORDERS_BYTES - ONE_MOST;
+}
+
 void sched_of_node(const struct node *n, struct sched_event *e)
 {
     const struct gpu_info *gpus = n->info.gpus.at;
     e->kind = SCHED_NODE;
     e->node = n->id;
-    e->usable = n->state == NODE_READY;
+    e->usable = node_takes(n);
     e->host_image = n->info.host_image;
     e->cpu_milli = n->info.cpu_milli;
     e->mem_mib = n->info.mem_mib;

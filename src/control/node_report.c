@@ -40,6 +40,7 @@ static void started(struct call *c, struct attempt *a, const struct report_item 
         return;
     a->started_ms = item->at_ms;
     t->started_ms = item->at_ms;
+    order_shorten(c, a);
     if (a->state == JOB_PLACED) {
         struct err ignored;
         a->state = JOB_RUNNING;

@@ -375,8 +375,21 @@ struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, s
     t->attempt = a;
     map_put(s->attempts, id, a);
     map_put(n->attempts, id, a);
+    a->order_bytes = order_bytes(t->job);
+    n->order_bytes += a->order_bytes;
     attempt_hold(a, 1);
     return a;
+}
+
+size_t order_bytes(const struct job *j) /* a secret may grow until its task begins */
+{
+    return ORDER_BYTES + strlen(j->spec_text) + j->spec.secrets.count * (SECRET_BYTES + 64);
+}
+
+void attempt_begun(struct attempt *a)
+{
+    a->node->order_bytes -= a->order_bytes - ORDER_BYTES;
+    a->order_bytes = ORDER_BYTES;
 }
 
 void attempt_hold(struct attempt *a, int sign)
@@ -394,6 +407,7 @@ void state_drop_attempt(struct state *s, struct attempt *a)
         a->task->attempt = NULL;
     map_take(s->attempts, a->id);
     map_take(a->node->attempts, a->id);
+    a->node->order_bytes -= a->order_bytes;
     map_take(a->node->changed, a->id);
     free(a);
 }

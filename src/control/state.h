@@ -43,6 +43,7 @@ struct node {
     struct arena *info_mem;
     struct node_info info;
     struct map *attempts;       /* live ones here */
+    size_t order_bytes;         /* about what their orders take */
     int64_t heard_boot_ms;      /* last contact; the start of this process counts as one */
     int64_t generation;
     bool linked;                /* said hello to this process */
@@ -60,6 +61,7 @@ struct attempt {
     bool stop;
     enum outcome stop_as;
     int64_t cpu_milli, mem_mib, gpu_milli, gpu_mib;
+    size_t order_bytes;         /* about what its order takes */
     struct order_gpu gpus[SCHED_GPUS];
     char uuids[SCHED_GPUS][48];
     int gpu_count;
@@ -138,6 +140,9 @@ int64_t job_home(struct state *s, const struct job *j, bool *by_volume);   /* th
 struct task *job_task(struct job *j, int64_t index);
 struct task *job_add_task(struct job *j, int64_t index);
 struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n, const char *lease_json);
+size_t order_bytes(const struct job *j);                    /* at most, as JSON in its plainest form */
+void attempt_begun(struct attempt *a);                      /* from now on its order is a short one */
+bool node_takes(const struct node *n);                      /* may something new be placed there? */
 void attempt_hold(struct attempt *a, int sign);             /* adds (1) or takes away (-1) what it holds from the project's books */
 void state_drop_attempt(struct state *s, struct attempt *a);
 void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16, int64_t job, const char *reply, int64_t at_ms);

@@ -254,6 +254,8 @@ static bool load_attempts(struct load *l, int64_t *after, int64_t *after2)
         a->grace_s = INT(11) >= 0 ? INT(11) : j->spec.grace_s;
         a->stop = a->state == JOB_STOPPING;
         a->stop_as = OUTCOME_CANCELLED;
+        if (a->state != JOB_PLACED)
+            attempt_begun(a);
     }
     *after = l->r.count ? INT_LAST(0) : 0;
     return true;

@@ -6,12 +6,10 @@
 #include "model/prefix.h"
 
 enum {
-    MAX_ORDERS = 4096,          /* of one node */
     MAX_ITEMS = 1024,           /* of one report; the rest follows in the next */
     MAX_GPUS = 64,
     MAX_GPU_MILLI = 1000,
     MAX_TEXT_LINE = 1024,
-    MAX_SECRET = 64 << 10,
     MAX_TERMINAL = 10000,
 };
 static const int64_t max_mib = INT64_C(1) << 40, max_s = INT64_C(10) * 366 * 86400, max_ms = INT64_C(1) << 52;
@@ -39,7 +37,7 @@ static const struct fields mount_fields = FIELDS(order_mount, mount_rows);
 
 static const struct field secret_rows[] = {
     FIELD(struct order_secret, name, TEXT, .required = true, .max = 128),
-    FIELD(struct order_secret, value, TEXT, .required = true, .max = MAX_SECRET),
+    FIELD(struct order_secret, value, TEXT, .required = true, .max = SECRET_BYTES),
 };
 static const struct fields secret_fields = FIELDS(order_secret, secret_rows);
 
@@ -77,9 +75,9 @@ static const struct field desired_rows[] = {
     FIELD(struct desired, kind, TEXT, .required = true, .max = 16),
     FIELD(struct desired, generation, INT, .required = true, .min = 0, .max = INT64_MAX),
     FIELD(struct desired, full, BOOL),
-    FIELD(struct desired, orders, OBJECTS, .sub = &order_fields, .max = MAX_ORDERS),
-    FIELD(struct desired, gone, TEXTS, .max = MAX_ORDERS),
-    FIELD(struct desired, volumes_gone, TEXTS, .max = MAX_ORDERS, .when_set = true),
+    FIELD(struct desired, orders, OBJECTS, .sub = &order_fields, .max = ORDERS_MOST),
+    FIELD(struct desired, gone, TEXTS, .max = ORDERS_MOST),
+    FIELD(struct desired, volumes_gone, TEXTS, .max = ORDERS_MOST, .when_set = true),
     FIELD(struct desired, kept, INT, .min = 0, .max = INT64_MAX),
     FIELD(struct desired, now_ms, INT, .min = 0, .max = max_ms),
     FIELD(struct desired, beat, INT, .min = 0, .max = INT64_MAX, .when_set = true),
@@ -104,7 +102,7 @@ static const struct field report_rows[] = {
     FIELD(struct report, generation, INT, .min = 0, .max = INT64_MAX),
     FIELD(struct report, beat, INT, .min = 0, .max = INT64_MAX, .when_set = true),
     FIELD(struct report, items, OBJECTS, .sub = &report_item_fields, .max = MAX_ITEMS),
-    FIELD(struct report, swept, TEXTS, .max = MAX_ORDERS, .when_set = true),
+    FIELD(struct report, swept, TEXTS, .max = ORDERS_MOST, .when_set = true),
 };
 const struct fields report_fields = FIELDS(report, report_rows);
 

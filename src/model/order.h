@@ -6,6 +6,11 @@
 #include "base/field.h"
 #include "model/job.h"
 
+/* Of one node. The server places no more there than it can be told of in one piece when it comes back: orders that wait to be
+ * begun take ORDERS_BYTES at most by the server's count, in which a secret has its greatest size and any order ORDER_BYTES. JSON may
+ * make six bytes of one. */
+enum { ORDERS_MOST = 1 << 16, ORDER_BYTES = 4096, ORDERS_BYTES = 64 << 20, DESIRED_BYTES = 512 << 20, SECRET_BYTES = 64 << 10 };
+
 struct order_gpu { int64_t index; const char *uuid; int64_t milli, mem_mib; bool simulated; };
 struct order_mount { int64_t volume; const char *name, *path; bool read_only; };
 struct order_secret { const char *name, *value; };

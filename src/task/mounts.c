@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { SECRET_BYTES = 1 << 20 };
+enum { VALUE_MOST = 1 << 20 };
 
 bool mount_clone(const char *source, const char *target, int userns, uint64_t attributes, bool deep,
                  struct err *err)
@@ -125,7 +125,7 @@ static bool secrets_write(const struct plan *p, struct err *err)
         if (!read_exactly(STDIN_FILENO, head, sizeof head))
             return err_set(err, RC_INTERNAL, "the secrets did not come");
         size_t n = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
-        char path[300], *value = n <= SECRET_BYTES ? calloc(1, n + 1) : NULL;
+        char path[300], *value = n <= VALUE_MOST ? calloc(1, n + 1) : NULL;
         snprintf(path, sizeof path, "secrets/%s", p->secrets.at[i]);
         AUTO(fd_close)
         int fd = strchr(p->secrets.at[i], '/')

@@ -26,6 +26,7 @@ enum {
     SESSIONS_MAX = 32,
     SESSION_TRIES = 100,
     SESSION_PAUSE_US = 2000,
+    STOP_LOOK_MS = 500,
     COUNT_MS = 1000,
     COUNT_SHARE = 20 /* of the time, at most, goes into counting */
 };
@@ -43,6 +44,7 @@ struct life {
     int64_t kill_at; /* boot clock; 0: the grace period has not begun */
     bool killed;
     int64_t began; /* boot clock */
+    const char *stop_path;
     pid_t sessions[SESSIONS_MAX];
     pid_t counter;    /* counts what is in /outputs; 0: nobody does at the moment */
     int64_t count_at; /* boot clock: when it began, or is to begin again */
@@ -81,11 +83,10 @@ static void on_stop_file(struct life *l)
     char events[1024];
     while (read(l->fds[SLOT_STOP].fd, events, sizeof events) > 0)
         ;
-    const char *path = path_in(l->t->mem, l->t->plan.folder, "stop");
     struct plan_stop stop = { .as = OUTCOME_CANCELLED };
     struct err err = { 0 };
-    if (access(path, F_OK) == 0
-        && (small_parse(path, &plan_stop_fields, l->t->mem, &stop, &err) || err.rc))
+    if (access(l->stop_path, F_OK) == 0
+        && (small_parse(l->stop_path, &plan_stop_fields, l->t->mem, &stop, &err) || err.rc))
         end_it(l, (enum outcome)stop.as, stop.grace_s);
 }
 
@@ -166,6 +167,10 @@ static int check_deadlines(struct life *l)
             next = MIN(next, at);
     }
     count_outputs(l, now, &next);
+    if (l->fds[SLOT_STOP].fd == -1 && !l->kill_at) {
+        on_stop_file(l);
+        next = MIN(next, now + STOP_LOOK_MS);
+    }
     if (l->kill_at && l->runtime) {
         if (now >= l->kill_at)
             kill(l->runtime, SIGKILL);
@@ -373,9 +378,15 @@ static bool prepare(struct life *l, struct err *err)
     sigprocmask(SIG_BLOCK, &set, NULL);
     int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
         stop = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (signals == -1 || stop == -1
-        || inotify_add_watch(stop, l->t->plan.folder, IN_MOVED_TO) == -1)
+    if (signals == -1)
         return err_errno(err, "cannot watch the task");
+    /* Instances of inotify are few, and other tenants' containers use up those of root: without one
+     * the file is looked for. */
+    if (stop != -1 && inotify_add_watch(stop, l->t->plan.folder, IN_MOVED_TO) == -1) {
+        close(stop);
+        stop = -1;
+    }
+    l->stop_path = path_in(l->t->mem, l->t->plan.folder, "stop");
     l->fds[SLOT_SIGNAL].fd = signals;
     l->fds[SLOT_STOP].fd = stop;
     on_stop_file(l); /* it may have come before we watched */

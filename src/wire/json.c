@@ -15,7 +15,7 @@ struct reader {
     struct arena *mem;
     struct err *err;
     int depth;
-    size_t values;
+    size_t values, most;
 };
 
 static bool fail(struct reader *r, const char *why)
@@ -229,7 +229,7 @@ static bool group(struct reader *r, struct json *v, char closing)
     r->at++;
     blanks(r);
     for (bool more = *r->at != closing; more;) {
-        if (++r->values > VALUES + r->text.len / BYTES_EACH)
+        if (++r->values > r->most)
             return fail(r, "too many values");
         struct json *m = ARENA_NEW(r->mem, struct json);
         if ((closing == '}' && !member_name(r, m)) || !value(r, m))
@@ -272,11 +272,17 @@ static bool value(struct reader *r, struct json *v)
     }
 }
 
-bool json_parse(struct slice in, struct arena *mem, struct json **out, struct err *err)
+static bool parse(struct slice in, size_t most, struct arena *mem, struct json **out,
+                  struct err *err)
 {
     char *copy = arena_bytes(mem, in.at, in.len);
-    struct reader r
-        = { .at = copy, .start = copy, .end = copy + in.len, .text = in, .mem = mem, .err = err };
+    struct reader r = { .at = copy,
+                        .start = copy,
+                        .end = copy + in.len,
+                        .text = in,
+                        .mem = mem,
+                        .err = err,
+                        .most = most };
     struct json *v = ARENA_NEW(mem, struct json);
     blanks(&r);
     if (!value(&r, v))
@@ -286,6 +292,16 @@ bool json_parse(struct slice in, struct arena *mem, struct json **out, struct er
         return fail(&r, "something stands behind the value");
     *out = v;
     return true;
+}
+
+bool json_parse(struct slice in, struct arena *mem, struct json **out, struct err *err)
+{
+    return parse(in, VALUES + in.len / BYTES_EACH, mem, out, err);
+}
+
+bool json_parse_own(struct slice in, struct arena *mem, struct json **out, struct err *err)
+{
+    return parse(in, SIZE_MAX, mem, out, err);
 }
 
 struct json *json_get(const struct json *object, const char *name)

@@ -101,6 +101,45 @@ for call in 'unshare -U true' 'unshare -m true' 'unshare -n true' 'mount -t tmpf
     is "refused: $call" "$HOW|$OUT" "done succeeded 0|"
 done
 
+# --- a node is everybody's
+# Orders of many megabytes must not cut the node off from the server: its whole set comes with every hello.
+value=$(head -c 60000 /dev/zero | tr '\0' s)
+names=()
+for i in $(seq 64); do
+    AS=$ALICE call PUT "/v1/secrets/S$i" "{\"value\":\"$value\"}"
+    names+=("S$i")
+done
+many=$(AS=$ALICE submit "$(sh_in host 'cat /run/secrets/* | wc -c; sleep 600' | jq -c --arg n "${names[*]}" '.count = 6 | .cpus = 0.1 | .secrets = ($n | split(" "))')")
+all_six() { [ "$(AS=$ALICE job "$many" .running)" = 6 ]; }
+ok "tasks with secrets of many megabytes run" until_ok 60 all_six
+is "... and have them all" "$(AS=$ALICE logs "$many" task=4)" 3840000
+# placed while the agent is away: all of it comes with the answer to its hello
+agent=$(agent_pid)
+kill -STOP "$agent"
+late=$(AS=$ALICE submit "$(sh_in host 'cat /run/secrets/* | wc -c' | jq -c --arg n "${names[*]}" '.count = 6 | .cpus = 0.1 | .secrets = ($n | split(" "))')")
+all_placed() { [ "$(sql "SELECT count(*) FROM attempt WHERE state = 1")" = 6 ]; }
+until_ok 20 all_placed || note "not all were placed: $(sql "SELECT state, count(*) FROM attempt GROUP BY state")"
+stop "$agent" KILL
+is "a node that comes back gets all of its orders" "$(AS=$ALICE how "$late" 60)|$(AS=$ALICE logs "$late" task=5)" "done succeeded 0|3840000"
+AS=$ALICE call POST "/v1/jobs/$many/cancel" '{"grace":"0s"}'
+is "... and stops what it is asked to stop" "$(AS=$ALICE how "$many" 40; AS=$ALICE job "$many" .cancelled)" "cancelled cancelled 0
+6"
+
+# Instances of inotify of all containers are root's, on the whole machine: who takes them all must not keep others from starting or
+# stopping. That would slow the flows beside this one down, so it is for the long runs.
+if [ -n "${ARCUS_SOAK:-}" ]; then
+hog=$(AS=$MALLORY submit "$(jq -nc '{image: "host", command: ["perl", "-e", "$| = 1; $n = 0; for (1..20000) { last if syscall(294, 0) < 0; $n++ } print \"took $n\\n\"; sleep 600"], cpus: 0.2, memory: "256MB"}')")
+AS=$MALLORY until_ok 20 has_said "$hog" took
+run_as "$ALICE" "$(sh_in host 'echo alice runs')"
+is "another tenant's task starts all the same" "$HOW|$OUT" "done succeeded 0|alice runs"
+other=$(AS=$ALICE submit "$(sh_in host 'trap "echo told; exit 0" TERM; while :; do sleep 0.1; done')")
+AS=$ALICE wait_for "$other" running
+AS=$ALICE call POST "/v1/jobs/$other/cancel" '{"grace":"20s"}'
+is "... and is told to stop" "$(AS=$ALICE how "$other" 15)" "cancelled cancelled 0"
+AS=$MALLORY call POST "/v1/jobs/$hog/cancel" '{"grace":"0s"}'
+AS=$MALLORY wait_end "$hog"
+fi
+
 # --- disks are everybody's. They are filled here, and that takes its time: only in the long runs.
 if [ -n "${ARCUS_SOAK:-}" ]; then
 run_as "$MALLORY" "$(sh_in host 'head -c 30000000 /dev/zero >/outputs/a; sleep 3; echo kept' | jq -c '.disk_size = "64MB"')"

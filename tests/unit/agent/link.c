@@ -294,6 +294,27 @@ TEST(words_that_make_no_sense_end_the_connection_not_the_agent)
     }
 }
 
+TEST(what_is_too_long_for_one_message_comes_in_parts)
+{
+    struct both b;
+    static const char *const parts[] = { "{\"kind\":\"desired\",\"gener", "ation\":9,\"full\":true,", "\"orders\":[" };
+    both_open(&b, 41);
+    CHECK(run_until(b.sim, 1000, is_up, &b));
+    int before = b.half.desired;
+    for (size_t i = 0; i < COUNT(parts); i++)
+        ws_send(b.head.link, false, parts[i], strlen(parts[i]));
+    run_for(b.sim, 1000);
+    CHECK(b.half.desired == before && link_up(b.half.link));
+    ws_send(b.head.link, true, "]}", 2);
+    run_for(b.sim, 1000);
+    CHECK(b.half.desired == before + 1 && b.half.fulls == 2 && b.head.dials == 1);
+    ws_send(b.head.link, false, "half of something", 17); /* what a lost connection leaves is not put before the next */
+    run_for(b.sim, 100);
+    ws_drop(b.head.link);
+    CHECK(run_until(b.sim, 20000, redialled, &b));
+    both_close(&b);
+}
+
 TEST(a_refused_key_is_told_and_tried_again)
 {
     struct both b;

@@ -92,6 +92,33 @@ TEST(a_newer_link_of_a_node_replaces_the_older)
     world_close(&w);
 }
 
+TEST(what_is_longer_than_a_message_may_be_goes_in_parts)
+{
+    struct world w;
+    struct talk t;
+    struct straw s = { .generation = 5 };
+    AUTO(str_done) struct str text = { 0 };
+    world_open(&w);
+    node_link(&t, &w, &s, "node1");
+    int before = t.messages;
+    str_text(&text, "{\"kind\":\"desired\",\"generation\":6,\"full\":false,\"pad\":\"");
+    while (text.len < (5u << 20))
+        str_text(&text, "\u00e9\u20ac\U0001f680"); /* a part must not end a text inside a letter */
+    str_text(&text, "the end\"}");
+    struct node_push p = { fake_node(1), { text.at, text.len } };
+    str_clear(&t.got);
+    fake_commit(w.control, &(struct commit){ .pushes = &p, .push_count = 1 });
+    CHECK(talk_has(&t, "the end"));
+    CHECK(t.messages > before + 5 && !t.closed);
+    size_t n = 0;
+    for (size_t i = 0; i < t.got.len; i++) /* each message is ended by a line feed there */
+        if (t.got.at[i] != '\n')
+            t.got.at[n++] = t.got.at[i];
+    CHECK(n == text.len && memcmp(t.got.at, text.at, n) == 0);
+    talk_done(&t);
+    world_close(&w);
+}
+
 TEST(only_nodes_have_links)
 {
     static const char *const others[] = { "dev", "view", "admin", "op", "nobody" };

@@ -90,3 +90,62 @@ TEST(setup_comes_before_a_command_and_wait_has_no_time_limit)
     CHECK(text_is(argv->text, "/bin/sh") && strstr(argv->next->next->text, "prepare it")
           && json_int(o, "run_for_s", -1) == 0);
 }
+
+/* --- a node is told of everything in one piece when it comes back */
+
+TEST(what_has_begun_is_told_in_few_words)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 2, key);
+    CHECK(door_ask(d, d->admin, VERB_SECRET_SET, "{\"name\":\"TOKEN\",\"value\":\"hush\"}").ok);
+    const char *job = door_submit(
+        d, d->admin, "{\"command\":[\"serve\"],\"secrets\":[\"TOKEN\"],\"env\":{\"A\":\"words\"}}");
+    CHECK(door_place(d, job, 0, "n1", -1));
+    struct answer a = door_hello(d, key, "n1", 2, 1, (struct texts){ 0 });
+    CHECK(a.ok && strstr(a.text, "hush") && strstr(a.text, "words") && strstr(a.text, "argv"));
+    CHECK(door_report(d, key, 1, door_attempt(d, job, 0), "started", "").ok);
+    a = door_hello(d, key, "n1", 2, 2, (struct texts){ 0 });
+    CHECK(a.ok && strstr(a.text, door_attempt(d, job, 0)) && strstr(a.text, "run_for_s"));
+    CHECK(!strstr(a.text, "hush") && !strstr(a.text, "words") && !strstr(a.text, "argv"));
+    check_books(d, "begun");
+}
+
+TEST(more_attempts_than_four_thousand_on_one_node_can_be_told_both_ways)
+{
+    enum { MANY = 4200 };
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT];
+    struct err err = { 0 };
+    struct desired bound = { 0 };
+    struct hello hello = { 0 };
+    door_node(d, "n1", 2, key);
+    const char *job = door_submit(
+        d, d->admin,
+        FMT(d, "{\"command\":[\"true\"],\"cpus\":0.01,\"memory\":\"16MB\",\"count\":%d}", MANY));
+    struct placement *p = ARENA_ARRAY(d->mem, struct placement, MANY);
+    struct node *n = state_node(memory_of(d), "n1");
+    for (int i = 0; i < MANY; i++) {
+        p[i] = (struct placement){ .task = i, .node = n->id };
+        CHECK(id_parse(job, PREFIX_JOB, &p[i].job));
+    }
+    struct place_ask ask = { .placements = { p, MANY } };
+    CHECK(door_ask_as(d, &system_caller, VERB_JOB_PLACE, &ask).ok);
+    CHECK(rows_in(d, "attempt") == MANY);
+    struct answer a = door_hello(d, key, "n1", 2, 1, (struct texts){ 0 });
+    CHECK(a.ok && bind_read(a.json, &desired_fields, d->mem, &bound, NULL, &err));
+    CHECK(bound.orders.count == MANY);
+    hello = (struct hello){ .kind = "hello",
+                            .next = 1,
+                            .info = { .hostname = "n1", .cpu_milli = 64000, .mem_mib = 262144 },
+                            .running.at = ARENA_ARRAY(d->mem, const char *, MANY),
+                            .running.count = MANY };
+    for (int i = 0; i < MANY; i++)
+        hello.running.at[i]
+            = id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_ATTEMPT, ((struct order *)bound.orders.at)[i].attempt);
+    AUTO(str_done) struct str text = { 0 };
+    struct json *doc;
+    bind_write(&(struct json_out){ .to = &text }, &hello_fields, &hello);
+    CHECK(json_parse((struct slice){ text.at, text.len }, d->mem, &doc, &err));
+    CHECK(bind_read(doc, &hello_fields, d->mem, &hello, NULL, &err) && hello.running.count == MANY);
+}

@@ -175,3 +175,33 @@ TEST(a_queue_of_equal_jobs_is_told_once_why_it_waits)
     door_run(d, 100);
     CHECK(text_is(job_word(d, third, "reason"), "NoSuitableNode"));
 }
+
+/* However large the secrets are or become, what waits to be begun on a node can be told to it. */
+TEST(a_node_that_has_much_to_begin_gets_no_more_until_some_has_begun)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    AUTO(str_done) struct str names = { 0 };
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 2, key);
+    for (int i = 0; i < 64; i++) {
+        CHECK(door_ask(d, d->admin, VERB_SECRET_SET, FMT(d, "{\"name\":\"S%d\",\"value\":\"s\"}", i)).ok);
+        str_printf(&names, "%s\"S%d\"", i ? "," : "", i);
+    }
+    const char *job = door_submit(
+        d, d->admin,
+        FMT(d, "{\"command\":[\"true\"],\"cpus\":0.1,\"memory\":\"16MB\",\"count\":40,\"secrets\":[%s]}", names.at));
+    int placed = 0;
+    while (placed < 40 && door_place(d, job, placed, "n1", -1))
+        placed++;
+    CHECK(placed > 4 && placed < 20);
+    size_t most = memory_of(d) ? state_node(memory_of(d), "n1")->order_bytes : 0;
+    CHECK(most <= ORDERS_BYTES && (size_t)placed * 64 * SECRET_BYTES <= most);
+    check_books(d, "full");
+    CHECK(!door_place(d, door_submit(d, d->admin, "{\"command\":[\"true\"],\"cpus\":0.1}"), 0, "n1", -1));
+    CHECK(door_report(d, key, 1, door_attempt(d, job, 0), "started", "").ok);
+    CHECK(door_report(d, key, 2, door_attempt(d, job, 1), "started", "").ok);
+    CHECK(door_place(d, job, placed, "n1", -1));
+    CHECK(door_report(d, key, 3, door_attempt(d, job, 2), "ended", ",\"outcome\":\"succeeded\"").ok);
+    CHECK(door_report(d, key, 4, door_attempt(d, job, 0), "ended", ",\"outcome\":\"succeeded\"").ok);
+    check_books(d, "some have begun");
+}

@@ -1,4 +1,5 @@
 #include "pair.h"
+#include "base/fault.h"
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -61,4 +62,33 @@ TEST(a_name_renamed_into_a_watched_folder_is_told)
     CHECK(file_remove(c.os, path, &err) && file_remove(c.os, temp, &err)
           && file_remove(c.os, dir, &err));
     os_free(c.os);
+}
+
+/* Where no instance of inotify is to be had (containers use up root's) the folder is looked at. */
+struct looks { struct os *os; int all; };
+
+static void looked(void *arg, const char *name)
+{
+    struct looks *l = arg;
+    l->all += !name;
+    os_stop(l->os);
+}
+
+TEST(a_folder_that_cannot_be_watched_is_looked_at)
+{
+    struct err err = { 0 };
+    struct os *os = os_real_new(&err);
+    struct looks seen = { os, 0 };
+    char top[] = "/tmp/arcus-look-XXXXXX";
+    CHECK(mkdtemp(top) != NULL);
+    CHECK(!dir_watch(os, "/no/such/folder", looked, &seen));
+    fault_arm(1);
+    struct watch *w = dir_watch(os, top, looked, &seen);
+    CHECK(fault_fired() && w);
+    fault_arm(0);
+    os_run(os);
+    CHECK(seen.all == 1);
+    watch_stop(w);
+    rmdir(top);
+    os_free(os);
 }
