@@ -39,12 +39,24 @@ static bool route(struct api *a, struct http_request *rq, struct match *m)
     return false;
 }
 
+/* False: answered already. */
+static bool welcome(struct api *a, struct http_request *rq)
+{
+    struct err why;
+    if (limits_address(a->limits, http_peer(rq), &why))
+        return true;
+    struct visit *v = visit_new(a, rq, NULL);
+    snprintf(v->from.address, sizeof v->from.address, "%s", http_peer(rq));
+    reply_problem(v, &why);
+    return false;
+}
+
 static void on_head(void *arg, struct http_request *rq)
 {
     struct api *a = arg;
     struct match m;
     if (!text_is(http_method(rq), "PUT") || !text_starts(http_path(rq), "/v1/blobs/")
-        || !route(a, rq, &m))
+        || !welcome(a, rq) || !route(a, rq, &m))
         return;
     if (m.verb != VERB_BLOB_PUT)
         return;
@@ -75,7 +87,7 @@ static void on_request(void *arg, struct http_request *rq)
         blob_put_whole(http_data(rq));
         return;
     }
-    if (system_serve(a, rq) || !route(a, rq, &m))
+    if (system_serve(a, rq) || !welcome(a, rq) || !route(a, rq, &m))
         return;
     struct visit *v = visit_new(a, rq, &m);
     if (!request_defer(v, read_and_serve))
@@ -145,6 +157,8 @@ static void api_free(struct api *a)
     map_free(a->links);
     map_free(a->awaited);
     map_free(a->crowds);
+    turns_free(a->turns);
+    limits_free(a->limits);
     str_done(&a->openapi);
     free(a);
     if (closed)
@@ -203,6 +217,8 @@ bool api_open(struct os *os, struct control *control, const struct api_config *c
     a->links = map_new();
     a->awaited = map_new();
     a->crowds = map_new();
+    a->turns = turns_new(os);
+    a->limits = limits_new(os, config->rates);
     a->simulated = config->simulated;
     snprintf(a->version, sizeof a->version, "%s", config->version);
     os_random(os, &a->ids.s, sizeof a->ids.s);

@@ -4,6 +4,7 @@
  * role check is there and nowhere else. Nothing is served without TLS except on loopback, on a unix
  * socket and in the simulation. */
 #pragma once
+#include "api/limits.h"
 #include "control/control.h"
 #include "net/http.h"
 
@@ -13,6 +14,7 @@ struct api_config {
     struct tls *tls;                    /* NULL: loopback only; stays the caller's */
     const char *data;                   /* folder; blobs are kept under it */
     const struct http_limits *limits;   /* NULL: the defaults */
+    const struct api_limits *rates;     /* NULL: the defaults */
     const char *version;                /* "0.1.0" */
     bool simulated;                     /* its GPUs are made up: /openapi.json and /readyz say so */
     void (*on_closed)(void *arg);       /* after api_close: the last request has gone; may be NULL */

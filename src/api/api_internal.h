@@ -5,6 +5,7 @@
  * nobody needs it: `dead` says that the client's side is over, `waiting` that the door's is not. */
 #pragma once
 #include "api/api.h"
+#include "api/limits.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/rand.h"
@@ -31,6 +32,8 @@ struct api {
     struct follower *followers;         /* of events */
     struct map *links;                  /* node -> struct node_link, the live one */
     struct map *awaited;                /* word of a stream -> struct await */
+    struct limits *limits;
+    struct turns *turns;
     struct map *crowds;                 /* project -> how many streams it has */
     struct logs *tails;                 /* log followers that wait for something to happen */
     size_t users;                       /* visits, messages of links: they keep this struct alive */
@@ -61,6 +64,7 @@ struct visit {
     const struct verb *verb;
     enum verb_id verb_id;
     struct arena *mem;
+    struct turn turn;                   /* before the door */
     struct request ask;                 /* what the door has, or has answered; its mem lives until the next */
     const void *body;                   /* as verb->takes says, for asking again */
     uint64_t given;

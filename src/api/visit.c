@@ -45,6 +45,10 @@ void visit_end(struct visit *v)
     unkeep(v);
     v->dead = true;
     v->rq = NULL;
+    if (turn_waits(&v->turn)) {             /* the door has not seen it, and need not */
+        turn_done(&v->turn);
+        v->waiting = false;
+    }
     if (v->waiting)
         return;
     str_done(&v->ask.reply);
@@ -65,19 +69,69 @@ void visit_gone(struct visit *v)
 static void on_reply(void *arg, struct request *r)
 {
     struct visit *v = arg;
+    const struct verb *verb = &verbs[r->verb];
     v->waiting = false;
     if (r->ok)
         v->who = r->who;
+    if (r->from.hash[0] || r->who.kind == PRINCIPAL_NONE)
+        limits_learn(v->api->limits, &r->from, !verb->roles, r->ok, r->err.rc, &r->who);
+    turn_done(&v->turn);
     if (v->dead)
         visit_end(v);
     else
         v->answered(v);
 }
 
+static void go(struct turn *t)
+{
+    struct visit *v = CONTAINER(t, struct visit, turn);
+    control_ask(v->api->control, &v->ask);
+}
+
+static void refused(void *arg, struct post *p)
+{
+    (void)p;
+    struct visit *v = arg;
+    v->waiting = false;
+    if (v->dead)
+        visit_end(v);
+    else
+        v->answered(v);
+}
+
+static enum gate gate_of(enum verb_id id)
+{
+    static const bool slow[VERB_COUNT]      /* passwords */
+        = { [VERB_LOGIN] = true, [VERB_PASSWORD] = true, [VERB_USER_CREATE] = true, [VERB_USER_UPDATE] = true };
+    enum verb_kind kind = verbs[id].kind;
+    return slow[id] ? GATE_SLOW : kind == VERB_READ || kind == VERB_STREAM ? GATE_READERS : GATE_WRITER;
+}
+
+/* Rates count once a request; what it asks after that is part of it. A check of what flows must be made, however many wait. */
+static void queue_up(struct visit *v, bool first, bool must)
+{
+    struct api *a = v->api;
+    struct standing who = { 0 };
+    struct err *err = &v->ask.err;
+    bool may = true;
+    v->turn = (struct turn){ .go = go };
+    if (first)
+        may = limits_enter(a->limits, &v->from, &who, err);
+    else
+        limits_standing(a->limits, &v->from, &who);
+    if (may && turn_take(a->turns, gate_of(v->ask.verb), &who, v->rq ? http_body(v->rq).len : 0, must, &v->turn, err))
+        return;
+    if (may)
+        limits_refused(a->limits, REFUSED_TURN, v->from.address);
+    v->ask.post = (struct post){ .fn = refused, .arg = v };
+    os_post(a->os, &v->ask.post);
+}
+
 static void ask(struct visit *v, enum verb_id verb, const void *body,
                 void (*answered)(struct visit *v), bool inside)
 {
     assert(!v->waiting && !v->dead);
+    bool first = !v->ask.mem;
     struct arena *mem = v->ask.mem ? arena_new() : v->mem;  /* a follower asks for as long as it lives */
     str_done(&v->ask.reply);
     if (v->ask.mem != v->mem)
@@ -96,7 +150,7 @@ static void ask(struct visit *v, enum verb_id verb, const void *body,
     }
     v->answered = answered;
     v->waiting = true;
-    control_ask(v->api->control, &v->ask);
+    queue_up(v, first, inside || v->keeping);
 }
 
 void visit_ask(struct visit *v, enum verb_id verb, const void *body,

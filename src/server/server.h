@@ -16,6 +16,8 @@ struct server_config {
     const char *host;           /* the name in a certificate that is made; NULL: the address */
     const char *default_image;
     int64_t run_for_s;          /* 0: 300 */
+    const struct api_limits *rates;     /* NULL: the defaults */
+    const struct http_limits *limits;   /* NULL: the defaults */
     bool simulated;
 };
 MUST_CHECK bool server_open(struct os *os, const struct server_config *config, struct server **out, struct err *err);

@@ -2,6 +2,7 @@
  *
  * `up` is a server with an agent beside it, as a process of its own: started again if it dies, left alone at the end, so that its
  * containers go on. */
+#include "api/api.h"
 #include "base/log.h"
 #include "server/server.h"
 #include "wire/digest.h"
@@ -11,11 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GRACE_MS = 5000, AGENT_AGAIN_MS = 1000 };
+enum { GRACE_MS = 5000, AGENT_AGAIN_MS = 1000, FILES_KEPT = 256 };   /* FILES_KEPT: descriptors for all but connections */
 
 struct run {
     struct os *os;
@@ -23,12 +25,15 @@ struct run {
     struct server_config config;
     bool up, closing, help;
     const char *sim_gpus, *sim_model, *name, *run_folder, *log_level;
+    struct api_limits rates;
+    struct http_limits limits;
+    int64_t connections, per_address;
     char self[4096];
     struct proc *agent;
     struct arena *mem;
 };
 
-static const struct { const char *flag; size_t offset; bool up_only; const char *value, *help; } flags[] = {
+static const struct { const char *flag; size_t offset; bool up_only; const char *value, *help; int64_t min, max; } flags[] = {    /* min, max: of a number */
     { "--data", offsetof(struct run, config.data), false, "DIR", "where everything is kept (root: /var/lib/arcus, else ~/.local/share/arcus)" },
     { "--listen", offsetof(struct run, config.address), false, "HOST:PORT", "where to serve (127.0.0.1:6640); anything but loopback is served with TLS" },
     { "--store", offsetof(struct run, config.store), false, "PLACE", "a file for SQLite (DATA/arcus.db), or postgres://USER@HOST/NAME" },
@@ -36,7 +41,12 @@ static const struct { const char *flag; size_t offset; bool up_only; const char 
     { "--tls-key", offsetof(struct run, config.key), false, "FILE", "its private key" },
     { "--host", offsetof(struct run, config.host), false, "NAME", "the name in a certificate that is made" },
     { "--default-image", offsetof(struct run, config.default_image), false, "IMAGE", "for jobs that name none (up: host)" },
-    { "--lease", offsetof(struct run, config.run_for_s), false, "SECONDS", "how long a task may run while its node is not heard of (300)" },
+    { "--lease", offsetof(struct run, config.run_for_s), false, "SECONDS", "how long a task may run while its node is not heard of (300)", 5, 86400 },
+    { "--rate-key", offsetof(struct run, rates.key_rate), false, "N", "requests a second of one key, twice that at once (25000; 0: no limit)", 0, 1000000 },
+    { "--rate-address", offsetof(struct run, rates.address_rate), false, "N", "requests a second of one address (50000; 0: no limit)", 0, 1000000 },
+    { "--rate-failures", offsetof(struct run, rates.failure_rate), false, "N", "attempts a second without a good key, of one address (10; 0: no limit)", 0, 1000000 },
+    { "--connections", offsetof(struct run, connections), false, "N", "open connections in all (10000)", 16, 1000000 },
+    { "--connections-per-address", offsetof(struct run, per_address), false, "N", "open connections of one address (2000)", 1, 1000000 },
     { "--log-level", offsetof(struct run, log_level), false, "LEVEL", "debug, info, warn or error" },
     { "--sim-gpus", offsetof(struct run, sim_gpus), true, "N", "simulated GPUs when the machine has none (4)" },
     { "--sim-model", offsetof(struct run, sim_model), true, "NAME", "their model (NVIDIA H200)" },
@@ -51,7 +61,7 @@ static void print_help(bool up)
                 "Runs the head node in the foreground. Machines join it with: arcus agent --server URL --token TOKEN");
     for (size_t i = 0; i < COUNT(flags); i++)
         if (up || !flags[i].up_only)
-            printf("  %-16s %-10s %s\n", flags[i].flag, flags[i].value, flags[i].help);
+            printf("  %-25s %-10s %s\n", flags[i].flag, flags[i].value, flags[i].help);
     printf("\nexamples:\n  arcus %s\n  arcus %s --listen 0.0.0.0:6640 --host cloud.example.org\n", up ? "up" : "server", up ? "up" : "server");
 }
 
@@ -75,16 +85,36 @@ static bool parse_flags(int argc, char **argv, struct run *r, struct err *err)
         value = argv[i][n] == '=' ? argv[i] + n + 1 : i + 1 < argc ? argv[++i] : NULL;
         if (!text_given(value))
             return err_set(err, RC_BAD_INPUT, "%s needs a value: %s %s", flags[k].flag, flags[k].flag, flags[k].value);
-        if (text_is(flags[k].flag, "--lease")) {
+        if (flags[k].max) {
             char *end;
-            r->config.run_for_s = strtoll(value, &end, 10);
-            if (*end || r->config.run_for_s < 5 || r->config.run_for_s > 86400)
-                return err_set(err, RC_BAD_INPUT, "--lease is a number of seconds from 5 to 86400");
+            long long number = strtoll(value, &end, 10);
+            if (*end || number < flags[k].min || number > flags[k].max)
+                return err_set(err, RC_BAD_INPUT, "%s is a number from %lld to %lld", flags[k].flag, (long long)flags[k].min, (long long)flags[k].max);
+            *(int64_t *)((char *)r + flags[k].offset) = number;
             continue;
         }
         *(const char **)((char *)r + flags[k].offset) = value;
     }
     return true;
+}
+
+/* As many descriptors as we may have; and fewer connections than those, so that the store and its files always find some. */
+static void settle_limits(struct run *r)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)!setrlimit(RLIMIT_NOFILE, &files);
+        int64_t most = files.rlim_max == RLIM_INFINITY ? INT64_MAX : (int64_t)(files.rlim_max - MIN(files.rlim_max / 2, (rlim_t)FILES_KEPT));
+        if (r->connections > most) {
+            log_line(LOG_WARN, "server", "at most %lld connections: the limit of open files is %lld", (long long)most, (long long)files.rlim_max);
+            r->connections = most;
+        }
+    }
+    r->limits.connections = (int)r->connections;
+    r->limits.per_address = (int)MIN(r->per_address, r->connections);
+    r->config.rates = &r->rates;
+    r->config.limits = &r->limits;
 }
 
 static bool settle(struct run *r, struct err *err)
@@ -93,6 +123,7 @@ static bool settle(struct run *r, struct err *err)
     if (text_given(r->log_level) && !log_level_of(r->log_level, &level))
         return err_set(err, RC_BAD_INPUT, "--log-level is debug, info, warn or error");
     log_level_set(level);
+    settle_limits(r);
     if (!r->config.data) {
         const char *home = getenv("HOME");
         r->config.data = geteuid() == 0 ? "/var/lib/arcus" : arena_printf(r->mem, "%s/.local/share/arcus", home ? home : "/tmp");
@@ -238,6 +269,10 @@ static int run(int argc, char **argv, bool up)
     struct err err = { 0 };
     r->mem = mem;
     r->up = up;
+    r->rates = api_limits_default;
+    r->limits = http_limits_default;
+    r->connections = r->limits.connections;
+    r->per_address = r->limits.per_address;
     if (!parse_flags(argc, argv, r, &err) || r->help) {
         if (r->help)
             return print_help(up), 0;
