@@ -4,9 +4,8 @@
  * Every connection has its own handle. On a simulated machine everything is one thread, so all
  * connections share one handle that holds its file alone (sqlite_vfs.c): no shared memory is
  * needed there. */
-#include "store/store_internal.h"
+#include "store/sqlite_internal.h"
 #include <errno.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,17 +13,14 @@ enum {
     CHECK_BYTES = 128 * 1024 * 1024,    /* a larger file is not read whole at start: seconds */
     CACHE_KIB_WRITER = 16 * 1024,
     CACHE_KIB_READER = 4 * 1024,
-    WAL_PAGES = 2000,                   /* from here on they are copied back after a commit */
-    WAL_PAGES_MOST = 16000,             /* from here on we wait a little for readers */
-    WAL_WAIT_MS = 200,
     ONE_TEXT = 128,
 };
 
-struct handle { sqlite3 *db; int wal_pages, wal_patience; };
 struct sqlite { char *uri; sqlite3_vfs *vfs; struct handle shared; };
 struct sqlite_conn {
     struct conn base;
     struct handle own, *h;              /* h: own, or the shared one */
+    struct wal *wal;                    /* of a writer on a real machine */
     sqlite3_stmt **st, *begin, *commit, *rollback;
 };
 
@@ -118,7 +114,7 @@ static bool handle_setup(sqlite3 *db, bool simulated, bool writes, struct err *e
     return run_on(db, text, err) && wal_on(db, err);
 }
 
-static bool handle_open(struct store *s, bool writes, struct handle *h, struct err *err)
+bool handle_open(struct store *s, bool writes, struct handle *h, struct err *err)
 {
     struct sqlite *in = s->inside;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
@@ -219,6 +215,7 @@ static bool sqlite_open(struct store *s, struct err *err)
 static void sqlite_conn_close(struct conn *base)
 {
     struct sqlite_conn *c = inside(base);
+    wal_free(c->wal);
     for (int i = 0; c->st && i < base->store->statements.count; i++)
         sqlite3_finalize(c->st[i]);
     free(c->st);
@@ -241,6 +238,8 @@ static bool sqlite_conn_open(struct store *s, bool writes, struct conn **out, st
         free(c);
         return false;
     }
+    if (!in->vfs && writes)
+        c->wal = wal_new(s);
     *out = &c->base;
     return true;
 }
@@ -330,22 +329,6 @@ static bool commit_now(struct sqlite_conn *c, bool *unknown, struct err *err)
     return ok;
 }
 
-/* The WAL stays bounded: its pages go back into the file after every few megabytes; when readers
- * keep it from starting over for long, we wait for them a moment. A failure here is no failure
- * of the commit, which is durable already; it is tried again after the next. */
-static void checkpoint(struct handle *h)
-{
-    if (h->wal_pages < WAL_PAGES)
-        return;
-    bool wait = h->wal_pages >= h->wal_patience;
-    sqlite3_busy_timeout(h->db, WAL_WAIT_MS);
-    int how = wait ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
-    sqlite3_wal_checkpoint_v2(h->db, NULL, how, NULL, NULL);
-    sqlite3_busy_timeout(h->db, STORE_WAIT_MS);
-    h->wal_patience = wait ? h->wal_pages + WAL_PAGES : WAL_PAGES_MOST;
-    h->wal_pages = 0;
-}
-
 static bool sqlite_commit(struct conn *base, const struct write *writes, size_t count,
                           bool *unknown, struct err *err)
 {
@@ -353,7 +336,7 @@ static bool sqlite_commit(struct conn *base, const struct write *writes, size_t 
     if (store_fault("store.begin", err) || !step_done(c, c->begin, SQLITE_OK, err))
         return false;
     if (write_all(c, writes, count, err) && commit_now(c, unknown, err)) {
-        checkpoint(c->h);
+        wal_trim(c->wal, c->h);
         return true;
     }
     struct err ignored = { 0 };         /* the first reason counts; some have rolled back already */
