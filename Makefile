@@ -27,7 +27,8 @@ WARN   := -Wall -Wextra -Werror -Wshadow -Wmissing-prototypes -Wstrict-prototype
 # gcc cannot follow 'outputs are untouched on failure' and guesses wrong at -O2; clang does not know the flags
 WARN   += $(if $(findstring clang,$(shell $(CC) --version)),,-Wno-format-truncation -Wno-maybe-uninitialized)
 CFLAGS := -std=gnu17 $(OPT) -g -pthread -Isrc -Itests -D_GNU_SOURCE $(WARN) -fno-omit-frame-pointer $(if $(FAULTS),-DFAULTS) $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) $(shell pkg-config --cflags $(PKGS)) $(EXTRA_CFLAGS)
-LDLIBS := $(shell pkg-config --libs $(PKGS)) -lwslay -lhttp_parser -lm -ldl -pthread
+# libpq is loaded when it is needed (store/libpq.h); the store's tests call it themselves
+LDLIBS := $(shell pkg-config --libs $(filter-out libpq,$(PKGS))) -lwslay -lhttp_parser -lm -ldl -pthread
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(1)))
 ALL_OBJ := $(call obj,$(LAYERS:%=src/%/*.c) src/main.c)
@@ -51,7 +52,7 @@ define layer
 $(BUILD)/lib$(1).a: $(call obj,src/$(1)/*.c) ; @rm -f $$@; ar rcs $$@ $$^
 $(BUILD)/test-$(1): $(call obj,tests/unit/$(1)/*.c tests/tap.c) $(if $(filter agent,$(1)),$(BUILD)/obj/task_blob.o) $(foreach l,$(1) $(USES_$(1)),$(BUILD)/lib$(l).a)
 	@echo "  link  $$@"
-	$Q$(CC) $(CFLAGS) $$(filter %.o,$$^) -Wl,--whole-archive $(BUILD)/lib$(1).a -Wl,--no-whole-archive $(foreach l,$(USES_$(1)),$(BUILD)/lib$(l).a) $(LDLIBS) -o $$@
+	$Q$(CC) $(CFLAGS) $$(filter %.o,$$^) -Wl,--whole-archive $(BUILD)/lib$(1).a -Wl,--no-whole-archive $(foreach l,$(USES_$(1)),$(BUILD)/lib$(l).a) $(LDLIBS) $(if $(filter store,$(1)),-lpq) -o $$@
 endef
 $(foreach l,$(LAYERS),$(if $(wildcard src/$(l)/*.c),$(eval $(call layer,$(l)))))
 

@@ -4,8 +4,8 @@
  * COMMIT, one sync, so that its time is one way there and back. A connection that was lost is opened again by the next call; a read is
  * then asked again, a commit never, because nobody knows what became of it. */
 #include "store/postgres_internal.h"
+#include "store/libpq.h"
 #include <endian.h>
-#include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -446,7 +446,7 @@ static bool pg_open(struct store *s, struct err *err)
     if (os_is_simulated(s->os))
         return err_set(err, RC_BAD_INPUT, "a simulated machine reaches no PostgreSQL");
     s->inside = many_kinds(s->statements);
-    return url_check(s->where, err);
+    return libpq_load(err) && url_check(s->where, err);
 }
 
 static void pg_close(struct store *s) { free(s->inside); }

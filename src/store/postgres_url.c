@@ -5,7 +5,7 @@
  * lands in what libpq takes for the host or the port, so such URLs are refused here, in words of
  * ours, before libpq can print them. */
 #include "store/postgres_internal.h"
-#include <libpq-fe.h>
+#include "store/libpq.h"
 #include <stdlib.h>
 
 static const char *option(const PQconninfoOption *all, const char *name)
