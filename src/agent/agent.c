@@ -188,7 +188,7 @@ static bool is_removed(struct agent *a, int64_t attempt)
 
 static void do_forget(struct agent *a, struct task *t, const struct action *x)
 {
-    runtime_forget(a->runtime, x->attempt, x->keep_outputs);
+    runtime_forget(a->runtime, x->attempt);
     if (!is_removed(a, x->attempt))
         return; /* the next answer of the server asks again */
     spool_forget(a->spool, x->attempt);

@@ -209,8 +209,12 @@ static bool lock_data(struct os *os, const char *data, struct arena *mem, struct
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_errno(err, "open %s", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+    static const char *const folders[] = { "", "/status", "/images/refs" };
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        for (size_t i = 0; i < COUNT(folders); i++)
+            dir_tidy(os, arena_printf(mem, "%s%s", data, folders[i]));
         return true; /* open until the process ends */
+    }
     close(fd);
     return err_set(err, RC_CONFLICT, "another agent uses %s already", data);
 }

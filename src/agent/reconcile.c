@@ -32,7 +32,7 @@ static bool unwanted_action(const struct task_now *v, struct action *a)
         *a = (struct action){ .kind = ACTION_STOP, .as = OUTCOME_CANCELLED };
         return !(v->stopping && v->stopping_grace_s == 0);
     }
-    *a = (struct action){ .kind = ACTION_FORGET, .keep_outputs = v->gone };
+    *a = (struct action){ .kind = ACTION_FORGET };
     return v->gone || v->settled;
 }
 

@@ -32,7 +32,6 @@ struct action {
     int64_t attempt;
     int as;                     /* of stop and refuse: enum outcome. Refuse: report its end, it never ran (again) */
     int64_t grace_s;            /* of stop */
-    bool keep_outputs;          /* of forget */
     const struct order *order;  /* of start */
 };
 

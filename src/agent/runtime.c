@@ -293,7 +293,7 @@ static void find_one(struct runtime *r, const char *name)
 }
 
 /* A supervisor whose last write half succeeded writes its end again, maybe after the attempt was
- * forgotten. */
+ * forgotten; one that was killed as it wrote leaves a name that begins with a dot. */
 static bool drop_orphans(struct runtime *r, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
@@ -303,7 +303,8 @@ static bool drop_orphans(struct runtime *r, struct err *err)
     if (!dir_list(r->os, arena_printf(mem, "%s/status", r->config.data), mem, &names, err))
         return false;
     for (size_t i = 0; i < names.count; i++)
-        if (id_parse(names.at[i], PREFIX_ATTEMPT, &id) && !map_get(r->attempts, id)
+        if (id_parse(names.at[i] + (names.at[i][0] == '.'), PREFIX_ATTEMPT, &id)
+            && !map_get(r->attempts, id)
             && !file_remove(r->os, in_data(r, path, "status", names.at[i]), err))
             return false;
     return true;
@@ -497,7 +498,7 @@ void runtime_contact(struct runtime *r)
 
 /* Asked again for one that is not known any more: its folder could not be removed the first
  * time. */
-void runtime_forget(struct runtime *r, int64_t attempt, bool keep_outputs)
+void runtime_forget(struct runtime *r, int64_t attempt)
 {
     struct attempt *a = map_get(r->attempts, attempt);
     char path[RUNTIME_PATH], name[ID_TEXT];
@@ -505,7 +506,7 @@ void runtime_forget(struct runtime *r, int64_t attempt, bool keep_outputs)
         return;
     id_text(name, PREFIX_ATTEMPT, attempt);
     if (a || disk_exists(r->os, in_data(r, path, "tasks", name)))
-        clean_forgotten(r, name, !keep_outputs);
+        clean_forgotten(r, name);
     if (a)
         attempt_free(map_take(r->attempts, attempt));
 }

@@ -41,7 +41,7 @@ void runtime_close(struct runtime *r);          /* lets go; containers stay */
 void runtime_start(struct runtime *r, const struct order *o);   /* idempotent; failures come as an ended status */
 void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outcome as);    /* idempotent */
 void runtime_contact(struct runtime *r);        /* the server was heard: every run-until time is renewed */
-void runtime_forget(struct runtime *r, int64_t attempt, bool keep_outputs);  /* settled: remove its folder; logs and outputs are kept for a while */
+void runtime_forget(struct runtime *r, int64_t attempt);  /* settled: remove its folder; logs and outputs are kept for a while */
 void runtime_drop_volume(struct runtime *r, int64_t volume);   /* its folder is out of the way at once, and removed in time */
 bool runtime_has(struct runtime *r, int64_t attempt);           /* its folder is there */
 size_t runtime_list(struct runtime *r, struct arena *mem, int64_t **attempts);  /* not ended yet */

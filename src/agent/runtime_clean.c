@@ -52,22 +52,28 @@ static bool take_lock(const char *folder)
     return ok;
 }
 
+bool clean_container(const struct cgroups *cgroups, const char *run, const char *name)
+{
+    char path[RUNTIME_PATH], group[64];
+    snprintf(group, sizeof group, "arcus/%s", name);
+    bool empty = cgroup_kill(cgroups, group, KILL_WAIT_MS);
+    cgroup_remove(cgroups, group);
+    snprintf(path, sizeof path, "%s/tasks/%s", run, name);
+    remove_quietly(path);
+    for (size_t i = 0; i < COUNT(runtime_names); i++) {
+        snprintf(path, sizeof path, "%s/%s/%s", run, runtime_names[i], name);
+        remove_quietly(path);
+    }
+    return empty;
+}
+
 static void cleaning_run(struct work *w)
 {
     struct cleaning *c = CONTAINER(w, struct cleaning, work);
-    char path[RUNTIME_PATH], group[64];
+    char path[RUNTIME_PATH];
     snprintf(path, sizeof path, "%s/tasks/%s", c->data, c->name);
-    snprintf(group, sizeof group, "arcus/%s", c->name);
-    if (!take_lock(path))
-        return;
-    c->empty = cgroup_kill(&c->cgroups, group, KILL_WAIT_MS);
-    cgroup_remove(&c->cgroups, group);
-    snprintf(path, sizeof path, "%s/tasks/%s", c->run, c->name);
-    remove_quietly(path);
-    for (size_t i = 0; i < COUNT(runtime_names); i++) {
-        snprintf(path, sizeof path, "%s/%s/%s", c->run, runtime_names[i], c->name);
-        remove_quietly(path);
-    }
+    if (take_lock(path))
+        c->empty = clean_container(&c->cgroups, c->run, c->name);
 }
 
 static void cleaning_done(struct work *w)
@@ -136,16 +142,17 @@ static void remove_simulated(struct os *os, const char *path)
         return; /* asked again by the next agent that finds it */
 }
 
-void clean_forgotten(struct runtime *r, const char *name, bool outputs)
+/* What it left in /outputs is its owner's and stays as long as its logs, whichever message settled it. */
+void clean_forgotten(struct runtime *r, const char *name)
 {
     struct removal *x = calloc(1, sizeof *x);
     if (!x)
         abort();
     x->work = (struct work){ .run = removal_run, .done = removal_done };
-    in_data(r, x->paths[x->count++], "tasks", name);
     in_run(r, x->paths[x->count++], "tasks", name);
-    if (outputs)
-        in_data(r, x->paths[x->count++], "outputs", name);
+    in_data(r, x->paths[x->count++], "tasks", name); /* while it is there we are asked again */
+    if (r->real)
+        snprintf(x->paths[x->count++], RUNTIME_PATH, "%s/status/.%s", r->config.data, name);
     in_data(r, x->paths[x->count++], "status",
             name); /* last: while it is there the attempt is known to have ended */
     if (r->real) {
@@ -190,9 +197,16 @@ void clean_never_ran(struct runtime *r, const char *name)
         abort();
     x->work = (struct work){ .run = removal_run, .done = removal_done };
     snprintf(gone, sizeof gone, ".%.40s", name + (name[0] == '.'));
-    in_data(r, x->paths[x->count++], "tasks", gone);
-    if (name[0] != '.' && rename(in_data(r, from, "tasks", name), x->paths[0]) == -1)
-        snprintf(x->paths[0], sizeof x->paths[0], "%s", from);
+    const char *(*const places[])(struct runtime *r, char out[static RUNTIME_PATH],
+                                  const char *folder, const char *name)
+        = { in_run, in_data }; /* in this order: it is found again by the second */
+    for (size_t i = 0; i < COUNT(places); i++) {
+        char *to = x->paths[x->count++];
+        places[i](r, to, "tasks", gone);
+        if (name[0] != '.' && rename(places[i](r, from, "tasks", name), to) == -1
+            && errno != ENOENT)
+            snprintf(to, RUNTIME_PATH, "%s", from);
+    }
     workshop_do(r->shop, &x->work);
 }
 

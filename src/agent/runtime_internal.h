@@ -94,7 +94,8 @@ bool supervisor_write(struct runtime *r, struct err *err);      /* the embedded 
 
 /* runtime_clean.c */
 void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */
-void clean_forgotten(struct runtime *r, const char *name, bool outputs);
+bool clean_container(const struct cgroups *cgroups, const char *run, const char *name);   /* blocks; false: something of it is stuck */
+void clean_forgotten(struct runtime *r, const char *name);
 void clean_never_ran(struct runtime *r, const char *name);      /* its folder is out of the way when this returns */
 void clean_sweep(struct runtime *r);            /* logs, outputs, blobs and images that were kept long enough */
 

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TRIAL_MIB = 64, TRIAL_RANGE = 61001, OUTPUT = 4096, FILTER_BYTES = 16 * 1024 };
+enum { TRIAL_MIB = 64, TRIAL_RANGE = 61001, OUTPUT = 4096, FILTER_BYTES = 16 * 1024, TRIES = 3 };
 
 static const char *const places[]
     = { "/usr/bin/crun",  "/usr/local/bin/crun", "/usr/sbin/crun",      "/usr/bin/runc",
@@ -30,7 +30,8 @@ struct trial {
     struct arena *mem;
     char data[RUNTIME_PATH], run[RUNTIME_PATH], supervisor[RUNTIME_PATH];
     const char *near; /* folder of our own program: a bundle brings its runtime along */
-    bool unified, limit_swap;
+    struct cgroups cgroups;
+    bool limit_swap;
     struct runtime_means means;
 };
 
@@ -75,11 +76,29 @@ static bool put(struct trial *t, const char *path, struct slice bytes, unsigned 
     return file_replace(t->os, path, bytes, mode, err);
 }
 
+/* Of this trial, and of those before whose agent or supervisor was killed. */
+static void sweep(struct trial *t)
+{
+    static const char *const folders[] = { "tasks", "crun", "runc" };
+    struct err err = { 0 };
+    if (!tree_remove(arena_printf(t->mem, "%s/trial", t->data), &err))
+        log_line(LOG_WARN, "agent", "%s", err.text);
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        struct texts names = { 0 };
+        if (!dir_list(t->os, arena_printf(t->mem, "%s/%s", t->run, folders[i]), t->mem, &names,
+                      &err))
+            continue;
+        for (size_t k = 0; k < names.count; k++)
+            if (text_starts(names.at[k], "trial-")
+                && !clean_container(&t->cgroups, t->run, names.at[k]))
+                log_line(LOG_WARN, "agent", "%s is stuck in the kernel", names.at[k]);
+    }
+}
+
 static bool make_root(struct trial *t, struct err *err)
 {
     struct slice program;
-    return tree_remove(arena_printf(t->mem, "%s/trial", t->data), err)
-           && dir_make(t->os, arena_printf(t->mem, "%s/trial/rootfs", t->data), 0755, err)
+    return dir_make(t->os, arena_printf(t->mem, "%s/trial/rootfs", t->data), 0755, err)
            && dir_make(t->os, arena_printf(t->mem, "%s/trial/outputs", t->data), 0755, err)
            && file_read(t->os, t->supervisor, 16 << 20, t->mem, &program, err)
            && put(t, arena_printf(t->mem, "%s/trial/rootfs/task", t->data), program, 0755, err);
@@ -94,9 +113,9 @@ static void plan_of(struct trial *t, const char *runtime, enum plan_scratch scra
         .id = arena_printf(t->mem, "trial-%d", getpid()),
         .runtime = runtime,
         .runtime_root = arena_printf(t->mem, "%s/%s", t->run, strrchr(runtime, '/') + 1),
-        .folder = arena_printf(t->mem, "%s/trial/task", t->data),
-        .run = arena_printf(t->mem, "%s/tasks/trial", t->run),
-        .status = arena_printf(t->mem, "%s/trial/task/status", t->data),
+        .folder = arena_printf(t->mem, "%s/trial/%d", t->data, getpid()),
+        .run = arena_printf(t->mem, "%s/tasks/trial-%d", t->run, getpid()),
+        .status = arena_printf(t->mem, "%s/trial/%d/status", t->data, getpid()),
         .logs = arena_printf(t->mem, "%s/trial/logs", t->data),
         .lease = arena_printf(t->mem, "%s/lease", t->run),
         .cgroup = arena_printf(t->mem, "arcus/trial-%d", getpid()),
@@ -126,7 +145,7 @@ static bool write_trial(struct trial *t, const struct plan *p, struct err *err)
                                         .cgroup = arena_printf(t->mem, "/%s", p->cgroup),
                                         .hostname = "trial",
                                         .uid_base = p->uid_base,
-                                        .cgroup_v2 = t->unified,
+                                        .cgroup_v2 = t->cgroups.unified,
                                         .limit_swap = t->limit_swap,
                                         .open_files = 1024 };
     AUTO(str_done) struct str bundle = { 0 };
@@ -144,8 +163,9 @@ static bool write_trial(struct trial *t, const struct plan *p, struct err *err)
                   (struct slice){ plan.at, plan.len }, 0600, err);
 }
 
-static bool try_one(struct trial *t, const char *runtime, enum plan_scratch scratch,
-                    struct err *err)
+/* *told: the supervisor has told how it went, and it was not the node that failed it. */
+static bool try_once(struct trial *t, const char *runtime, enum plan_scratch scratch, bool *told,
+                     struct err *err)
 {
     struct plan p;
     struct task_status s = { 0 };
@@ -161,9 +181,23 @@ static bool try_one(struct trial *t, const char *runtime, enum plan_scratch scra
         || !json_parse(text, t->mem, &doc, err)
         || !bind_read(doc, &task_status_fields, t->mem, &s, NULL, err))
         return false;
+    *told = s.phase == PHASE_ENDED && s.outcome != OUTCOME_NODE_FAULT;
     return s.outcome == OUTCOME_SUCCEEDED
            || err_set(err, RC_UNAVAILABLE, "%s: %s", runtime,
                       s.detail ? s.detail : "the trial failed");
+}
+
+/* Somebody may kill what we try, which says nothing about what works. */
+static bool try_one(struct trial *t, const char *runtime, enum plan_scratch scratch,
+                    struct err *err)
+{
+    bool told = false;
+    for (int i = 0; i < TRIES && !told; i++) {
+        *err = (struct err){ 0 };
+        if (try_once(t, runtime, scratch, &told, err))
+            return true;
+    }
+    return false;
 }
 
 static void keep_filter(struct trial *t)
@@ -210,10 +244,10 @@ static void trial_run(struct work *w)
     }
     if (!count)
         err_set(&first, RC_UNAVAILABLE, "neither crun nor runc is installed");
+    sweep(t);
     bool ok = count && make_root(t, &first);
     for (size_t i = 0; ok && !t->means.runtime && i < 2 * count; i++) {
         enum plan_scratch scratch = i % 2 ? SCRATCH_TMPFS : SCRATCH_LOOP;
-        err = (struct err){ 0 };
         if (try_one(t, found[i / 2], scratch, &err)) {
             t->means.runtime = found[i / 2];
             t->means.scratch = (int)scratch;
@@ -226,8 +260,7 @@ static void trial_run(struct work *w)
         keep_version(t);
     }
     snprintf(t->means.why, sizeof t->means.why, "%s", first.text);
-    if (!tree_remove(arena_printf(t->mem, "%s/trial", t->data), &err))
-        return;
+    sweep(t);
 }
 
 static void trial_free(struct work *w)
@@ -269,7 +302,7 @@ void trial_start(struct runtime *r)
     t->os = r->os;
     t->mem = arena_new();
     t->near = arena_bytes(t->mem, self, (size_t)(slash - self));
-    t->unified = r->cgroups.unified;
+    t->cgroups = r->cgroups;
     t->limit_swap = r->limit_swap;
     snprintf(t->data, sizeof t->data, "%s", r->config.data);
     snprintf(t->run, sizeof t->run, "%s", r->config.run);

@@ -242,8 +242,11 @@ static bool may_see(const struct follower *f, const struct event *e)
     return (who->roles & WATCHERS) || (e->project && e->project == who->project);
 }
 
+/* A page that was read after a commit may come before we are told of that commit. */
 static void tell(struct follower *f, const struct event *e, struct slice text)
 {
+    if (e->seq <= f->page.since)
+        return;
     if (f->live) {
         f->page.since = e->seq;
         send(f, text);

@@ -202,6 +202,11 @@ bool dir_list(struct os *os, const char *path, struct arena *mem, struct texts *
 {
     return os->ops->dir_list(os, path, mem, out, err);
 }
+void dir_tidy(struct os *os, const char *path)
+{
+    if (os->ops->dir_tidy)
+        os->ops->dir_tidy(path);
+}
 struct watch *dir_watch(struct os *os, const char *path,
                         void (*on_change)(void *arg, const char *name), void *arg)
 {

@@ -108,6 +108,7 @@ MUST_CHECK bool file_append(struct os *os, const char *path, struct slice bytes,
 MUST_CHECK bool file_remove(struct os *os, const char *path, struct err *err);       /* absent is fine */
 MUST_CHECK bool dir_make(struct os *os, const char *path, unsigned mode, struct err *err);  /* with its parents; there already is fine */
 MUST_CHECK bool dir_list(struct os *os, const char *path, struct arena *mem, struct texts *out, struct err *err);   /* sorted names */
+void dir_tidy(struct os *os, const char *path);     /* removes what a file_replace left there that was killed; for the only one who replaces files in it */
 struct watch;
 struct watch *dir_watch(struct os *os, const char *path, void (*on_change)(void *arg, const char *name), void *arg);    /* a name was renamed into it; NULL name: look at all of it. Returns NULL where there is no such folder */
 void watch_stop(struct watch *w);

@@ -60,6 +60,7 @@ struct os_ops {
     bool (*dir_make)(struct os *os, const char *path, unsigned mode, struct err *err);
     bool (*dir_list)(struct os *os, const char *path, struct arena *mem, struct texts *out,
                      struct err *err);
+    void (*dir_tidy)(const char *path); /* NULL: nothing is ever left */
     struct watch *(*dir_watch)(struct os *os, const char *path,
                                void (*on_change)(void *arg, const char *name), void *arg);
     void (*watch_stop)(struct watch *w);

@@ -123,6 +123,7 @@ bool real_file_remove(struct os *os, const char *path, struct err *err);
 bool real_dir_make(struct os *os, const char *path, unsigned mode, struct err *err);
 bool real_dir_list(struct os *os, const char *path, struct arena *mem, struct texts *out,
                    struct err *err);
+void real_dir_tidy(const char *path);
 struct watch *real_dir_watch(struct os *os, const char *path,
                              void (*on_change)(void *arg, const char *name), void *arg);
 void real_watch_stop(struct watch *w);

@@ -202,6 +202,14 @@ bool real_dir_list(struct os *os, const char *path, struct arena *mem, struct te
     return true;
 }
 
+void real_dir_tidy(const char *path)
+{
+    AUTO(dir_close) DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (name_is_temporary(e->d_name) && unlinkat(dirfd(d), e->d_name, 0) == -1)
+            return; /* the next start looks again */
+}
+
 struct rdisk { struct disk_file base; int fd; };
 
 static int fd_of(struct disk_file *f) { return ((struct rdisk *)f)->fd; }

@@ -289,6 +289,7 @@ static const struct os_ops real_ops = {
     .file_read = real_file_read, .file_replace = real_file_replace,
     .file_append = real_file_append, .file_remove = real_file_remove,
     .dir_make = real_dir_make, .dir_list = real_dir_list,
+    .dir_tidy = real_dir_tidy,
     .dir_watch = real_dir_watch, .watch_stop = real_watch_stop,
     .disk_open = real_disk_open, .disk_close = real_disk_close, .disk_size = real_disk_size,
     .disk_read = real_disk_read, .disk_write = real_disk_write,

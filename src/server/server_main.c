@@ -161,6 +161,9 @@ static bool lock_data(struct run *r, int *fd, struct err *err)
     int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid()); /* for whoever wants to stop it */
     if (ftruncate(*fd, 0) == -1 || pwrite(*fd, pid, (size_t)n, 0) != n)
         return err_errno(err, "write %s", path);
+    static const char *const folders[] = { "", "/keys", "/tls" };
+    for (size_t i = 0; i < COUNT(folders); i++)
+        dir_tidy(r->os, arena_printf(r->mem, "%s%s", r->config.data, folders[i]));
     return true;
 }
 

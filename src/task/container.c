@@ -121,18 +121,28 @@ static bool quoted(const char *text, char *out, size_t room)
            && snprintf(out, room, "%.*s", (int)(end - open - 1), open + 1) > 0;
 }
 
-void container_why(struct task *t, const char *log, struct err *err)
+/* What crun and runc say when a process of theirs is gone all of a sudden. One that fails by itself tells why. */
+static const char *const helper_lost[]
+    = { "read from the init process", "read from sync socket", "read pid from sync socket",
+        "read status from sync socket", "invalid read from sync pipe", "unexpected EOF",
+        "can't get final child's PID from pipe: EOF" };
+
+bool container_why(struct task *t, const char *log, struct err *err)
 {
     struct slice text = { 0 };
     char what[128];
     if (!small_read(log, TEXT_BYTES, t->mem, &text, err) || !text.len) {
         err_set(err, RC_INTERNAL, "it could not be started, and %s did not say why",
                 t->plan.runtime);
-        return;
+        return false;
     }
     char *line = arena_bytes(t->mem, text.at, text.len), *words = strstr(line, "msg=\"");
     words = words ? words + 5 : line;
     words[strcspn(words, "\n")] = 0;
+    for (size_t i = 0; i < COUNT(helper_lost); i++)
+        if (strstr(words, helper_lost[i]))
+            return err_set(err, RC_INTERNAL, "it could not be started: a process of %s was killed",
+                           t->plan.runtime);
     const char *names = strstr(words, "exec: ");
     if (strstr(words, "not found in $PATH") && quoted(names ? names + 6 : words, what, sizeof what))
         err_set(err, RC_BAD_INPUT, "%s: command not found in the image", what);
@@ -142,6 +152,7 @@ void container_why(struct task *t, const char *log, struct err *err)
                 "run it");
     else
         err_set(err, RC_INTERNAL, "it could not be started: %s", words);
+    return true;
 }
 
 void container_signal_all(struct task *t, int signal)

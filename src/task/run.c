@@ -23,6 +23,8 @@ enum {
     PIECE = 16 * 1024,
     ALONE_CHECK_MS = 50,
     DRAIN_MS = 2000,
+    HELPERS_MS = 5000,
+    HELPERS_PAUSE_US = 1000,
     SESSIONS_MAX = 32,
     SESSION_TRIES = 100,
     SESSION_PAUSE_US = 2000,
@@ -39,6 +41,7 @@ struct life {
     int runtime;     /* pid of the OCI runtime while it makes the container */
     bool made;       /* the runtime has left */
     bool ready;      /* all that the node has to do before the container was done */
+    bool unmade;     /* the runtime was killed, or left without a word: nothing that was asked for */
     int wait_status; /* of the container */
     int as;          /* enum outcome asked for: why we end it; OUTCOME_NONE: nobody asked */
     int64_t kill_at; /* boot clock; 0: the grace period has not begun */
@@ -209,10 +212,13 @@ static bool on_made(struct life *l, int wait_status, struct err *err)
     struct task *t = l->t;
     l->runtime = 0;
     l->made = true;
-    if (wait_status != 0)
-        return container_why(t, path_in(t->mem, t->plan.folder, "runtime.log"), err), false;
-    if (!container_pid(t, err))
+    if (wait_status != 0) {
+        l->unmade = !container_why(t, path_in(t->mem, t->plan.folder, "runtime.log"), err)
+                    || WIFSIGNALED(wait_status);
         return false;
+    }
+    if (!container_pid(t, err)) /* it says that all went well, though one of its own was killed */
+        return l->unmade = true, false;
     l->began = boot_ms();
     t->status.started_ms = wall_ms();
     t->status.phase = PHASE_RUNNING;
@@ -335,7 +341,7 @@ static void tell_end(struct life *l, int64_t oom_kills, const struct err *failed
     s->detail = detail;
     if (failed->rc) {
         bool theirs = failed->rc == RC_BAD_INPUT || failed->rc == RC_OVER_QUOTA
-                      || (l->ready && !s->started_ms);
+                      || (l->ready && !s->started_ms && !(l->unmade && oom_kills == 0));
         s->outcome = l->as ? l->as : theirs ? OUTCOME_START_FAILED : OUTCOME_NODE_FAULT;
         snprintf(detail, room, "%s", failed->text);
         return;
@@ -405,6 +411,20 @@ static void leave_agents_group(struct task *t)
     _exit(!cgroup_move(&t->cgroups, "arcus/supervisors", self, &err));
 }
 
+/* The runtime has helpers of its own: one that outlives it could make the container, or its control group, after the attempt
+ * was told as ended. Only the first process of a pid namespace means its own by "all". */
+static void end_helpers(void)
+{
+    int64_t until = boot_ms() + HELPERS_MS;
+    pid_t pid;
+    if (getpid() != 1)
+        return;
+    kill(-1, SIGKILL);
+    while ((pid = waitpid(-1, NULL, WNOHANG)) != -1 && boot_ms() < until)
+        if (pid == 0)
+            usleep(HELPERS_PAUSE_US);
+}
+
 int task_run(struct task *t, int listener)
 {
     struct life *l = ARENA_NEW(t->mem, struct life);
@@ -421,6 +441,8 @@ int task_run(struct task *t, int listener)
         l->fds[SLOT_ERR].fd = t->err[0];
         ok = loop(l, &err);
     }
+    if (!t->status.started_ms)
+        end_helpers();
     int64_t oom_kills = cgroup_oom_kills(&t->cgroups, t->plan.cgroup);
     t->status.ended_ms = wall_ms();
     tell_end(l, oom_kills, &err);

@@ -6,7 +6,7 @@ static const struct order an_order = { .attempt = 7 };
 #define NONE (-1)
 
 /* One row for each thing that can be true of an attempt, and the one action it asks for. */
-static const struct { const char *what; struct task_now now; bool incomplete; int action; int as; int64_t grace_s; bool keep; } rows[] = {
+static const struct { const char *what; struct task_now now; bool incomplete; int action; int as; int64_t grace_s; } rows[] = {
     { "new order", { .wanted = true, .order = &an_order }, false, ACTION_START },
     { "new order, set not complete", { .wanted = true, .order = &an_order }, true, ACTION_START },
     { "wanted, order not at hand", { .wanted = true }, false, NONE },
@@ -29,9 +29,9 @@ static const struct { const char *what; struct task_now now; bool incomplete; in
     { "not wanted, ended, end not kept", { .ended = true, .told_ended = true }, false, NONE },
     { "not wanted, ended, end kept", { .ended = true, .told_ended = true, .settled = true }, false, ACTION_FORGET },
     { "gone, runs", { .gone = true, .alive = true }, true, ACTION_STOP, OUTCOME_CANCELLED, 0 },
-    { "gone, ended", { .gone = true, .ended = true, .told_ended = true }, true, ACTION_FORGET, 0, 0, true },
-    { "gone wins over wanted", { .gone = true, .wanted = true, .order = &an_order }, true, ACTION_FORGET, 0, 0, true },
-    { "gone, nothing left", { .gone = true, .told_started = true }, true, ACTION_FORGET, 0, 0, true },
+    { "gone, ended", { .gone = true, .ended = true, .told_ended = true }, true, ACTION_FORGET },
+    { "gone wins over wanted", { .gone = true, .wanted = true, .order = &an_order }, true, ACTION_FORGET },
+    { "gone, nothing left", { .gone = true, .told_started = true }, true, ACTION_FORGET },
 };
 
 TEST(each_situation_asks_for_exactly_one_action)
@@ -45,7 +45,7 @@ TEST(each_situation_asks_for_exactly_one_action)
         bool ok = n == (rows[i].action != NONE);
         if (ok && n)
             ok = (int)actions->kind == rows[i].action && actions->attempt == 7 && actions->as == rows[i].as
-              && actions->grace_s == rows[i].grace_s && actions->keep_outputs == rows[i].keep
+              && actions->grace_s == rows[i].grace_s
               && (actions->kind != ACTION_START || actions->order == &an_order);
         if (!ok)
             printf("# %s\n", rows[i].what);

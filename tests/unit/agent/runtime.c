@@ -53,7 +53,7 @@ TEST(a_host_task_runs_and_its_words_are_kept_apart)
     CHECK(text_is(containers_log(&c, o->attempt, 'e'), "to err\n"));
     CHECK(!left_over(&c, o));
     CHECK(runtime_has(c.r, o->attempt));
-    runtime_forget(c.r, o->attempt, false);
+    runtime_forget(c.r, o->attempt);
     CHECK(!runtime_has(c.r, o->attempt));
     containers_close(&c);
 }
