@@ -4,16 +4,26 @@
 #include "cli/cli.h"
 #include "server/server.h"
 
-static const struct { const char *word; int (*run)(int argc, char **argv); } programs[] = {
-    { "server", server_main },
-    { "agent", agent_main },
-    { "up", up_main },
+static const struct { const char *word, *flag; int (*run)(int argc, char **argv); } programs[] = {
+    { "server", NULL, server_main },
+    { "agent", NULL, agent_main },
+    { "up", NULL, up_main },
+    { "restore", NULL, restore_main },
+    { "backup", "--data", backup_main },    /* else the server is asked for it */
 };
+
+static bool has_flag(int argc, char **argv, const char *flag)
+{
+    bool found = !flag;
+    for (int i = 2; i < argc; i++)
+        found = found || text_is(argv[i], flag) || (text_starts(argv[i], flag) && argv[i][strlen(flag)] == '=');
+    return found;
+}
 
 int main(int argc, char **argv)
 {
     for (size_t i = 0; argc > 1 && i < COUNT(programs); i++)
-        if (text_is(argv[1], programs[i].word))
+        if (text_is(argv[1], programs[i].word) && has_flag(argc, argv, programs[i].flag))
             return programs[i].run(argc - 1, argv + 1);
     return cli_main(argc, argv);
 }

@@ -147,8 +147,16 @@ static void on_status(void *arg, const struct task_status *s)
 
 /* --- intent: desired -> actions */
 
+/* What the server has forgotten and we have not: it was restored from a backup. An attempt that has ended is told again, and
+ * never begun a second time. */
 static void do_start(struct agent *a, struct task *t, const struct action *x)
 {
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct task_status past = { 0 };
+    if (runtime_past(a->runtime, x->attempt, mem, &past)) {
+        take_status(a, &past);
+        return;
+    }
     t->now.alive = true;
     runtime_start(a->runtime, x->order);
 }
@@ -172,24 +180,11 @@ static void do_refuse(struct agent *a, struct task *t, const struct action *x)
                                                         : "it was ended before it began" });
 }
 
-/* Removing takes its time, and what an agent finds after a restart it tells, unless it remembers
- * having told it. A status without a folder is found by nobody else: its removal failed. */
-static bool is_removed(struct agent *a, int64_t attempt)
-{
-    AUTO(arena_free) struct arena *mem = arena_new();
-    struct err err = { 0 };
-    char id[ID_TEXT];
-    id_text(id, PREFIX_ATTEMPT, attempt);
-    if (runtime_has(a->runtime, attempt)
-        || disk_exists(a->os, arena_printf(mem, "%s/tasks/%s", a->config.data, id)))
-        return false;
-    return file_remove(a->os, arena_printf(mem, "%s/status/%s", a->config.data, id), &err);
-}
-
 static void do_forget(struct agent *a, struct task *t, const struct action *x)
 {
     runtime_forget(a->runtime, x->attempt);
-    if (!is_removed(a, x->attempt))
+    /* Removing takes its time, and what an agent finds after a restart it tells, unless it remembers having told it. */
+    if (!runtime_settled(a->runtime, x->attempt))
         return; /* the next answer of the server asks again */
     spool_forget(a->spool, x->attempt);
     task_drop(a, t);

@@ -511,6 +511,29 @@ void runtime_forget(struct runtime *r, int64_t attempt)
         attempt_free(map_take(r->attempts, attempt));
 }
 
+const char *past_path(struct runtime *r, char out[static RUNTIME_PATH], const char *name)
+{
+    snprintf(out, RUNTIME_PATH, "%s/logs/%s/end", r->config.data, name);
+    return out;
+}
+
+bool runtime_past(struct runtime *r, int64_t attempt, struct arena *mem, struct task_status *out)
+{
+    char path[RUNTIME_PATH], name[ID_TEXT];
+    struct err err = { 0 };
+    past_path(r, path, id_text(name, PREFIX_ATTEMPT, attempt));
+    return read_object(r, path, &task_status_fields, mem, out, &err) && out->attempt == attempt
+           && out->phase == PHASE_ENDED;
+}
+
+bool runtime_settled(struct runtime *r, int64_t attempt)
+{
+    char path[RUNTIME_PATH], end[RUNTIME_PATH], name[ID_TEXT];
+    id_text(name, PREFIX_ATTEMPT, attempt);
+    return !runtime_has(r, attempt) && !disk_exists(r->os, in_data(r, path, "tasks", name))
+           && clean_status(r->os, in_data(r, path, "status", name), past_path(r, end, name));
+}
+
 bool runtime_has(struct runtime *r, int64_t attempt)
 {
     return map_get(r->attempts, attempt) != NULL;

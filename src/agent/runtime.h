@@ -43,6 +43,9 @@ void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outc
 void runtime_contact(struct runtime *r);        /* the server was heard: every run-until time is renewed */
 void runtime_forget(struct runtime *r, int64_t attempt);  /* settled: remove its folder; logs and outputs are kept for a while */
 void runtime_drop_volume(struct runtime *r, int64_t volume);   /* its folder is out of the way at once, and removed in time */
+/* How an attempt ended that was forgotten, as long as its logs are kept. */
+bool runtime_past(struct runtime *r, int64_t attempt, struct arena *mem, struct task_status *out);
+bool runtime_settled(struct runtime *r, int64_t attempt);       /* nothing of a forgotten one is left but that */
 bool runtime_has(struct runtime *r, int64_t attempt);           /* its folder is there */
 size_t runtime_list(struct runtime *r, struct arena *mem, int64_t **attempts);  /* not ended yet */
 const char *runtime_log_folder(struct runtime *r, int64_t attempt, char out[static 256]);

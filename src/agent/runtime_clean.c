@@ -115,13 +115,26 @@ struct removal {
     struct work work;
     char paths[5][RUNTIME_PATH];
     size_t count;
+    struct os *os;
+    char status[RUNTIME_PATH], end[RUNTIME_PATH]; /* of an attempt that is forgotten; else empty */
 };
+
+/* While the status is there the attempt is known to have ended, so it goes last. How it ended stays beside its logs: a
+ * server that came back from an old backup may ask for it once more. */
+bool clean_status(struct os *os, const char *status, const char *end)
+{
+    struct err err = { 0 };
+    return !disk_exists(os, status) || disk_rename(os, status, end)
+           || file_remove(os, status, &err);
+}
 
 static void removal_run(struct work *w)
 {
     struct removal *x = CONTAINER(w, struct removal, work);
     for (size_t i = 0; i < x->count; i++)
         remove_quietly(x->paths[i]);
+    if (x->status[0])
+        clean_status(x->os, x->status, x->end);
 }
 
 static void removal_done(struct work *w)
@@ -153,14 +166,16 @@ void clean_forgotten(struct runtime *r, const char *name)
     in_data(r, x->paths[x->count++], "tasks", name); /* while it is there we are asked again */
     if (r->real)
         snprintf(x->paths[x->count++], RUNTIME_PATH, "%s/status/.%s", r->config.data, name);
-    in_data(r, x->paths[x->count++], "status",
-            name); /* last: while it is there the attempt is known to have ended */
+    x->os = r->os;
+    in_data(r, x->status, "status", name);
+    past_path(r, x->end, name);
     if (r->real) {
         workshop_do(r->shop, &x->work);
         return;
     }
     for (size_t i = 0; i < x->count; i++)
         remove_simulated(r->os, x->paths[i]);
+    clean_status(r->os, x->status, x->end);
     free(x);
 }
 

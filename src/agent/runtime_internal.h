@@ -83,6 +83,7 @@ void attempt_look(struct attempt *a);           /* reads its status and acts on 
 bool attempt_watch(struct attempt *a);          /* false: its supervisor is gone */
 bool attempt_comes(struct attempt *a);          /* its supervisor holds the lock and has told nothing yet: it is waited for */
 const char *in_data(struct runtime *r, char out[static RUNTIME_PATH], const char *folder, const char *name);
+const char *past_path(struct runtime *r, char out[static RUNTIME_PATH], const char *name);   /* how it ended, once forgotten */
 const char *in_run(struct runtime *r, char out[static RUNTIME_PATH], const char *folder, const char *name);
 bool plain_write(struct runtime *r, const char *path, struct slice bytes, unsigned mode, struct err *err);  /* no promise after a crash */
 void write_object(struct str *out, const struct fields *fields, const void *from);
@@ -96,6 +97,7 @@ bool supervisor_write(struct runtime *r, struct err *err);      /* the embedded 
 void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */
 bool clean_container(const struct cgroups *cgroups, const char *run, const char *name);   /* blocks; false: something of it is stuck */
 void clean_forgotten(struct runtime *r, const char *name);
+bool clean_status(struct os *os, const char *status, const char *end);  /* true: it is out of the way */
 void clean_never_ran(struct runtime *r, const char *name);      /* its folder is out of the way when this returns */
 void clean_sweep(struct runtime *r);            /* logs, outputs, blobs and images that were kept long enough */
 

@@ -22,6 +22,7 @@ static void (*const servers[VERB_COUNT])(struct visit *v) = {
     [VERB_JOB_FILES] = splice_begin,
     [VERB_VOLUME_FILES] = splice_begin,
     [VERB_BLOB_GET] = blob_get_begin,
+    [VERB_BACKUP] = backup_begin,
 };
 
 static bool route(struct api *a, struct http_request *rq, struct match *m)
@@ -153,6 +154,7 @@ static void api_free(struct api *a)
     void (*closed)(void *arg) = a->on_closed;
     void *arg = a->arg;
     blobs_close(a->blobs);
+    backups_close(a->backups);
     router_free(a->router);
     map_free(a->links);
     map_free(a->awaited);
@@ -224,6 +226,7 @@ bool api_open(struct os *os, struct control *control, const struct api_config *c
     os_random(os, &a->ids.s, sizeof a->ids.s);
     openapi_print(&a->openapi, a->version, a->simulated);
     if (!blobs_open(a, config->data, &a->blobs, err)
+        || !backups_open(a, config->data, config->store, &a->backups, err)
         || !http_listen(os, config->address, config->tls, config->limits, &handler, a, &a->http,
                         err)) {
         api_free(a);

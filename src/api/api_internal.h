@@ -22,6 +22,7 @@ struct api {
     struct http_server *http;
     struct router *router;
     struct blobs *blobs;
+    struct backups *backups;
     struct str openapi;
     char version[64];
     bool simulated;
@@ -160,3 +161,8 @@ void blobs_close(struct blobs *b);
 void blob_put_head(struct visit *v);                            /* in on_head: the body streams */
 void blob_put_whole(struct visit *v);                           /* in on_request */
 void blob_get_begin(struct visit *v);
+
+MUST_CHECK bool backups_open(struct api *a, const char *data, struct store *store,
+                             struct backups **out, struct err *err);
+void backups_close(struct backups *b);
+void backup_begin(struct visit *v);

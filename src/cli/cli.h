@@ -194,6 +194,7 @@ WORD(word_user_create);
 WORD(word_user_passwd);
 WORD(word_secret_set);
 WORD(word_image_import);
+WORD(word_backup);
 WORD(word_config_list);
 WORD(word_config_use);
 WORD(word_config_set);
@@ -204,4 +205,4 @@ WORD(word_help_word);
 #undef WORD
 extern const struct fields run_fields, submit_fields, describe_fields, logs_fields, exec_fields,
     cp_fields, login_fields, user_create_fields, user_passwd_fields, secret_fields, import_fields,
-    config_set_fields, config_ref_fields, completion_fields;
+    config_set_fields, config_ref_fields, completion_fields, backup_fields;

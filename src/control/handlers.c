@@ -63,4 +63,5 @@ const struct handler handlers[VERB_COUNT] = {
     [VERB_FLAVOR_LIST] = { flavor_list },
     [VERB_EVENT_LIST] = { event_list },
     [VERB_USAGE_SUM] = { usage_sum },
+    [VERB_BACKUP] = { backup },
 };

@@ -11,12 +11,12 @@ bool node_takes(const struct node *n)
     return n->state == NODE_READY && n->order_bytes <= ORDERS_BYTES - ONE_MOST;
 }
 
-void sched_of_node(const struct node *n, struct sched_event *e)
+void sched_of_node(const struct state *s, const struct node *n, struct sched_event *e)
 {
     const struct gpu_info *gpus = n->info.gpus.at;
     e->kind = SCHED_NODE;
     e->node = n->id;
-    e->usable = node_takes(n);
+    e->usable = node_takes(n) && !s->restored;
     e->host_image = n->info.host_image;
     e->cpu_milli = n->info.cpu_milli;
     e->mem_mib = n->info.mem_mib;

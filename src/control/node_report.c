@@ -21,7 +21,7 @@ static void node_state(struct call *c, struct node *n, enum node_state state, co
          V_INT(n->kept), V_INT(n->version));
     emit_event(c, 0, kind, id_of(c, PREFIX_NODE, n->id),
                arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
-    sched_of_node(n, emit_news(c, SCHED_NODE));
+    sched_of_node(c->s, n, emit_news(c, SCHED_NODE));
 }
 
 /* Any word from a node renews its run-until times; one that was silent is back. */
@@ -246,10 +246,27 @@ static void shorten_pauses(struct call *c)
     }
 }
 
+/* A store that came from a backup knows nothing of what was placed since. What of it runs on nodes that come back is
+ * ended by them, for it is not wanted; what runs elsewhere ends by itself when its run-until time passes. Only then is
+ * anything placed again. */
+static void end_restore(struct call *c)
+{
+    const struct control_config *cfg = control_settings(c->control);
+    struct node *n;
+    if (!c->s->restored || c->boot_ms - c->s->loaded_boot_ms < (cfg->run_for_s + cfg->margin_s) * 1000)
+        return;
+    c->s->restored = false;
+    emit(c, ST_RESTORED_DROP, NULL, 0);
+    emit_event(c, 0, "cloud.restored", "", NULL);
+    for (size_t i = 0; (n = map_next(c->s->nodes, &i));)
+        sched_of_node(c->s, n, emit_news(c, SCHED_NODE));
+}
+
 bool job_tick(struct call *c, const void *body, struct err *err)
 {
     (void)body, (void)err;
     struct node *n;
+    end_restore(c);
     if (!c->s->ticked_ms || c->now_ms < c->s->ticked_ms)
         shorten_pauses(c);
     c->s->ticked_ms = c->now_ms;

@@ -189,3 +189,7 @@ bool node_stream(struct call *c, const void *body, struct err *err)
 {
     return (void)body, (void)err, who_reply(c);
 }
+bool backup(struct call *c, const void *body, struct err *err)
+{
+    return (void)body, (void)err, who_reply(c);
+}

@@ -104,6 +104,8 @@ struct state {
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
     int64_t ticked_ms;          /* the wall clock at the last tick; 0: none yet */
     int64_t pruned_ms;          /* when Idempotency-Keys that are too old were last dropped */
+    bool restored;              /* from a backup: what was placed after it may still run, so nothing is placed until that has ended */
+    int64_t loaded_boot_ms;
 };
 enum { IDEM_DAYS = 1 };
 MUST_CHECK bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed, struct state **out, struct err *err);
@@ -148,6 +150,6 @@ void state_drop_attempt(struct state *s, struct attempt *a);
 void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16, int64_t job, const char *reply, int64_t at_ms);
 void state_prune(struct state *s, int64_t now_ms);          /* drops Idempotency-Keys that are older than IDEM_DAYS */
 /* The planner's picture of one thing. */
-void sched_of_node(const struct node *n, struct sched_event *e);
+void sched_of_node(const struct state *s, const struct node *n, struct sched_event *e);
 void sched_of_job(struct state *s, const struct job *j, struct sched_event *e);
 void sched_of_held(const struct attempt *a, struct sched_event *e);

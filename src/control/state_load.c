@@ -328,6 +328,10 @@ static bool load_numbers(struct load *l)
     if (!ask(l, ST_LAST_ID, NULL, 0))
         return false;
     s->ids.last = row_int(&l->r, 0, 0);
+    s->loaded_boot_ms = l->boot_ms;
+    if (!ask(l, ST_LOAD_RESTORED, NULL, 0))
+        return false;
+    s->restored = row_int(&l->r, 0, 0) > 0;
     return true;
 }
 

@@ -103,7 +103,7 @@ void writer_snapshot(struct control *c, struct batch *b,
     struct call call = { .control = c, .s = s, .batch = b };
     struct node *n;
     for (size_t i = 0; (n = map_next(s->nodes, &i));)
-        sched_of_node(n, emit_news(&call, SCHED_NODE));
+        sched_of_node(s, n, emit_news(&call, SCHED_NODE));
     struct project *p;
     for (size_t i = 0; (p = map_next(s->projects, &i));) {
         struct sched_event *e = emit_news(&call, SCHED_PROJECT);

@@ -75,7 +75,7 @@ static bool open_parts(struct server *s, const struct server_config *c, struct e
         return false;
     struct control_config control = { .keys = keys, .run_for_s = c->run_for_s ? c->run_for_s : 300, .margin_s = 15,
                                       .default_image = c->default_image ? arena_text(s->mem, c->default_image) : "", .plan = true };
-    struct api_config api = { .address = address, .tls = s->tls, .data = arena_text(s->mem, c->data), .version = ARCUS_VERSION, .rates = c->rates, .limits = c->limits,
+    struct api_config api = { .address = address, .tls = s->tls, .data = arena_text(s->mem, c->data), .store = s->store, .version = ARCUS_VERSION, .rates = c->rates, .limits = c->limits,
                               .simulated = c->simulated, .on_closed = api_gone, .arg = s };
     if (!control_open(s->os, s->store, &control, &s->control, err) || !api_open(s->os, s->control, &api, &s->api, err))
         return false;

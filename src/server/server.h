@@ -30,5 +30,10 @@ const char *server_pin(const struct server *s);         /* SHA-256 of a certific
 /* A token for one agent, asked for by the server's own process. on_token runs on the loop; NULL: it could not be made. */
 void server_token(struct server *s, void (*on_token)(void *arg, const char *token), void *arg);
 
+/* One server (or restore) on one data folder: the lock goes with the process, whatever ends it. */
+MUST_CHECK bool server_lock(struct os *os, const char *data, int *fd, struct err *err);
+
 int server_main(int argc, char **argv);                 /* `arcus server` */
 int up_main(int argc, char **argv);                     /* `arcus up` */
+int backup_main(int argc, char **argv);                 /* `arcus backup FILE --data DIR`: without asking a server */
+int restore_main(int argc, char **argv);                /* `arcus restore` */

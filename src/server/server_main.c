@@ -146,18 +146,17 @@ static bool settle(struct run *r, struct err *err)
     return true;
 }
 
-/* One server on one data folder: the lock goes with the process, whatever ends it. */
-static bool lock_data(struct run *r, int *fd, struct err *err)
+bool server_lock(struct os *os, const char *data, int *fd, struct err *err)
 {
-    const char *path = arena_printf(r->mem, "%s/server.lock", r->config.data);
-    if (!dir_make(r->os, r->config.data, 0711, err))
+    char path[4096], pid[32];
+    snprintf(path, sizeof path, "%s/server.lock", data);
+    if (!dir_make(os, data, 0711, err))
         return false;
-    char pid[32];
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (*fd == -1)
         return err_errno(err, "open %s", path);
     if (flock(*fd, LOCK_EX | LOCK_NB) == -1)
-        return err_set(err, RC_CONFLICT, "another server runs on %s", r->config.data);
+        return err_set(err, RC_CONFLICT, "another server runs on %s", data);
     int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid()); /* for whoever wants to stop it */
     if (ftruncate(*fd, 0) == -1 || pwrite(*fd, pid, (size_t)n, 0) != n)
         return err_errno(err, "write %s", path);
@@ -251,7 +250,7 @@ static bool serve(struct run *r, struct err *err)
     if (r->up && geteuid() != 0)        /* its agent would end again and again */
         return err_set(err, RC_DENIED, "running containers needs root; `arcus server`, the head node alone, does not");
     os_keep_memory(); /* the master keys are in it */
-    if (!settle(r, err) || !(r->os = os_real_new(err)) || !lock_data(r, &lock, err) || !server_open(r->os, &r->config, &r->server, err))
+    if (!settle(r, err) || !(r->os = os_real_new(err)) || !server_lock(r->os, r->config.data, &lock, err) || !server_open(r->os, &r->config, &r->server, err))
         return false;
     os_on_signal(r->os, SIGTERM, on_signal, r);
     os_on_signal(r->os, SIGINT, on_signal, r);

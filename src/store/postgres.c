@@ -440,6 +440,71 @@ static bool pg_query(struct conn *base, int st, const struct value *args, struct
     }
 }
 
+/* Row by row, so that nobody holds a table in memory. Not on a connection that was opened again: its
+ * transaction would be another. */
+static bool scan_rows(struct pg_conn *c, scan_fn *on_row, void *arg, struct err *err)
+{
+    struct value values[STORE_ARGS];
+    for (;;) {
+        AUTO(PQclear) PGresult *r = PQgetResult(c->db);
+        if (PQresultStatus(r) == PGRES_TUPLES_OK)       /* the end of them, without a row */
+            return true;
+        if (PQresultStatus(r) != PGRES_SINGLE_TUPLE)
+            return fails(c, r, err);
+        int count = MIN(PQnfields(r), STORE_ARGS);
+        for (int i = 0; i < count; i++)
+            values[i] = value_at(r, 0, i);
+        if (store_fault("store.query", err) || !columns_ok(r, err)
+            || !on_row(arg, values, count, err))
+            return false;
+    }
+}
+
+static bool pg_scan(struct conn *base, const char *text, scan_fn *on_row, void *arg,
+                    struct err *err)
+{
+    struct pg_conn *c = inside(base);
+    if (store_fault("store.query", err))
+        return false;
+    bool ok = c->db && send_plain(c, text) && PQsetSingleRowMode(c->db) ? scan_rows(c, on_row, arg, err)
+                                                                      : fails(c, NULL, err);
+    if (!ok) {
+        drop(c);                        /* the rest of the answer is not read */
+        return false;
+    }
+    PQclear(PQgetResult(c->db));        /* NULL: it is at rest */
+    return true;
+}
+
+static bool load_sent(struct pg_conn *c, const struct write *writes, size_t count)
+{
+    bool ok = PQenterPipelineMode(c->db);
+    for (size_t i = 0; ok && i < count; i++)
+        ok = send_write(c, &writes[i]);
+    return ok && PQpipelineSync(c->db);
+}
+
+static bool pg_load(struct conn *base, const struct write *writes, size_t count, struct err *err)
+{
+    struct pg_conn *c = inside(base);
+    if (store_fault("store.step", err))
+        return false;
+    bool ok = (c->db && load_sent(c, writes, count)) || fails(c, NULL, err);
+    for (size_t i = 0; ok && i < count; i++) {
+        AUTO(PQclear) PGresult *r = next_answer(c);
+        if (!succeeded(r))
+            ok = fails(c, r, err)
+                 || err_wrap(err, "%s", base->store->statements.at[writes[i].st].name);
+    }
+    AUTO(PQclear) PGresult *sync = ok ? next_answer(c) : NULL;
+    if (ok && PQresultStatus(sync) == PGRES_PIPELINE_SYNC && PQexitPipelineMode(c->db))
+        return true;
+    if (ok)
+        fails(c, sync, err);
+    drop(c);                            /* and the server rolls back */
+    return false;
+}
+
 /* --- the rest of the table */
 static bool pg_open(struct store *s, struct err *err)
 {
@@ -506,5 +571,12 @@ const struct backend postgres_backend = {
     /* The number spells arcus. A step may take long on a large table; waiting for another server
      * that migrates may not. */
     .begin_alone = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s';"
+                   "SET LOCAL idle_in_transaction_session_timeout = 0;"
                    "SELECT pg_advisory_xact_lock(418530948467)",
+    .begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0",
+    .columns = "SELECT c.table_name::text, c.column_name::text, c.data_type::text "
+               "FROM information_schema.columns c WHERE c.table_schema = current_schema() "
+               "ORDER BY c.table_name, c.ordinal_position",
+    .scan = pg_scan,
+    .load = pg_load,
 };

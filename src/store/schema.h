@@ -59,4 +59,5 @@
     X("CREATE INDEX event_project ON event (project, seq)")                                                                    \
     X("CREATE INDEX event_idem ON event (at_ms) WHERE idem IS NOT NULL")                                                       \
     X("ALTER TABLE attempt ADD COLUMN grace_s BIGINT NOT NULL DEFAULT -1") \
-    X("CREATE TABLE goner (volume BIGINT PRIMARY KEY, node BIGINT NOT NULL)") /* removed volumes whose node has not swept them yet */
+    X("CREATE TABLE goner (volume BIGINT PRIMARY KEY, node BIGINT NOT NULL)") /* removed volumes whose node has not swept them yet */ \
+    X("CREATE TABLE restored (at_ms BIGINT PRIMARY KEY)") /* a row: it came from a backup, and nothing is placed yet */

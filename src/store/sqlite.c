@@ -397,6 +397,45 @@ static bool sqlite_query(struct conn *base, int n, const struct value *args, str
     return true;
 }
 
+static struct value value_of(sqlite3_stmt *st, int i)
+{
+    switch (sqlite3_column_type(st, i)) {
+    case SQLITE_NULL:
+        return (struct value){ 0 };
+    case SQLITE_INTEGER:
+        return V_INT(sqlite3_column_int64(st, i));
+    default:
+        return (struct value){ .type = sqlite3_column_type(st, i) == SQLITE_BLOB ? VALUE_BLOB : VALUE_TEXT,
+                               .text = sqlite3_column_blob(st, i),
+                               .len = (size_t)sqlite3_column_bytes(st, i) };
+    }
+}
+
+static bool sqlite_scan(struct conn *base, const char *text, scan_fn *on_row, void *arg,
+                        struct err *err)
+{
+    sqlite3 *db = inside(base)->h->db;
+    struct value values[STORE_ARGS];
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(db, text, -1, &st, NULL), count = sqlite3_column_count(st);
+    bool ok = rc == SQLITE_OK || fails(db, rc, err);
+    while (ok && count <= STORE_ARGS && !store_fault("store.query", err)
+           && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+        for (int i = 0; i < count; i++)
+            values[i] = value_of(st, i);
+        ok = on_row(arg, values, count, err);
+    }
+    ok = ok && (rc == SQLITE_DONE || (rc != SQLITE_ROW && rc != SQLITE_OK && fails(db, rc, err)));
+    sqlite3_finalize(st);
+    return ok;
+}
+
+static bool sqlite_load(struct conn *base, const struct write *writes, size_t count,
+                        struct err *err)
+{
+    return write_all(inside(base), writes, count, err);
+}
+
 static bool sqlite_run(struct conn *c, const char *text, struct err *err)
 {
     return run_on(inside(c)->h->db, text, err);
@@ -419,4 +458,9 @@ const struct backend sqlite_backend = {
     .run = sqlite_run,
     .number = sqlite_number,
     .begin_alone = "BEGIN IMMEDIATE",
+    .begin_snapshot = "BEGIN",
+    .columns = "SELECT m.name, p.name, p.type FROM sqlite_master m JOIN pragma_table_info(m.name) p "
+               "WHERE m.type = 'table' ORDER BY m.name, p.cid",
+    .scan = sqlite_scan,
+    .load = sqlite_load,
 };

@@ -53,6 +53,7 @@
     X(IMAGE_DROP, "i", "DELETE FROM image WHERE id = ?1")                                                                      \
     X(BLOB_ADD, "itii", "INSERT INTO blob (project, digest, size, created_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (project, digest) DO NOTHING") \
     X(EVENT_ADD, "iiitttiitttt", "INSERT INTO event (seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, idem, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)") \
+    X(RESTORED_DROP, "", "DELETE FROM restored")                                                                               \
     /* --- the writer's memory, read once at start */                                                                          \
     X(LOAD_ORG, "", "SELECT id, name, created_ms FROM org ORDER BY id")                                                        \
     X(LOAD_PROJECT, "", "SELECT id, org, name, state, quota, created_ms, version FROM project ORDER BY id")                    \
@@ -72,6 +73,7 @@
     X(LOAD_IMAGE, "", "SELECT id, project, name, digest, format, size, created_ms FROM image ORDER BY id")                     \
     X(LOAD_IDEM, "ii", "SELECT id, project, owner, idem, created_ms FROM job WHERE idem IS NOT NULL AND created_ms > ?1 AND id > ?2 ORDER BY id LIMIT 2000") \
     X(LOAD_IDEM_EVENT, "ii", "SELECT seq, actor_id, idem, data, at_ms FROM event WHERE idem IS NOT NULL AND at_ms > ?1 AND seq > ?2 ORDER BY seq LIMIT 2000") \
+    X(LOAD_RESTORED, "", "SELECT COUNT(*) FROM restored")                                                                      \
     X(LAST_EVENT, "", "SELECT COALESCE(MAX(seq), 0) FROM event")                                                               \
     X(LAST_ID, "", "SELECT MAX(id) FROM (SELECT COALESCE(MAX(id), 0) AS id FROM job UNION ALL SELECT COALESCE(MAX(id), 0) FROM attempt UNION ALL SELECT COALESCE(MAX(id), 0) FROM apikey UNION ALL SELECT COALESCE(MAX(id), 0) FROM org UNION ALL SELECT COALESCE(MAX(id), 0) FROM project UNION ALL SELECT COALESCE(MAX(id), 0) FROM person UNION ALL SELECT COALESCE(MAX(id), 0) FROM account UNION ALL SELECT COALESCE(MAX(id), 0) FROM secret UNION ALL SELECT COALESCE(MAX(id), 0) FROM node UNION ALL SELECT COALESCE(MAX(id), 0) FROM jointoken UNION ALL SELECT COALESCE(MAX(id), 0) FROM volume UNION ALL SELECT COALESCE(MAX(id), 0) FROM image) AS ids") \
     /* --- who asks */                                                                                                         \

@@ -55,6 +55,11 @@ bool store_open(struct os *os, const char *where, struct store **out, struct err
     return store_open_with(os, where, store_steps(), store_statements(), out, err);
 }
 
+bool store_open_as_is(struct os *os, const char *where, struct store **out, struct err *err)
+{
+    return store_open_with(os, where, (struct steps){ 0 }, (struct sql_list){ 0 }, out, err);
+}
+
 bool store_open_with(struct os *os, const char *where, struct steps steps,
                      struct sql_list statements, struct store **out, struct err *err)
 {
@@ -72,7 +77,7 @@ bool store_open_with(struct os *os, const char *where, struct steps steps,
     s->how = how;
     s->os = os;
     s->statements = statements;
-    if (!how->open(s, err) || !migrate(s, steps, err))
+    if (!how->open(s, err) || (steps.at && !migrate(s, steps, err)))
         return false;
     *out = TAKE(s);
     return true;

@@ -18,6 +18,7 @@ struct sql { const char *name, *types, *text; };
 struct sql_list { const struct sql *at; int count; };
 struct steps { const char *const *at; int count; };
 
+typedef bool scan_fn(void *arg, const struct value *values, int count, struct err *err);
 struct backend {
     const char *kind;
     bool (*open)(struct store *s, struct err *err);     /* the schema may not be there yet */
@@ -33,6 +34,11 @@ struct backend {
     bool (*run)(struct conn *c, const char *text, struct err *err);
     bool (*number)(struct conn *c, const char *text, int64_t *out, struct err *err);
     const char *begin_alone;            /* begins a transaction that no other opener can be in */
+    /* For backups: */
+    const char *begin_snapshot;         /* begins a transaction that sees one moment, and waits for nobody */
+    const char *columns;                /* asks for table, column and its type, in order */
+    bool (*scan)(struct conn *c, const char *text, scan_fn *on_row, void *arg, struct err *err);
+    bool (*load)(struct conn *c, const struct write *writes, size_t count, struct err *err);  /* in the open transaction */
 };
 extern const struct backend sqlite_backend, postgres_backend;
 
@@ -46,7 +52,7 @@ struct store {
 
 struct conn { struct store *store; bool writes; };      /* the first member of the backends' own */
 
-/* store_open with other steps and statements than the program's. */
+/* store_open with other steps and statements than the program's; no steps: the schema stays as it is. */
 MUST_CHECK bool store_open_with(struct os *os, const char *where, struct steps steps,
                                 struct sql_list statements, struct store **out, struct err *err);
 struct sql_list store_statements(void);         /* statements.h */
@@ -68,6 +74,10 @@ static inline void gather_done_auto(struct gather *g) { str_done(&g->values); }
 MUST_CHECK bool gather_value(struct gather *g, struct value v, struct err *err);
 MUST_CHECK bool gather_row(struct gather *g, struct err *err);  /* one more begins */
 struct rows gather_rows(const struct gather *g);
+
+/* dump.c: the tables of the schema that backups hold, as this store has them; in mem. */
+struct tables { size_t count; struct table *at; };
+MUST_CHECK bool store_tables(struct conn *c, struct arena *mem, struct tables *out, struct err *err);
 
 /* sqlite_vfs.c: SQLite on the disk of a simulated machine. */
 struct sqlite3_vfs;
