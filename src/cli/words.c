@@ -144,7 +144,7 @@ const struct word words[] = {
     { "backup", VERB_BACKUP, word_backup, "FILE", "Take a consistent copy of the whole cloud, while it runs (operators)", .own = &backup_fields, .takes = "file",
       .more = "The keys are not in it: they are in keys/ and tls/ of the server's data folder; keep a copy of both elsewhere, once. On the head node\n"
               "itself `arcus backup FILE --data DIR` does the same without asking the server. `arcus restore --help` tells the way back.",
-      .examples = "arcus backup cloud-$(date +%F).backup" },
+      .examples = "arcus backup cloud-2026-11-15.backup" },
     { "login", VERB_LOGIN, word_login, "--user NAME [--server URL]", "Trade your password for a key, and keep it in the config file", .own = &login_fields, .takes = "",
       .examples = "arcus login --user ada\narcus login --server https://cloud.example.org:6640 --user ada --context lab" },
     { "whoami", VERB_WHOAMI, word_generic, "", "Who this key belongs to, and what it may do", .examples = "arcus whoami" },

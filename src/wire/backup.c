@@ -74,6 +74,7 @@ struct backup_reader {
     char hex[DIGEST_HEX], told[DIGEST_HEX + 1];
     size_t told_len;
     bool begun;
+    struct str header;                  /* of the checksum's entry, as we write it */
     char block[TAR_BLOCK];              /* bytes that are no whole block yet */
     size_t have;
     int64_t bytes;
@@ -92,6 +93,7 @@ static bool on_entry(void *arg, const struct tar_entry *e, struct err *err)
     if (!text_is(e->name, BACKUP_SUM))
         return r->events->on_entry(r->arg, e, err);
     sha256_end(TAKE(r->hash), r->hex);  /* this block has not been added yet */
+    backup_entry(&r->header, BACKUP_SUM, DIGEST_HEX, e->mtime_s * 1000);
     return true;
 }
 
@@ -134,12 +136,13 @@ void backup_reader_free(struct backup_reader *r)
     if (r->hash)
         sha256_end(r->hash, hex);
     tar_reader_free(r->tar);
+    str_done(&r->header);
     free(r);
 }
 
 static bool take_block(struct backup_reader *r, const char *block, struct err *err)
 {
-    bool told = r->told_len;
+    bool told = r->told_len, summing = r->hash;
     if (tar_complete(r->tar))
         return err_set(err, RC_BAD_INPUT, "it is damaged: something follows its end");
     if (!tar_feed(r->tar, block, TAR_BLOCK, err)) {
@@ -149,6 +152,8 @@ static bool take_block(struct backup_reader *r, const char *block, struct err *e
     }
     if (r->hash)
         sha256_add(r->hash, block, TAR_BLOCK);
+    else if (summing && (r->header.len != TAR_BLOCK || memcmp(block, r->header.at, TAR_BLOCK) != 0))
+        return err_set(err, RC_BAD_INPUT, "it is damaged: so is the header of its checksum");
     for (size_t i = r->told_len; !told && i && i < TAR_BLOCK; i++)
         if (block[i])                   /* behind the checksum, where no checksum looks */
             return err_set(err, RC_BAD_INPUT, "it is damaged: its checksum is followed by more");

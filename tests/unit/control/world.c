@@ -95,6 +95,7 @@ const struct wish wishes[] = {
     { VERB_FLAVOR_LIST, PAGE },
     { VERB_EVENT_LIST, "{\"limit\":1000}" },
     { VERB_USAGE_SUM, "{\"by\":\"project,user,flavor,day\"}" },
+    { VERB_BACKUP, "{}" },
 };
 /* clang-format on */
 const size_t wish_count = COUNT(wishes);
