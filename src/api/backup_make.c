@@ -23,7 +23,7 @@ struct backup {
     int64_t at, spooled;                /* in the file that is open; of the spool */
     bool spool_out;                     /* the spool was handed out whole */
     struct str waiting, part;           /* bytes for the spool; rows of the part that is being filled */
-    const struct table *table;
+    const struct store_table *table;
     int parts;
     bool rows_in_part;
     struct upload *uploads;
@@ -112,7 +112,7 @@ static bool head_write(struct backup *b, struct err *err)
     return spool_entry(b, BACKUP_HEAD, (struct slice){ text.at, text.len }, err);
 }
 
-static bool on_table(void *arg, const struct table *t, struct err *err)
+static bool on_table(void *arg, const struct store_table *t, struct err *err)
 {
     struct backup *b = arg;
     if (!(b->table ? part_end(b, err) : head_write(b, err)))
@@ -123,7 +123,7 @@ static bool on_table(void *arg, const struct table *t, struct err *err)
 }
 
 /* A file is named by what the store says; the name is made here, and checked. */
-static bool upload_add(struct backup *b, const struct table *t, const struct value *values,
+static bool upload_add(struct backup *b, const struct store_table *t, const struct value *values,
                        struct err *err)
 {
     struct upload u = { 0 };
@@ -147,7 +147,7 @@ static bool upload_add(struct backup *b, const struct table *t, const struct val
     return true;
 }
 
-static bool on_row(void *arg, const struct table *t, const struct value *values, struct err *err)
+static bool on_row(void *arg, const struct store_table *t, const struct value *values, struct err *err)
 {
     struct backup *b = arg;
     if (atomic_load_explicit(&b->stop, memory_order_relaxed))
@@ -173,12 +173,11 @@ static void upload_name(const struct upload *u, const char *folder, char out[sta
     snprintf(out, PATH, "%s/%s/%s", folder, id_text(id, PREFIX_PROJECT, u->project), u->hex);
 }
 
-static struct disk_file *upload_open(struct backup *b, const struct upload *u)
+static struct disk_file *upload_open(struct backup *b, const struct upload *u, struct err *err)
 {
     char path[PATH];
-    struct err ignored = { 0 };
     upload_name(u, arena_printf(b->mem, "%s/blobs", b->data), path);
-    return disk_open(b->os, path, false, &ignored);
+    return disk_open(b->os, path, false, err);
 }
 
 static int64_t entry_bytes(int64_t size)
@@ -186,21 +185,24 @@ static int64_t entry_bytes(int64_t size)
     return TAR_BLOCK + (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
 }
 
-static void measure(struct backup *b)
+/* An upload that is not there is said to be missing; one that cannot be read at the moment is no backup. */
+static bool measure(struct backup *b, struct err *err)
 {
     b->size = b->spooled + BACKUP_END_BYTES;
     for (size_t i = 0; i < b->upload_count; i++) {
         struct upload *u = &b->uploads[i];
-        struct disk_file *f = upload_open(b, u);
+        struct err why = { 0 };
+        struct disk_file *f = upload_open(b, u, &why);
+        u->missing = !f && why.rc == RC_NOT_FOUND;
         u->size = f ? disk_size(f) : 0;
-        u->missing = !f || u->size < 0;
-        if (u->missing)
-            u->size = 0;
-        b->missing += u->missing;
         if (f)
             disk_close(f);
+        if ((!f && !u->missing) || u->size < 0)
+            return err_set(err, RC_UNAVAILABLE, "an upload cannot be read: %s", why.text);
+        b->missing += u->missing;
         b->size += entry_bytes(u->size);
     }
+    return true;
 }
 
 bool backup_rows(struct backup *b, struct err *err)
@@ -213,8 +215,7 @@ bool backup_rows(struct backup *b, struct err *err)
     if (!store_dump(b->store, &events, b, &b->steps, err) || !part_end(b, err)
         || !spool_flush(b, err))
         return false;
-    measure(b);
-    return true;
+    return measure(b, err);
 }
 
 void backup_stop(struct backup *b) { atomic_store(&b->stop, true); }
@@ -246,8 +247,8 @@ static bool upload_piece(struct backup *b, size_t most, struct str *out, struct 
         b->at = 0;
         if (u->missing)
             return b->upload_at++, true;
-        if (!(b->file = upload_open(b, u)))
-            return err_set(err, RC_UNAVAILABLE, "an upload went away while it was backed up");
+        if (!(b->file = upload_open(b, u, err)))
+            return err_wrap(err, "an upload went away while it was backed up");
     }
     if (!read_some(b, most, u->size, out, err))
         return false;

@@ -5,7 +5,7 @@
  * in it: who has a backup alone can read no secret and use no key. */
 #pragma once
 #include "os/os.h"
-#include "store/store.h"
+#include "store/dump.h"
 
 struct backup;
 struct backup *backup_new(struct os *os, struct store *store, const char *data, const char *spool, const char *version);

@@ -79,7 +79,7 @@ void order_shorten(struct call *c, struct attempt *a)
     bool took = node_takes(a->node);
     attempt_begun(a);
     if (took != node_takes(a->node))
-        sched_of_node(a->node, emit_news(c, SCHED_NODE));
+        sched_of_node(c->s, a->node, emit_news(c, SCHED_NODE));
 }
 
 void node_tell(struct call *c, struct node *n)

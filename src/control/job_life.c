@@ -228,7 +228,7 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     bool took = node_takes(n);
     state_drop_attempt(c->s, a);
     if (took != node_takes(n))
-        sched_of_node(n, emit_news(c, SCHED_NODE));
+        sched_of_node(c->s, n, emit_news(c, SCHED_NODE));
     node_gone(c, n, id);
     if (!again) {
         enum job_news news = how->outcome == OUTCOME_SUCCEEDED   ? NEWS_SUCCEEDED

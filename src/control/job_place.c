@@ -165,7 +165,7 @@ static void place(struct call *c, struct job *j, struct node *n, const struct pl
     const char *lease = lease_json(c, j, n, p);
     struct attempt *a = state_add_attempt(c->s, new_id(c), t, n, lease);
     if (!node_takes(n)) /* it was acceptable a moment ago */
-        sched_of_node(n, emit_news(c, SCHED_NODE));
+        sched_of_node(c->s, n, emit_news(c, SCHED_NODE));
     a->placed_ms = c->now_ms;
     a->grace_s = j->spec.grace_s;
     a->run_for_s = j->spec.on_lost == ON_LOST_WAIT ? 0 : control_settings(c->control)->run_for_s;

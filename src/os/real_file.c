@@ -219,6 +219,8 @@ struct disk_file *real_disk_open(struct os *os, const char *path, bool create, s
     bool is_new = create && access(path, F_OK) == -1;
     int fd = failing("disk.open")
         ? -1 : open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
+    if (fd == -1 && !create && (errno == EROFS || errno == EACCES))     /* it can still be read */
+        fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd == -1 || (is_new && folder_sync(path) == -1)) {
         err_errno(err, "open %s", path);
         fd_close(fd);

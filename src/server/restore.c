@@ -2,7 +2,7 @@
 #include "api/blob_file.h"
 #include "base/id.h"
 #include "model/prefix.h"
-#include "store/store.h"
+#include "store/dump.h"
 #include "wire/backup.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +104,7 @@ static bool table_end(struct restoring *r, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct slice rest = { r->text.at, r->text.len };
-    struct table t;
+    struct store_table t;
     struct value values[TABLE_COLUMNS];
     r->name[strcspn(r->name, "/")] = 0;
     if (!r->load)

@@ -161,8 +161,10 @@ bool server_lock(struct os *os, const char *data, int *fd, struct err *err)
     if (ftruncate(*fd, 0) == -1 || pwrite(*fd, pid, (size_t)n, 0) != n)
         return err_errno(err, "write %s", path);
     static const char *const folders[] = { "", "/keys", "/tls" };
-    for (size_t i = 0; i < COUNT(folders); i++)
-        dir_tidy(r->os, arena_printf(r->mem, "%s%s", r->config.data, folders[i]));
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        snprintf(path, sizeof path, "%s%s", data, folders[i]);
+        dir_tidy(os, path);
+    }
     return true;
 }
 

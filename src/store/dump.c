@@ -38,7 +38,7 @@ static void tables_of_steps(struct arena *mem, struct tables *out)
 {
     static const char make[] = "CREATE TABLE ";
     struct steps steps = store_steps();
-    *out = (struct tables){ .at = ARENA_ARRAY(mem, struct table, (size_t)steps.count) };
+    *out = (struct tables){ .at = ARENA_ARRAY(mem, struct store_table, (size_t)steps.count) };
     for (int i = 0; i < steps.count; i++) {
         if (!text_starts(steps.at[i], make))
             continue;
@@ -57,7 +57,7 @@ static bool on_column(void *arg, const struct value *v, int count, struct err *e
     const char *table = arena_bytes(c->mem, v[0].text, v[0].len);
     (void)count;
     for (size_t i = 0; i < c->tables->count; i++) {
-        struct table *t = &c->tables->at[i];
+        struct store_table *t = &c->tables->at[i];
         if (!text_is(t->name, table))
             continue;
         char type = type_of(arena_bytes(c->mem, v[2].text, v[2].len));
@@ -89,7 +89,7 @@ bool store_tables(struct conn *c, struct arena *mem, struct tables *out, struct 
 struct dump {
     const struct dump_events *events;
     void *arg;
-    const struct table *table;
+    const struct store_table *table;
 };
 
 static bool on_row(void *arg, const struct value *values, int count, struct err *err)
@@ -145,7 +145,7 @@ bool store_dump(struct store *s, const struct dump_events *events, void *arg, in
 
 /* --- as text */
 
-void row_print(struct str *out, const struct table *t, const struct value *values)
+void row_print(struct str *out, const struct store_table *t, const struct value *values)
 {
     struct json_out o = { .to = out };
     json_open(&o, '[');
@@ -183,7 +183,7 @@ static bool value_read(const struct json *v, char type, struct arena *mem, struc
            && (*out = value_blob(bytes.at, bytes.len), true);
 }
 
-bool row_read(struct slice line, const struct table *t, struct arena *mem,
+bool row_read(struct slice line, const struct store_table *t, struct arena *mem,
               struct value out[static TABLE_COLUMNS], struct err *err)
 {
     struct json *doc;
@@ -197,7 +197,7 @@ bool row_read(struct slice line, const struct table *t, struct arena *mem,
            || err_set(err, RC_BAD_INPUT, "a row of table %s does not fit its columns", t->name);
 }
 
-void table_print(struct str *out, const struct table *t)
+void table_print(struct str *out, const struct store_table *t)
 {
     struct json_out o = { .to = out };
     json_open(&o, '[');
@@ -210,7 +210,7 @@ void table_print(struct str *out, const struct table *t)
     json_close(&o, ']');
 }
 
-static bool column_read(const struct json *v, struct table *t)
+static bool column_read(const struct json *v, struct store_table *t)
 {
     const struct json *name = v->type == JSON_LIST ? v->first : NULL, *type = name ? name->next : NULL;
     if (!type || name->type != JSON_TEXT || type->type != JSON_TEXT || type->len != 1
@@ -221,11 +221,11 @@ static bool column_read(const struct json *v, struct table *t)
     return true;
 }
 
-bool table_read(struct slice line, const char *name, struct arena *mem, struct table *out,
+bool table_read(struct slice line, const char *name, struct arena *mem, struct store_table *out,
                 struct err *err)
 {
     struct json *doc;
-    *out = (struct table){ .name = name };
+    *out = (struct store_table){ .name = name };
     if (!json_parse(line, mem, &doc, err))
         return err_wrap(err, "the columns of table %s", name);
     for (const struct json *v = doc->type == JSON_LIST ? doc->first : NULL; v; v = v->next)

@@ -13,7 +13,7 @@
     X(PQftype) X(PQgetResult) X(PQgetisnull) X(PQgetlength) X(PQgetvalue) X(PQnfields)           \
     X(PQntuples) X(PQpipelineSync) X(PQprepare) X(PQresultErrorField) X(PQresultStatus)          \
     X(PQsendDescribePrepared) X(PQsendPrepare) X(PQsendQueryParams) X(PQsendQueryPrepared)       \
-    X(PQsetNoticeProcessor) X(PQsocket) X(PQstatus) X(PQtransactionStatus)
+    X(PQsetNoticeProcessor) X(PQsetSingleRowMode) X(PQsocket) X(PQstatus) X(PQtransactionStatus)
 
 struct libpq {
 #define X(name) __typeof__(name) *name;
@@ -56,6 +56,7 @@ MUST_CHECK bool libpq_load(struct err *err);    /* from any thread, as often as 
 #define PQsendQueryParams(...)      libpq.PQsendQueryParams(__VA_ARGS__)
 #define PQsendQueryPrepared(...)    libpq.PQsendQueryPrepared(__VA_ARGS__)
 #define PQsetNoticeProcessor(...)   libpq.PQsetNoticeProcessor(__VA_ARGS__)
+#define PQsetSingleRowMode(...)     libpq.PQsetSingleRowMode(__VA_ARGS__)
 #define PQsocket(...)               libpq.PQsocket(__VA_ARGS__)
 #define PQstatus(...)               libpq.PQstatus(__VA_ARGS__)
 #define PQtransactionStatus(...)    libpq.PQtransactionStatus(__VA_ARGS__)

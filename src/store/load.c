@@ -20,7 +20,7 @@ struct load {
     bool open;                          /* a transaction */
 };
 
-static const char *insert_text(struct arena *mem, const struct table *t)
+static const char *insert_text(struct arena *mem, const struct store_table *t)
 {
     AUTO(str_done) struct str text = { 0 };
     str_printf(&text, "INSERT INTO %s (", t->name);
@@ -33,18 +33,26 @@ static const char *insert_text(struct arena *mem, const struct table *t)
     return arena_text(mem, text.at);
 }
 
-static bool know_tables(struct load *l, struct err *err)
+static bool know_tables(struct load *l, struct os *os, const char *where, struct steps steps,
+                        struct err *err)
 {
+    AUTO(store_close) struct store *s = NULL;
     AUTO(conn_close) struct conn *c = NULL;
-    if (!l->store->how->conn_open(l->store, false, &c, err)
-        || !store_tables(c, l->mem, &l->tables, err))
+    if (!store_open_with(os, where, steps, (struct sql_list){ 0 }, &s, err)
+        || !s->how->conn_open(s, false, &c, err) || !store_tables(c, l->mem, &l->tables, err))
         return false;
     l->sql = ARENA_ARRAY(l->mem, struct sql, l->tables.count);
     for (size_t i = 0; i < l->tables.count; i++) {
-        const struct table *t = &l->tables.at[i];
+        const struct store_table *t = &l->tables.at[i];
         l->sql[i] = (struct sql){ t->name, t->types, insert_text(l->mem, t) };
     }
-    l->store->statements = (struct sql_list){ l->sql, (int)l->tables.count };
+    return true;
+}
+
+static bool on_count(void *arg, const struct value *values, int count, struct err *err)
+{
+    (void)count, (void)err;
+    *(int64_t *)arg = values[0].n;
     return true;
 }
 
@@ -54,10 +62,10 @@ static bool is_empty(struct load *l, struct err *err)
 {
     static const char *const telling[] = { "event", "person", "job" };
     char text[128];
-    int64_t n;
     for (size_t i = 0; i < COUNT(telling); i++) {
+        int64_t n = 0;
         snprintf(text, sizeof text, "SELECT COUNT(*) FROM %s", telling[i]);
-        if (!l->store->how->number(l->conn, text, &n, err))
+        if (!l->store->how->scan(l->conn, text, on_count, &n, err))    /* never connects again: the transaction would be gone */
             return false;
         if (n)
             return err_set(err, RC_CONFLICT,
@@ -86,8 +94,10 @@ bool load_begin(struct os *os, const char *where, int64_t steps, struct load **o
     l->mem = arena_new();
     l->batch = arena_new();
     known.count = (int)steps;
-    if (!store_open_with(os, where, known, (struct sql_list){ 0 }, &l->store, err)
-        || !know_tables(l, err) || !conn_open(l->store, true, &l->conn, err)
+    if (!know_tables(l, os, where, known, err)
+        || !store_open_with(os, where, known, (struct sql_list){ l->sql, (int)l->tables.count },
+                            &l->store, err)
+        || !conn_open(l->store, true, &l->conn, err)
         || !l->store->how->run(l->conn, l->store->how->begin_alone, err))
         return false;
     l->open = true;
@@ -129,7 +139,7 @@ static int table_index(const struct load *l, const char *name)
     return -1;
 }
 
-static int column_index(const struct table *t, const char *name)
+static int column_index(const struct store_table *t, const char *name)
 {
     for (int i = 0; i < t->count; i++)
         if (text_is(t->columns[i], name))
@@ -137,10 +147,10 @@ static int column_index(const struct table *t, const char *name)
     return -1;
 }
 
-bool load_row(struct load *l, const struct table *t, const struct value *values, struct err *err)
+bool load_row(struct load *l, const struct store_table *t, const struct value *values, struct err *err)
 {
     int n = table_index(l, t->name);
-    const struct table *to = n < 0 ? NULL : &l->tables.at[n];
+    const struct store_table *to = n < 0 ? NULL : &l->tables.at[n];
     if (!to || to->count != t->count)
         return err_set(err, RC_BAD_INPUT, "this program has no such table '%.60s' at that step", t->name);
     struct value *args = ARENA_ARRAY(l->batch, struct value, (size_t)t->count);

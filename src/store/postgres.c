@@ -476,11 +476,12 @@ static bool pg_scan(struct conn *base, const char *text, scan_fn *on_row, void *
     return true;
 }
 
-static bool load_sent(struct pg_conn *c, const struct write *writes, size_t count)
+static bool load_sent(struct pg_conn *c, const struct pg_parts *parts, struct arena *mem)
 {
-    bool ok = PQenterPipelineMode(c->db);
-    for (size_t i = 0; ok && i < count; i++)
-        ok = send_write(c, &writes[i]);
+    bool ok = PQtransactionStatus(c->db) == PQTRANS_INTRANS && PQenterPipelineMode(c->db);
+    for (size_t i = 0; ok && i < parts->count; i++)
+        ok = parts->at[i].count > 1 ? send_many(c, &parts->at[i], mem)
+                                    : send_write(c, parts->at[i].first->write);
     return ok && PQpipelineSync(c->db);
 }
 
@@ -489,12 +490,13 @@ static bool pg_load(struct conn *base, const struct write *writes, size_t count,
     struct pg_conn *c = inside(base);
     if (store_fault("store.step", err))
         return false;
-    bool ok = (c->db && load_sent(c, writes, count)) || fails(c, NULL, err);
-    for (size_t i = 0; ok && i < count; i++) {
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct pg_parts parts = many_parts(base->store, writes, count, mem);
+    bool ok = (c->db && load_sent(c, &parts, mem)) || fails(c, NULL, err);
+    for (size_t i = 0; ok && i < parts.count; i++) {
         AUTO(PQclear) PGresult *r = next_answer(c);
         if (!succeeded(r))
-            ok = fails(c, r, err)
-                 || err_wrap(err, "%s", base->store->statements.at[writes[i].st].name);
+            ok = fails(c, r, err);
     }
     AUTO(PQclear) PGresult *sync = ok ? next_answer(c) : NULL;
     if (ok && PQresultStatus(sync) == PGRES_PIPELINE_SYNC && PQexitPipelineMode(c->db))

@@ -4,7 +4,7 @@
  * before a backend sees them, so a backend trusts the count, the types and the UTF-8 of what it
  * is given. */
 #pragma once
-#include "store/store.h"
+#include "store/dump.h"
 
 enum {
     STORE_ARGS = 32,                            /* parameters of one statement */
@@ -76,7 +76,7 @@ MUST_CHECK bool gather_row(struct gather *g, struct err *err);  /* one more begi
 struct rows gather_rows(const struct gather *g);
 
 /* dump.c: the tables of the schema that backups hold, as this store has them; in mem. */
-struct tables { size_t count; struct table *at; };
+struct tables { size_t count; struct store_table *at; };
 MUST_CHECK bool store_tables(struct conn *c, struct arena *mem, struct tables *out, struct err *err);
 
 /* sqlite_vfs.c: SQLite on the disk of a simulated machine. */

@@ -51,7 +51,7 @@ static void drop(const char *where)
 
 struct out { struct str text; struct place *busy; int64_t rows; };
 
-static bool on_table(void *arg, const struct table *t, struct err *err)
+static bool on_table(void *arg, const struct store_table *t, struct err *err)
 {
     struct out *o = arg;
     (void)err;
@@ -60,7 +60,7 @@ static bool on_table(void *arg, const struct table *t, struct err *err)
     str_char(&o->text, '\n');
     return true;
 }
-static bool on_row(void *arg, const struct table *t, const struct value *values, struct err *err)
+static bool on_row(void *arg, const struct store_table *t, const struct value *values, struct err *err)
 {
     struct out *o = arg;
     row_print(&o->text, t, values);
@@ -76,7 +76,7 @@ static bool in(struct os *os, const char *where, const struct str *text, int64_t
 {
     AUTO(load_free) struct load *l = NULL;
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct table t = { 0 };
+    struct store_table t = { 0 };
     if (!load_begin(os, where, steps, &l, err))
         return false;
     for (const char *at = text->at, *end; (end = strchr(at, '\n')); at = end + 1) {
