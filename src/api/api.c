@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
-enum { RECHECK_MS = 30 * 1000 };
+/* ROOM_LEAST: a stream tells only then that it has drained. */
+enum { RECHECK_MS = 30 * 1000, ROOM_MOST = 256 * 1024, ROOM_LEAST = 64 * 1024, PLENTY = 64 * 1024 * 1024 };
 
 /* --- requests */
 
@@ -168,6 +169,8 @@ static void api_free(struct api *a)
 }
 
 void api_hold(struct api *a) { a->users++; }
+
+size_t api_room(const struct api *a) { return os_waiting(a->os) < PLENTY ? ROOM_MOST : ROOM_LEAST; }
 
 void api_release(struct api *a)
 {

@@ -14,7 +14,7 @@
 #include "net/ws.h"
 #include "wire/bind.h"
 
-enum { PATH_PARTS = 8, PATH_PARAMS = 2, REQUEST_ID = 24, VISIT_WAITING = 256 * 1024 };
+enum { PATH_PARTS = 8, PATH_PARAMS = 2, REQUEST_ID = 24 };
 
 struct api {
     struct os *os;
@@ -31,6 +31,7 @@ struct api {
     int64_t watch_ms;
     struct visit *kept;                 /* long ones: cut when their credential is no longer good */
     struct follower *followers;         /* of events */
+    size_t held_bytes;                  /* of what they will be told when they have read their history */
     struct map *links;                  /* node -> struct node_link, the live one */
     struct map *awaited;                /* word of a stream -> struct await */
     struct limits *limits;
@@ -44,6 +45,8 @@ struct api {
 };
 void api_hold(struct api *a);
 void api_release(struct api *a);
+/* How many bytes may wait for one client before its source is stopped: fewer when many clients do not take theirs. */
+size_t api_room(const struct api *a);
 
 /* --- router.c: method and path -> verb. A literal part goes before a {parameter}. */
 struct match {

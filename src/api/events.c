@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PAGE = 500, SLOW = 1 << 20, HELD_MOST = 1 << 20, ALIVE_MS = 15000 };
+enum { PAGE = 500, HELD_MOST = 1 << 20, HELD_OF_ALL = 64 << 20, ALIVE_MS = 15000 };
 
 struct mark { int64_t seq; size_t at; };
 struct follower {
@@ -25,6 +25,7 @@ struct follower {
     struct str held;                /* printed already */
     struct str marks;               /* of struct mark, one for each event in it */
     struct timer *alive;
+    int64_t project;                /* in whose crowd it is; 0: in none */
 };
 
 /* Compact JSON has no line feeds, but a line of data must never end early. */
@@ -39,6 +40,13 @@ void sse_print(struct str *out, const char *id, const char *kind, struct slice d
         }
 }
 
+static void held_drop(struct follower *f)
+{
+    f->visit->api->held_bytes -= f->held.len;
+    str_done(&f->held);
+    str_done(&f->marks);
+}
+
 static void let_go(struct follower *f)
 {
     struct api *a = f->visit->api;
@@ -46,8 +54,9 @@ static void let_go(struct follower *f)
         f->next->prev = f->prev;
     *(f->prev ? &f->prev->next : &a->followers) = f->next;
     timer_cancel(f->alive);
-    str_done(&f->held);
-    str_done(&f->marks);
+    held_drop(f);
+    if (f->project)
+        crowd_leave(a, f->project);
     free(f);
 }
 
@@ -60,10 +69,21 @@ static void cut(struct follower *f)
     reply_cut(v);
 }
 
+/* What may wait for one follower: it shrinks with what waits for all clients. */
+static size_t patience(const struct api *a)
+{
+    static const struct { size_t all, each; } rows[] = { { 64 << 20, 1 << 20 }, { 128 << 20, 64 << 10 }, { SIZE_MAX, 8 << 10 } };
+    size_t all = os_waiting(a->os), i = 0;
+    while (all > rows[i].all)
+        i++;
+    return rows[i].each;
+}
+
 static void send(struct follower *f, struct slice text)
 {
     http_piece(f->visit->rq, text.at, text.len);
-    if (http_waiting(f->visit->rq) <= SLOW)
+    size_t waiting = http_waiting(f->visit->rq);
+    if (waiting <= 8 << 10 || waiting <= patience(f->visit->api))
         return;
     log_line(LOG_INFO, "api", "%s a follower of events is too slow", f->visit->from.request);
     cut(f);
@@ -82,12 +102,11 @@ static void answered(struct visit *v);
 static void next_page(struct follower *f)
 {
     struct visit *v = f->visit;
-    if (f->live || f->asked || v->waiting || http_waiting(v->rq) > VISIT_WAITING)
+    if (f->live || f->asked || v->waiting || http_waiting(v->rq) > api_room(v->api))
         return;
     f->asked = true;
     f->overflowed = false;
-    str_clear(&f->held);
-    str_clear(&f->marks);
+    held_drop(f);
     visit_ask(v, VERB_EVENT_LIST, &f->page, answered);
 }
 
@@ -120,6 +139,7 @@ static void go_live(struct follower *f)
     size_t from = marks[i].at;
     f->page.since = marks[count - 1].seq;
     http_piece(f->visit->rq, f->held.at + from, f->held.len - from);
+    held_drop(f);
 }
 
 static void page_came(struct follower *f)
@@ -166,11 +186,17 @@ static void first_answered(struct visit *v)
             reply_problem(v, &v->ask.err);
         return;
     }
+    struct err why;
+    int64_t project = v->who.roles & WATCHERS ? 0 : v->who.project;
+    if (project && !crowd_enter(a, project, &why)) {
+        reply_problem(v, &why);
+        return;
+    }
     struct follower *f = calloc(1, sizeof *f);
     if (!f)
         abort();
     const struct event_ask *ask = v->body;
-    *f = (struct follower){ .visit = v, .next = a->followers, .page = *ask };
+    *f = (struct follower){ .visit = v, .next = a->followers, .page = *ask, .project = project };
     f->page.limit = PAGE;
     if (f->next)
         f->next->prev = f;
@@ -250,9 +276,10 @@ static void tell(struct follower *f, const struct event *e, struct slice text)
     if (f->live) {
         f->page.since = e->seq;
         send(f, text);
-    } else if (f->held.len + text.len > HELD_MOST) {
+    } else if (f->held.len + text.len > HELD_MOST || f->visit->api->held_bytes > HELD_OF_ALL) {
         f->overflowed = true;
     } else {
+        f->visit->api->held_bytes += text.len;
         str_put(&f->marks, &(struct mark){ e->seq, f->held.len }, sizeof(struct mark));
         str_put(&f->held, text.at, text.len);
     }

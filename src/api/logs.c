@@ -193,7 +193,7 @@ static void on_message(void *arg, struct ws *w, bool text, const char *at, size_
     l->misses = 0;
     begin(l);
     http_piece(l->visit->rq, at + 1 + again, n - 1 - again);
-    if (!l->paused && http_waiting(l->visit->rq) > VISIT_WAITING) {
+    if (!l->paused && http_waiting(l->visit->rq) > api_room(l->api)) {
         l->paused = true;
         ws_pause(w, true);
     }

@@ -6,7 +6,7 @@
 #include "api/api_internal.h"
 #include <stdio.h>
 
-enum { HEADERS = 10 };
+enum { HEADERS = 10, REST_MS = 1000 };
 
 struct headers { struct http_header at[HEADERS]; size_t count; };
 
@@ -79,6 +79,8 @@ static void problem(struct visit *v, int status, const struct err *why, struct h
         add(h, "WWW-Authenticate", "Bearer realm=\"arcus\"");
     if (status == 429 || status == 503)
         add(h, "Retry-After", "1");
+    if (status == 429)                      /* who does not wait by himself is made to */
+        http_rest(v->rq, REST_MS);
     note(v, status, why->text);
     http_reply(v->rq, status, "application/problem+json", h->at, h->count,
                (struct slice){ body.at, body.len });

@@ -23,7 +23,7 @@ bool crowd_enter(struct api *a, int64_t project, struct err *err)
     struct crowd *c = map_get(a->crowds, project);
     if (c && c->count >= CROWD_MOST)
         return err_set(err, RC_TOO_MANY,
-                       "the project has %d streams open (logs, exec, files); end one first",
+                       "the project has %d streams open (events, logs, exec, files); end one first",
                        CROWD_MOST);
     if (!c) {
         if (!(c = calloc(1, sizeof *c)))
@@ -195,7 +195,7 @@ static void on_message(void *arg, struct ws *w, bool text, const char *at, size_
     if (!other->ws)
         return;
     ws_send(other->ws, text, at, n);
-    if (!e->paused && ws_waiting(other->ws) > VISIT_WAITING) {
+    if (!e->paused && ws_waiting(other->ws) > api_room(e->splice->api)) {
         e->paused = true;
         ws_pause(w, true);
     }

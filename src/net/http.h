@@ -11,12 +11,14 @@ struct http_server;
 struct http_request;
 struct http_header { const char *name, *value; };
 
-struct http_limits {
+struct http_limits {                /* the two of all clients together: the default, if zero */
     size_t head_bytes;              /* 16 KiB */
     size_t body_bytes;              /* 1 MiB, where a handler does not say otherwise in on_head */
-    size_t bodies_bytes;            /* 128 MiB: of all bodies that are collected at a time, beyond the first 64 KiB of each */
+    size_t bodies_bytes;            /* 128 MiB: of all heads and bodies that are collected at a time */
+    size_t replies_bytes;           /* 256 MiB: of all that clients have not taken yet; beyond it nothing new is begun */
     int connections, per_address;   /* 10000, 2000 */
-    int64_t head_ms, body_ms, idle_ms;  /* 10 s for the head, 30 s between two reads of a body, 75 s kept alive */
+    int64_t head_ms, body_ms, idle_ms;  /* 10 s for the head; 30 s for the next part of a body, 75 s for a part of a reply, each at
+                                           least 1 KiB a second; 75 s kept alive */
 };
 extern const struct http_limits http_limits_default;
 
@@ -60,6 +62,11 @@ void http_limit_body(struct http_request *rq, size_t bytes);
 /* The body goes to on_chunk as it comes (false refuses the rest; a reply must have been given), then on_request is called. */
 void http_stream_body(struct http_request *rq, bool (*on_chunk)(void *arg, struct http_request *rq, const char *at, size_t n));
 void http_pause_body(struct http_request *rq, bool paused);         /* at any time; what was read already (one buffer) still comes */
+
+/* Fairness on the loop. Requests of one group take turns with those of others: a group is an address until the handler says
+ * whose the connection is. */
+void http_group(struct http_request *rq, uint64_t group);
+void http_rest(struct http_request *rq, int64_t ms);                /* after the reply its connection is not read for so long */
 
 /* The reply: all at once, or in pieces. After http_reply or http_end rq is gone, and so is all that came with it. Date,
  * Content-Length, Transfer-Encoding and Connection are written here; control bytes in a header become blanks. HEAD and 204 get no body. */

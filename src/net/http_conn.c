@@ -8,25 +8,23 @@
 #include "net/http_internal.h"
 #include <stdlib.h>
 
-enum { LINGER_MS = 2000, KEEP_BODY = 64 * 1024, CLOGGED = 128 * 1024 };
+enum { LINGER_MS = 2000, WHOLE_BODY = 64 * 1024, CLOGGED = 128 * 1024, PIPELINED = 16, SLOWEST = 1024 };  /* SLOWEST: bytes a second */
 
-/* What is beyond a small body counts for the whole server: many clients, each within its own limit, must not fill its memory. */
-static void body_drop(struct conn *c)
+/* What is collected counts for the whole server: many clients, each within its own limit, must not fill its memory. An idle
+ * connection holds nothing. */
+static void held_drop(struct conn *c)
 {
-    if (c->body.room > KEEP_BODY)
-        str_done(&c->body);
+    str_done(&c->body);
     c->server->held_bytes -= c->held_bytes;
     c->held_bytes = 0;
 }
 
-static bool body_room(struct conn *c, size_t n)
+static bool held_room(struct conn *c, size_t n)
 {
     struct http_server *s = c->server;
     struct err why;
-    if (c->body.len + n <= KEEP_BODY)
-        return true;
     if (s->held_bytes + n > s->limits.bodies_bytes) {
-        err_set(&why, RC_UNAVAILABLE, "too many large requests at once; try again in a moment");
+        err_set(&why, RC_UNAVAILABLE, "too much is being sent at once; try again in a moment");
         conn_refuse(c, &why);
         return false;
     }
@@ -70,7 +68,7 @@ static void say_no_more(struct conn *c, bool unread)
 {
     c->state = CONN_LINGER;
     c->taken_before = 0;
-    body_drop(c);
+    held_drop(c);
     if (unread) {
         stream_shut(c->stream);
         stream_pause(c->stream, false);
@@ -109,15 +107,25 @@ void conn_next(struct conn *c)
         return;
     }
     bool paused = c->held || rq->paused;
+    c->resting = rq->rest_ms > 0;
+    deadline_set(&c->deadline, c->resting ? rq->rest_ms : c->server->limits.idle_ms);
     http_parse_next(c->parse, false);
     c->state = CONN_HEAD;
-    c->held = c->whole = c->head_begun = c->line_seen = false;
-    body_drop(c);
-    deadline_set(&c->deadline, c->server->limits.idle_ms);
+    c->held = c->whole = c->head_begun = c->line_seen = c->body_timed = false;
+    held_drop(c);
+    if (!c->extra)
+        link_add(&c->server->idle, &c->idle);
     c->clogged = stream_waiting(c->stream)
                  > CLOGGED; /* who does not take replies gets no more of them made */
-    if (paused != c->clogged)
-        stream_pause(c->stream, c->clogged);
+    bool quiet = group_spent(c) || c->clogged || c->resting;
+    if (paused != quiet)
+        stream_pause(c->stream, quiet);
+}
+
+void conn_go_on(struct conn *c)
+{
+    if (!c->clogged && !c->parked && !c->resting && (c->state == CONN_HEAD || c->state == CONN_LINGER))
+        stream_pause(c->stream, false);
 }
 
 void conn_shut_down(struct conn *c)
@@ -130,14 +138,27 @@ void conn_shut_down(struct conn *c)
         c->up_leave(c->up_arg);
 }
 
-/* A client that takes what is written, however slowly, is not idle. */
+/* A client that takes what is written at a rate of a modem is not idle; one that takes a byte now and then only holds our memory. */
 static bool still_taking(struct conn *c)
 {
     size_t waiting = stream_waiting(c->stream);
-    uint64_t taken = c->written - waiting;
-    bool moved = taken != c->taken_before;
+    uint64_t taken = c->written - waiting, moved = taken - c->taken_before;
+    int64_t span_ms = c->state == CONN_LINGER ? LINGER_MS : c->server->limits.idle_ms;
     c->taken_before = taken;
-    return waiting > 0 && moved;
+    return waiting > 0 && moved * 1000 >= (uint64_t)span_ms * SLOWEST;
+}
+
+/* A body has a deadline that only so many bytes move away: one byte each time would hold a place for ever. */
+static void body_deadline(struct conn *c)
+{
+    c->body_timed = true;
+    c->body_before = c->rq->body_seen;
+    deadline_set(&c->deadline, c->server->limits.body_ms);
+}
+
+static bool still_sending(struct conn *c)
+{
+    return c->rq && (c->rq->body_seen - c->body_before) * 1000 >= (uint64_t)c->server->limits.body_ms * SLOWEST;
 }
 
 static void on_deadline(void *arg)
@@ -145,12 +166,18 @@ static void on_deadline(void *arg)
     struct conn *c = arg;
     const struct http_limits *l = &c->server->limits;
     struct err why;
-    if (c->state == CONN_HEAD && c->head_begun) {
+    if (c->resting) {
+        c->resting = false;
+        deadline_set(&c->deadline, l->idle_ms);
+        conn_go_on(c);
+    } else if (c->state == CONN_HEAD && c->head_begun) {
         err_set(&why, RC_TIMEOUT, "the request's head did not come within %lld ms",
                 (long long)l->head_ms);
         conn_refuse(c, &why);
+    } else if (c->state == CONN_BODY && still_sending(c)) {
+        body_deadline(c);
     } else if (c->state == CONN_BODY) {
-        err_set(&why, RC_TIMEOUT, "nothing of the request's body came for %lld ms",
+        err_set(&why, RC_TIMEOUT, "nothing or too little of the request's body came for %lld ms",
                 (long long)l->body_ms);
         conn_refuse(c, &why);
     } else if (still_taking(c) || (c->state == CONN_WORK && stream_waiting(c->stream) == 0)) {
@@ -234,13 +261,13 @@ static bool on_body(void *arg, const char *at, size_t n)
             conn_cut(c);
         return false;
     }
+    if (!held_room(c, n))
+        return false;
     if ((int64_t)n == rq->head.content_length
-        && n <= KEEP_BODY) { /* whole at once, as most are: no buffer beside the arena */
+        && n <= WHOLE_BODY) { /* whole at once, as most are: no buffer beside the arena */
         rq->body = (struct slice){ arena_bytes(http_mem(rq), at, n), n };
         return true;
     }
-    if (!body_room(c, n))
-        return false;
     str_put(&c->body, at, n);
     rq->body = (struct slice){ c->body.at, c->body.len };
     return true;
@@ -266,13 +293,20 @@ static void step(struct conn *c, struct slice fed)
         if (!c->head_begun)
             deadline_set(&c->deadline, s->limits.head_ms);
         c->head_begun = true;
+        held_room(c, fed.len);
         return;
     }
     if (c->state != CONN_BODY || !rq)
         return;
     if (!rq->over && !c->whole) {
-        if (!rq->paused)
-            deadline_set(&c->deadline, s->limits.body_ms);
+        if (!rq->paused && !c->body_timed)
+            body_deadline(c);
+        return;
+    }
+    if (!rq->over && os_waiting(s->os) > s->limits.replies_bytes) {
+        struct err why;
+        err_set(&why, RC_UNAVAILABLE, "too many replies wait for their clients; try again in a moment");
+        conn_refuse(c, &why);
         return;
     }
     if (!rq->over) {
@@ -299,10 +333,13 @@ static size_t on_data(void *arg, const char *at, size_t n)
 {
     struct conn *c = arg;
     size_t done = 0;
+    int begun = 0;
+    bool others = false;
     c->feeding = true;
-    while (done < n && !c->clogged && (c->state == CONN_HEAD || c->state == CONN_BODY)) {
-        if (c->state == CONN_HEAD && !c->head_begun)
-            str_clear(&c->body);
+    link_cut(&c->idle);
+    while (done < n && !c->clogged && !c->parked && !c->resting && (c->state == CONN_HEAD || c->state == CONN_BODY)) {
+        if (c->state == CONN_HEAD && !c->head_begun && (others = begun++ == PIPELINED))
+            break;
         struct slice rest = { at + done, n - done };
         size_t used = 0;
         struct err why = { 0 };
@@ -321,7 +358,10 @@ static size_t on_data(void *arg, const char *at, size_t n)
         return done < n ? done + c->up->on_data(c->up_arg, at + done, n - done) : n;
     if (c->state == CONN_LINGER || c->state == CONN_CLOSED)
         return n;
-    if (done < n && !c->clogged) {
+    if (others) { /* it has more, but so may others: it comes again at the end of the turn */
+        stream_pause(c->stream, true);
+        stream_pause(c->stream, false);
+    } else if (done < n && !c->clogged && !c->parked && !c->resting) {
         c->held = true;
         stream_pause(c->stream, true);
     }
@@ -337,7 +377,7 @@ static void on_drain(void *arg)
             c->up->on_drain(c->up_arg);
     } else if (c->clogged) {
         c->clogged = false;
-        stream_pause(c->stream, false);
+        conn_go_on(c);
     } else if (c->rq && c->rq->begun && !c->rq->over && h->on_drain) {
         h->on_drain(c->server->arg, c->rq);
     }
@@ -366,7 +406,7 @@ void conn_closed(void *arg, const struct err *why)
     c->state = CONN_CLOSED;
     request_lost(c);
     http_parse_free(c->parse);
-    body_drop(c);
+    held_drop(c);
     str_done(&c->body);
     server_forget(s, c);
     free(c);
@@ -408,7 +448,7 @@ struct stream *http_take(struct http_request *rq, const struct stream_events *up
     c->up = up;
     c->up_leave = leave;
     c->up_arg = arg;
-    body_drop(c);
+    held_drop(c);
     deadline_done(&c->deadline);
     if (c->held && !c->feeding)
         stream_pause(c->stream, false);
@@ -426,5 +466,5 @@ void http_pause_body(struct http_request *rq, bool paused)
     if (paused) /* the wait is ours, not the client's */
         deadline_none(&c->deadline);
     else
-        deadline_set(&c->deadline, c->server->limits.body_ms);
+        body_deadline(c);
 }

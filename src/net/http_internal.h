@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "net/deadline.h"
 #include "net/http.h"
+#include "os/link.h"
 
 enum conn_state {
     CONN_HEAD,              /* idle, or reading a head */
@@ -30,14 +31,21 @@ struct conn {
     enum conn_state state;
     bool feeding;                   /* inside on_data, whose loop then begins the next request */
     bool extra;                     /* over the limit: only here to be told so */
+    bool leaving;
     bool held;                      /* paused, because a pipelined request waits */
     bool clogged;                   /* paused, because the client does not take its replies */
+    bool parked, resting;           /* paused, because it is others' turn; or because it was told to slow down */
+    struct http_group *group;
+    struct conn *park_next;
+    struct link idle;               /* in the server's idle, while nothing of a request has come */
     bool head_begun, line_seen;     /* bytes of a head came; the request line was whole */
     bool whole;                     /* the parser saw the end of the message */
     struct deadline deadline;
     uint64_t written, taken_before; /* to tell a slow client from one that does not read at all */
-    struct str body;                /* of one that comes in pieces; kept for the next while small */
-    size_t held_bytes;              /* of it, counted in the server's */
+    uint64_t body_before;           /* how much of a body had come when its deadline was set; the same for clients that send */
+    bool body_timed;
+    struct str body;                /* of one that comes in pieces */
+    size_t held_bytes;              /* of it and of a head, counted in the server's */
     const struct stream_events *up; /* of the protocol that took the stream */
     void (*up_leave)(void *arg);
     void *up_arg;
@@ -57,6 +65,7 @@ struct http_request {
     bool begun, chunked;            /* of the reply, as all below */
     bool bare;                      /* no body may follow its head */
     bool last;                      /* the connection closes behind it */
+    int64_t rest_ms;
     int64_t left;                   /* bytes of its body still to come; -1: as many as there are */
 };
 
@@ -68,8 +77,14 @@ struct http_server {
     void *arg;
     struct conn *conns;
     struct map *peers;
-    int count, extras;
-    size_t held_bytes;              /* of large bodies that are being read or worked on */
+    struct map *groups;
+    struct http_group *parked;      /* those with a connection whose turn has not come */
+    const struct http_group *last_group;
+    int64_t mixed_until_ms;         /* several groups ask: nobody has more than his share of a millisecond */
+    struct timer *round;
+    struct link idle;               /* the one that was silent for longest first */
+    int count, extras, leaving;     /* leaving: of count, cut to make room */
+    size_t held_bytes;              /* of heads and bodies that are being read or worked on */
     bool closing;
     struct timer *grace;
     struct str out;                 /* a reply's head is put together here, then written at once */
@@ -84,9 +99,16 @@ void conn_refuse(struct conn *c, const struct err *why);    /* answers once, the
 void conn_next(struct conn *c);                             /* the reply has ended */
 void conn_cut(struct conn *c);
 void conn_closed(void *arg, const struct err *why);         /* its stream has closed: frees it */
+void conn_go_on(struct conn *c);                            /* reads again, unless another reason speaks against it */
 void conn_shut_down(struct conn *c);                        /* no more requests on it */
 /* http_server.c */
 void server_forget(struct http_server *s, struct conn *c);
+/* http_turns.c */
+void group_enter(struct conn *c, uint64_t id);              /* leaves the one it was in */
+void group_leave(struct conn *c);
+bool group_spent(struct conn *c);                           /* a request of it has ended: is it others' turn? then it is parked */
+void groups_free(struct http_server *s);
+uint64_t group_of_peer(const char *peer);
 /* http_reply.c */
 const char *http_date(struct http_server *s);
 void http_put_header(struct str *out, const char *name, const char *value);

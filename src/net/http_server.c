@@ -12,6 +12,7 @@ const struct http_limits http_limits_default = {
     .head_bytes = 16 * 1024,
     .body_bytes = 1024 * 1024,
     .bodies_bytes = 128 * 1024 * 1024,
+    .replies_bytes = 256 * 1024 * 1024,
     .connections = 10000,
     .per_address = 2000,
     .head_ms = 10 * 1000,
@@ -23,6 +24,7 @@ static void server_free(struct http_server *s)
 {
     timer_cancel(s->grace);
     map_free(s->peers);
+    groups_free(s);
     str_done(&s->out);
     void (*closed)(void *arg) = s->closing ? s->handler.on_closed : NULL;
     void *arg = s->arg;
@@ -72,14 +74,31 @@ static size_t nothing_read(void *arg, const char *at, size_t n)
 }
 static const struct stream_events unheard = { .on_data = nothing_read, .on_close = nothing_closed };
 
+/* When all places are taken, the connection that was silent for longest goes: somebody who holds thousands of them open must not
+ * keep an agent or an operator out. */
+static bool has_place(struct http_server *s)
+{
+    if (s->count >= s->limits.connections && !link_empty(&s->idle)) {
+        struct conn *c = CONTAINER(s->idle.next, struct conn, idle);
+        link_cut(&c->idle);
+        conn_cut(c);
+        s->leaving++;
+        c->leaving = true;
+    }
+    return s->count - s->leaving < s->limits.connections;
+}
+
 static void on_accept(void *arg, struct stream *stream)
 {
     struct http_server *s = arg;
     struct http_peer *peer = NULL;
     struct err why;
-    if (s->count < s->limits.connections && peer_enter(s, stream_peer(stream), &peer)) {
-        http_conn_open(s, stream, false)->peer = peer;
+    if (has_place(s) && peer_enter(s, stream_peer(stream), &peer)) {
+        struct conn *c = http_conn_open(s, stream, false);
+        c->peer = peer;
         s->count++;
+        link_add(&s->idle, &c->idle);
+        group_enter(c, group_of_peer(stream_peer(stream)));
     } else if (s->extras < EXTRAS) {
         s->extras++;
         err_set(&why, RC_UNAVAILABLE, "too many connections; try again in a moment");
@@ -98,6 +117,9 @@ void server_forget(struct http_server *s, struct conn *c)
         c->prev->next = c->next;
     else
         s->conns = c->next;
+    link_cut(&c->idle);
+    group_leave(c);
+    s->leaving -= c->leaving;
     if (c->extra)
         s->extras--;
     else
@@ -116,9 +138,15 @@ bool http_listen(struct os *os, const char *address, struct tls *tls,
         abort();
     s->os = os;
     s->limits = limits ? *limits : http_limits_default;
+    if (!s->limits.bodies_bytes)
+        s->limits.bodies_bytes = http_limits_default.bodies_bytes;
+    if (!s->limits.replies_bytes)
+        s->limits.replies_bytes = http_limits_default.replies_bytes;
     s->handler = *handler;
     s->arg = arg;
     s->peers = map_new();
+    s->groups = map_new();
+    link_init(&s->idle);
     s->date_second = -1;
     if (!stream_listen(os, address, tls, on_accept, s, &s->listener, err)) {
         server_free(s);

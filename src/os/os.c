@@ -123,6 +123,7 @@ struct stream *stream_of_fd(struct os *os, int fd, const struct stream_events *e
 }
 void stream_write(struct stream *s, const void *at, size_t n) { s->os->ops->write(s, at, n); }
 size_t stream_waiting(const struct stream *s) { return s->os->ops->waiting(s); }
+size_t os_waiting(const struct os *os) { return os->ops->waiting_all(os); }
 void stream_pause(struct stream *s, bool paused) { s->os->ops->pause(s, paused); }
 void stream_end(struct stream *s) { s->os->ops->end(s); }
 void stream_shut(struct stream *s) { s->os->ops->shut(s); }

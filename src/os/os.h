@@ -55,6 +55,7 @@ struct stream *stream_dial(struct os *os, const char *address, struct tls *tls, 
 struct stream *stream_of_fd(struct os *os, int fd, const struct stream_events *events, void *arg);   /* real only; takes the fd */
 void stream_write(struct stream *s, const void *at, size_t n);  /* buffers what the peer does not take yet */
 size_t stream_waiting(const struct stream *s);                  /* bytes buffered for the peer */
+size_t os_waiting(const struct os *os);                         /* for all of them together */
 void stream_pause(struct stream *s, bool paused);               /* no on_data while paused: back-pressure; false shows again what was kept */
 void stream_end(struct stream *s);                              /* closes after what is buffered has gone out */
 void stream_shut(struct stream *s);                             /* half-close: no more writes after what is buffered; reads go on */

@@ -27,6 +27,7 @@ struct os_ops {
     struct stream *(*of_fd)(struct os *os, int fd, const struct stream_events *events, void *arg);
     void (*write)(struct stream *s, const void *at, size_t n);
     size_t (*waiting)(const struct stream *s);
+    size_t (*waiting_all)(const struct os *os);
     void (*pause)(struct stream *s, bool paused);
     void (*end)(struct stream *s);
     void (*shut)(struct stream *s);

@@ -38,6 +38,8 @@ struct real {
     bool posted, stop;
 
     struct link ready, dirty, closing;  /* streams with work left for the end of the turn */
+    size_t out_bytes, kept_bytes;   /* of all streams: not taken by the peers, not taken by the code above */
+    int handshakes;                 /* steps of them in this turn: each costs as much as many requests */
     /* every stream reads into it first: an idle stream has no buffer */
     char *scratch;
     char *spare[64];                /* out-buffers of SPARE_BYTES that nobody uses */
@@ -95,6 +97,7 @@ struct stream *real_dial(struct os *os, const char *address, struct tls *tls, co
 struct stream *real_of_fd(struct os *os, int fd, const struct stream_events *events, void *arg);
 void real_write(struct stream *s, const void *at, size_t n);
 size_t real_waiting(const struct stream *s);
+size_t real_waiting_all(const struct os *os);
 void real_pause(struct stream *s, bool paused);
 void real_end(struct stream *s);
 void real_shut(struct stream *s);

@@ -281,6 +281,7 @@ static const struct os_ops real_ops = {
     .timer_start = real_timer_start, .timer_cancel = real_timer_cancel,
     .listen = real_listen, .listener_close = real_listener_close,
     .dial = real_dial, .of_fd = real_of_fd, .write = real_write, .waiting = real_waiting,
+    .waiting_all = real_waiting_all,
     .pause = real_pause, .end = real_end, .shut = real_shut, .close = real_close,
     .actor_new = real_actor_new, .actor_post = real_actor_post, .actor_stop = real_actor_stop,
     .post = real_post, .unpost = real_unpost,

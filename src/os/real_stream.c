@@ -18,7 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READ_A_TURN = 256 * 1024, LINGER_MS = 2000 };
+enum {
+    READ_A_TURN = 64 * 1024,
+    HANDSHAKES_A_TURN = 4,
+    LINGER_MS = 2000,
+    KEPT_BUDGET = 32 * 1024 * 1024,     /* of bytes that the code above left, in all; beyond it reads are small */
+    SMALL_READ = 2048,
+};
 
 void rstream_ready(struct rstream *s) { link_add(&s->src.loop->ready, &s->ready); }
 static void make_dirty(struct rstream *s) { link_add(&s->src.loop->dirty, &s->dirty); }
@@ -76,14 +82,25 @@ static void out_put(struct rstream *s, const void *at, size_t n)
     out_room(s, n);
     memcpy(s->out.at + s->out.head + s->out.len, at, n);
     s->out.len += n;
+    s->src.loop->out_bytes += n;
 }
 
 static void out_drop(struct rstream *s, size_t n)
 {
     s->out.head += n;
     s->out.len -= n;
+    s->src.loop->out_bytes -= n;
     if (!s->out.len)
         out_release(s);
+}
+
+static void buffers_drop(struct rstream *s)
+{
+    s->src.loop->out_bytes -= s->out.len;
+    s->src.loop->kept_bytes -= s->kept_noted;
+    s->kept_noted = 0;
+    out_release(s);
+    str_done(&s->in);
 }
 
 /* --- the transport: IO_AGAIN, IO_FAILED with s->why, or a count */
@@ -164,7 +181,9 @@ static void flush(struct rstream *s)
 /* --- reading */
 static void deliver(struct rstream *s, const char *at, size_t n, bool kept)
 {
+    s->showing = true;
     size_t took = s->base.events.on_data ? s->base.events.on_data(s->base.arg, at, n) : n;
+    s->showing = false;
     assert(took <= n);
     if (kept)
         str_drop(&s->in, took);
@@ -172,6 +191,8 @@ static void deliver(struct rstream *s, const char *at, size_t n, bool kept)
         str_put(&s->in, at + took, n - took);
     if (!s->in.len)
         str_done(&s->in);
+    s->src.loop->kept_bytes += s->in.len - s->kept_noted;
+    s->kept_noted = s->in.len;
 }
 
 static void at_eof(struct rstream *s)
@@ -187,7 +208,8 @@ static void at_eof(struct rstream *s)
 static bool read_once(struct rstream *s, size_t *budget)
 {
     bool kept = s->in.len > 0;
-    size_t room = kept ? MIN((size_t)SCRATCH, STREAM_KEPT_MOST - s->in.len) : SCRATCH;
+    size_t most = s->src.loop->kept_bytes < KEPT_BUDGET ? SCRATCH : SMALL_READ;
+    size_t room = kept ? MIN(most, STREAM_KEPT_MOST - s->in.len) : most;
     char *to = kept ? str_grow(&s->in, room) : s->src.loop->scratch;
     ssize_t n = io_read(s, to, room);
     if (n == IO_AGAIN)
@@ -238,8 +260,13 @@ static void rstream_opened(struct rstream *s)
     rstream_ready(s);
 }
 
+/* A step of one costs as much as many requests, and many may come at once: a few each turn, the rest in the next. */
 static void handshake(struct rstream *s)
 {
+    if (s->src.loop->handshakes++ >= HANDSHAKES_A_TURN) {
+        rstream_ready(s);
+        return;
+    }
     int done = tls_handshake(s->ssl, &s->why);
     if (done == IO_FAILED)
         rstream_finish(s);
@@ -280,8 +307,7 @@ static void rstream_drop(struct source *src)
     link_cut(&s->over);
     dial_free(s);
     tls_detach(s->ssl);
-    out_release(s);
-    str_done(&s->in);
+    buffers_drop(s);
     if (s->src.fd >= 0)
         close(s->src.fd);
     free(s);
@@ -292,8 +318,7 @@ static void start_lingering(struct rstream *s)
     s->phase = PHASE_LINGERING;
     if (!s->shut_done)
         half_close(s);
-    out_release(s);
-    str_done(&s->in);
+    buffers_drop(s);
     s->linger_timer = timer_start(s->base.os, LINGER_MS, linger_over, s);
     linger_read(s);
 }
@@ -326,13 +351,16 @@ static void ready_one(struct rstream *s)
         linger_read(s);
     else if (s->phase == PHASE_CONNECTING)
         dial_progress(s);
-    else
+    else if (s->phase != PHASE_HANDSHAKE)
         rstream_read(s);
+    else if (!s->closing)
+        handshake(s);
 }
 
 void streams_turn(struct real *r)
 {
     struct link now;
+    r->handshakes = 0;
     for (link_move(&r->ready, &now); !link_empty(&now);) {
         struct rstream *s = CONTAINER(now.next, struct rstream, ready);
         link_cut(&s->ready);
@@ -483,6 +511,7 @@ void real_write(struct stream *stream, const void *from, size_t n)
 }
 
 size_t real_waiting(const struct stream *s) { return ((const struct rstream *)s)->out.len; }
+size_t real_waiting_all(const struct os *os) { return ((const struct real *)os)->out_bytes; }
 
 void real_pause(struct stream *stream, bool paused)
 {
@@ -490,7 +519,7 @@ void real_pause(struct stream *stream, bool paused)
     s->paused = paused;
     if (paused || s->closing)
         return;
-    s->again = s->in.len > 0;
+    s->again = s->in.len > 0 || s->showing;    /* what on_data will leave is not kept yet */
     if (s->again || s->readable)
         rstream_ready(s);
 }

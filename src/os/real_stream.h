@@ -23,12 +23,13 @@ struct rstream {
     bool dialled, is_socket, can_read, can_write;
     bool polled;                        /* epoll tells when; else it is a file, always ready */
     bool readable, writable, hup;       /* what epoll told and nothing has used up since */
-    bool paused, again;                 /* again: what was kept is to be shown once more */
+    bool paused, again, showing;        /* again: what was kept is to be shown once more; showing: inside on_data */
     bool eof, was_full;
     bool shut, shut_done, ending;       /* asked for; to be done when the out-buffer is empty */
     bool closing, linger;               /* on_close is due, or has been */
     struct timer *linger_timer;
     struct str in;                      /* what on_data left */
+    size_t kept_noted;                  /* of it, in the loop's count */
     struct out out;
     struct ssl_st *ssl;
     struct dial *dial;

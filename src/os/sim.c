@@ -328,6 +328,7 @@ const struct os_ops sim_ops = {
     .timer_start = sim_timer_start, .timer_cancel = sim_timer_cancel,
     .listen = sim_listen, .listener_close = sim_listener_close,
     .dial = sim_dial, .of_fd = sim_of_fd, .write = sim_write, .waiting = sim_waiting,
+    .waiting_all = sim_waiting_all,
     .pause = sim_pause, .end = sim_end, .shut = sim_shut, .close = sim_close,
     .actor_new = sim_actor_new, .actor_post = sim_actor_post, .actor_stop = sim_actor_stop,
     .post = sim_post, .unpost = sim_unpost,

@@ -90,6 +90,7 @@ struct stream *sim_dial(struct os *os, const char *address, struct tls *tls, con
                         const struct stream_events *events, void *arg);
 void sim_write(struct stream *s, const void *at, size_t n);
 size_t sim_waiting(const struct stream *s);
+size_t sim_waiting_all(const struct os *os);
 void sim_pause(struct stream *s, bool paused);
 void sim_end(struct stream *s);
 void sim_shut(struct stream *s);

@@ -312,6 +312,15 @@ void sim_write(struct stream *stream, const void *at, size_t n)
 
 size_t sim_waiting(const struct stream *s) { return ((const struct sstream *)s)->out.len; }
 
+size_t sim_waiting_all(const struct os *os)
+{
+    const struct machine *m = (const struct machine *)os;
+    size_t n = 0;
+    LINK_EACH(&m->streams, l)
+        n += CONTAINER(l, struct sstream, link)->out.len;
+    return n;
+}
+
 void sim_pause(struct stream *stream, bool paused)
 {
     struct sstream *s = (struct sstream *)stream;

@@ -69,3 +69,81 @@ TEST(what_flows_is_cut_when_its_key_has_expired)
     got_done(&other);
     world_close(&w);
 }
+
+static void limit(struct world *w, struct api_limits rates)
+{
+    limits_free(w->api->limits);
+    w->api->limits = limits_new(w->os, &rates);
+}
+
+TEST(who_asks_too_often_is_told_429_and_when_to_come_again)
+{
+    struct world w;
+    struct got g;
+    world_open(&w);
+    limit(&w, (struct api_limits){ .key_rate = 1 });
+    int status[60];
+    for (int i = 0; i < 60; i++) {
+        ask(&g, &w, "dev", "GET", "/v1/whoami", NULL, NULL);
+        status[i] = g.status;
+        CHECK(g.status == 200 || (g.status == 429 && text_is(g.retry, "1") && got_says(&g, "type", "/problems/too_many")));
+        got_done(&g);
+        if (status[i] == 429)
+            break;
+    }
+    CHECK(status[0] == 200 && status[1] == 200);
+    ask(&g, &w, "other", "GET", "/v1/whoami", NULL, NULL);
+    CHECK(g.status == 200);
+    got_done(&g);
+    CHECK(limits_count(w.api->limits, REFUSED_KEY) >= 1);
+    world_close(&w);
+}
+
+TEST(bad_keys_do_not_reach_the_door_for_long_and_good_ones_still_do)
+{
+    struct world w;
+    struct got g;
+    world_open(&w);
+    limit(&w, (struct api_limits){ .failure_rate = 1 });
+    ask(&g, &w, "dev", "GET", "/v1/whoami", NULL, NULL);
+    CHECK(g.status == 200);
+    got_done(&g);
+    int refused = 0, before;
+    for (int i = 0; i < 100 && !refused; i++) {
+        before = w.control->asked[VERB_WHOAMI];
+        ask(&g, &w, "a guess", "GET", "/v1/whoami", NULL, NULL);
+        CHECK(g.status == 401 || g.status == 429);
+        refused = g.status == 429;
+        got_done(&g);
+    }
+    CHECK(refused && w.control->asked[VERB_WHOAMI] == before);
+    ask(&g, &w, "dev", "GET", "/v1/whoami", NULL, NULL);
+    CHECK(g.status == 200);
+    got_done(&g);
+    world_close(&w);
+}
+
+static bool seven_came(void *arg) { return ((struct world *)arg)->api->users == 7; }
+static bool three_left(void *arg) { return ((struct world *)arg)->api->users == 4; }
+
+/* Passwords: a few at a time, and one whose client has left is never checked. */
+TEST(who_leaves_before_his_turn_never_comes_to_the_door)
+{
+    struct world w;
+    struct got g[7];
+    struct http_header more[] = { { "Content-Type", "application/json" }, { NULL, NULL } };
+    world_open(&w);
+    w.control->hold = true;
+    for (int i = 0; i < 7; i++)
+        got_start(&g[i], &w, "", "POST", "/v1/login", more, SLICE("{\"user\":\"a\",\"password\":\"12345678\"}"));
+    CHECK(world_until(&w, seven_came, &w));
+    CHECK(w.control->held_count == 4);
+    int asked = w.control->asked[VERB_LOGIN];
+    for (int i = 0; i < 7; i++)
+        got_done(&g[i]);
+    CHECK(world_until(&w, three_left, &w));
+    fake_release(w.control);
+    CHECK(world_until(&w, nobody, w.api));
+    CHECK(w.control->asked[VERB_LOGIN] == asked);
+    world_close(&w);
+}

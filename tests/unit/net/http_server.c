@@ -513,3 +513,103 @@ TEST(a_server_that_crashes_ends_every_call_and_the_next_one_serves_again)
     http_client_free(c);
     world_close(&w);
 }
+
+/* One byte each time would otherwise hold its place for ever. */
+TEST(a_body_or_a_reader_that_moves_by_a_byte_now_and_then_is_cut_off)
+{
+    struct world w;
+    struct raw r;
+    world_open(&w, WORLD_TCP, &tight);
+    raw_dial(&r, &w);
+    raw_say(&r, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n");
+    for (int i = 0; i < 200 && !r.closed; i++) {
+        raw_say(&r, "a");
+        world_wait(&w, 20);
+    }
+    CHECK(r.closed && text_starts(r.got.at, "HTTP/1.1 408 "));
+    raw_done(&r);
+    raw_dial(&r, &w);                           /* and one at a fair rate is not */
+    raw_say(&r, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n");
+    for (int i = 0; i < 9; i++) {
+        raw_say(&r, "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789");
+        world_wait(&w, 20);
+    }
+    CHECK(raw_has(&r, "HTTP/1.1 200 "));
+    raw_done(&r);
+    world_close(&w);
+}
+
+TEST(a_full_server_lets_the_connection_go_that_was_silent_for_longest)
+{
+    struct world w;
+    struct raw r[5];
+    struct http_limits l = tight;
+    l.head_ms = l.idle_ms = 60 * 1000;
+    world_open(&w, WORLD_TCP, &l);
+    for (size_t i = 0; i < 3; i++) {
+        raw_dial(&r[i], &w);
+        raw_say(&r[i], i == 0 ? GET("/never") : GET("/hello"));
+        CHECK(i == 0 || raw_has(&r[i], "HTTP/1.1 200 "));
+    }
+    raw_dial(&r[3], &w);
+    raw_say(&r[3], GET("/never"));
+    CHECK(raw_closed(&r[1]) && !r[0].closed && !r[2].closed);
+    raw_dial(&r[4], &w);
+    raw_say(&r[4], GET("/hello"));
+    CHECK(raw_has(&r[4], "HTTP/1.1 200 ") && raw_closed(&r[2]) && !r[0].closed && !r[3].closed);
+    for (size_t i = 0; i < 5; i++)
+        raw_done(&r[i]);
+    world_close(&w);
+}
+
+TEST(half_heads_count_like_bodies)
+{
+    struct world w;
+    struct raw r[2];
+    struct http_limits l = tight;
+    l.bodies_bytes = 600;
+    l.head_ms = 60 * 1000;
+    AUTO(str_done) struct str part = { 0 };
+    str_text(&part, "GET /hello HTTP/1.1\r\nHost: h\r\nX: ");
+    for (int i = 0; i < 400; i++)
+        str_char(&part, 'x');
+    world_open(&w, WORLD_TCP, &l);
+    for (size_t i = 0; i < 2; i++) {
+        raw_dial(&r[i], &w);
+        raw_say(&r[i], part.at);
+        world_wait(&w, 30);
+    }
+    CHECK(raw_closed(&r[1]) && text_starts(r[1].got.at, "HTTP/1.1 503 ") && raw_count(&r[1], "Retry-After: 1\r\n") == 1);
+    raw_say(&r[0], "\r\n\r\n");
+    CHECK(raw_has(&r[0], "HTTP/1.1 200 "));
+    raw_done(&r[0]);
+    raw_done(&r[1]);
+    world_close(&w);
+}
+
+static bool much_waits(void *arg) { return os_waiting(((struct world *)arg)->os) > 100 * 1024; }
+static bool nothing_waits(void *arg) { return os_waiting(((struct world *)arg)->os) == 0; }
+
+TEST(while_too_many_replies_wait_for_their_clients_nothing_new_is_begun)
+{
+    struct world w;
+    struct raw slow, other;
+    struct http_limits l = http_limits_default;
+    l.replies_bytes = 100 * 1024;
+    world_open(&w, WORLD_TCP, &l);
+    raw_dial(&slow, &w);
+    stream_pause(slow.stream, true);
+    raw_say(&slow, GET("/big?500000000"));
+    CHECK(world_until(&w, much_waits, &w));
+    raw_dial(&other, &w);
+    raw_say(&other, GET("/hello"));
+    CHECK(raw_closed(&other) && text_starts(other.got.at, "HTTP/1.1 503 ") && raw_count(&other, "Retry-After: 1\r\n") == 1);
+    raw_done(&other);
+    raw_done(&slow);
+    CHECK(world_until(&w, nothing_waits, &w));  /* what left took its bytes along */
+    raw_dial(&other, &w);
+    raw_say(&other, GET("/hello"));
+    CHECK(raw_has(&other, "HTTP/1.1 200 "));
+    raw_done(&other);
+    world_close(&w);
+}

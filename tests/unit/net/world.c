@@ -123,7 +123,13 @@ static void on_request(void *arg, struct http_request *rq)
     struct http_header odd[] = { { "X-Odd", "a\r\nX-Evil: 1" }, { "X-Query", http_query(rq) } };
     if (text_is(p, "/hello"))
         http_reply(rq, 200, "text/plain", odd, 2, SLICE("hello"));
-    else if (text_is(p, "/echo") || text_is(p, "/large"))
+    else if (text_is(p, "/mine")) {                 /* the query is its group */
+        http_group(rq, (uint64_t)atoi(http_query(rq)));
+        reply_text(rq, 200, "mine");
+    } else if (text_is(p, "/rest")) {
+        http_rest(rq, 100);
+        reply_text(rq, 429, "rest");
+    } else if (text_is(p, "/echo") || text_is(p, "/large"))
         http_reply(rq, 200, http_header(rq, "Content-Type"), NULL, 0, http_body(rq));
     else if (text_is(p, "/count") || text_is(p, "/slow")) {
         size_t *seen = http_data(rq);

@@ -22,13 +22,53 @@ TEST(a_slow_reader_holds_the_writer_back_and_loses_nothing)
     CHECK(waiting > 0 && w.server.got.len == 0 && w.client.drained == 0);
     run_ms(w.os, 20);
     /* the kernel's buffers are full and nothing moves */
-    CHECK(stream_waiting(w.client.s) == waiting);
+    CHECK(stream_waiting(w.client.s) == waiting && os_waiting(w.os) == waiting);
     w.server.stop_at = ALL;
     stream_pause(w.server.s, false);
     CHECK(w.server.got.len == 0);
     run_for(w.os);
     CHECK(w.server.got.len == ALL && memcmp(w.server.got.at, sent, ALL) == 0);
-    CHECK(stream_waiting(w.client.s) == 0 && w.client.drained == 1);
+    CHECK(stream_waiting(w.client.s) == 0 && os_waiting(w.os) == 0 && w.client.drained == 1);
+    free(sent);
+    world_done(&w);
+}
+
+static size_t one_byte(void *arg, const char *at, size_t n)
+{
+    struct peer *p = arg;
+    (void)n;
+    str_put(&p->got, at, 1);
+    stream_pause(p->s, true);
+    stream_pause(p->s, false);
+    return 1;
+}
+
+TEST(a_pause_that_ends_inside_on_data_shows_the_rest_again)
+{
+    struct world w = connected();
+    connect_them(&w);
+    struct stream_events slow = peer_events;
+    slow.on_data = one_byte;
+    stream_bind(w.server.s, &slow, &w.server);
+    stream_write(w.client.s, "0123456789", 10);
+    for (int i = 0; i < 200 && w.server.got.len < 10; i++)
+        run_ms(w.os, 5);
+    CHECK(w.server.got.len == 10 && memcmp(w.server.got.at, "0123456789", 10) == 0);
+    world_done(&w);
+}
+
+TEST(what_waited_for_a_peer_that_is_gone_does_not_count)
+{
+    struct world w = connected();
+    connect_them(&w);
+    char *sent = pattern(16 * MIB);
+    stream_pause(w.server.s, true);
+    stream_write(w.client.s, sent, 16 * MIB);
+    run_ms(w.os, 20);
+    CHECK(os_waiting(w.os) > 0);
+    stream_close(w.client.s);
+    run_ms(w.os, 20);
+    CHECK(os_waiting(w.os) == 0);
     free(sent);
     world_done(&w);
 }

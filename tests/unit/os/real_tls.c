@@ -243,3 +243,38 @@ TEST(after_a_half_close_over_tls_the_other_direction_still_carries)
     CHECK(w->client.got.len == 5 && w->client.closed == 1 && w->client.why.rc == RC_OK);
     secure_done(w);
 }
+
+static void accept_any(void *arg, struct stream *s)
+{
+    struct peer **next = arg;
+    peer_accept((*next)++, s);
+}
+
+/* Handshakes take turns; each must still come to its end. */
+TEST(fifty_that_come_at_once_all_get_their_handshake)
+{
+    struct secure *w = secure_new("localhost");
+    struct err err = { 0 };
+    static struct peer servers[50], clients[50];
+    struct peer *next = servers;
+    struct listener *l;
+    AUTO(tls_free) struct tls *t = NULL;
+    CHECK(tls_client(&t, NULL, w->sha, &err));
+    CHECK(stream_listen(w->os, "127.0.0.1:0", w->server_tls, accept_any, &next, &l, &err));
+    for (int i = 0; i < 50; i++) {
+        servers[i] = (struct peer){ .os = w->os, .echo = true };
+        clients[i] = (struct peer){ .os = w->os };
+        clients[i].s = stream_dial(w->os, listener_address(l), t, NULL, &peer_events, &clients[i]);
+        stream_write(clients[i].s, "hi", 2);
+    }
+    for (int i = 0; i < 50; i++) {
+        for (int n = 0; n < 1000 && clients[i].got.len < 2 && !clients[i].closed; n++)
+            run_ms(w->os, 5);
+        CHECK(clients[i].opened == 1 && clients[i].got.len == 2);
+    }
+    for (int i = 0; i < 50; i++) {
+        str_done(&servers[i].got);
+        str_done(&clients[i].got);
+    }
+    secure_done(w);
+}
