@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# start.sh [ROUNDS [COUNT]] - from a submit to the first instruction of its container, and no-op jobs to their end, beside the same
+# bundle run by hand with the same runtime. Root, and the programs of build/ (ARCUS_BIN names another folder).
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/../.."
+B=${ARCUS_BIN:-build} BENCH=${ARCUS_BENCH:-build/bench-start} rounds=${1:-50} count=${2:-200} agents=${AGENTS:-4}
+TMP=$(mktemp -d /tmp/arcus-start.XXXXXX)
+RUN=/run/arcus-start-$$
+chmod 755 "$TMP"
+pids=()
+cleanup() {
+    for p in $(pgrep -f "^$RUN-[0-9]*/bin/arcus-task" || true); do kill "$p" 2>/dev/null || true; done
+    for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; done
+    sleep 1
+    rm -rf "$TMP" "$RUN"-*
+}
+trap cleanup EXIT
+"$B/arcus" server --data "$TMP/server" --listen 127.0.0.1:0 --default-image host >"$TMP/server.log" 2>&1 &
+pids+=($!)
+for _ in $(seq 100); do [ -s "$TMP/server/address" ] && break; sleep 0.05; done
+URL=$(cat "$TMP/server/address") KEY=$(cat "$TMP/server/admin.key")
+export ARCUS_SERVER=$URL ARCUS_KEY=$KEY
+agent() { # agent N
+    local token
+    token=$("$B/arcus" nodes token -o json | sed -n 's/.*"token": *"\([^"]*\)".*/\1/p')
+    "$B/arcus" agent --server "$URL" --data "$TMP/agent-$1" --run "$RUN-$1" --name "bench-$1" --allow-host-image --token "$token" >"$TMP/agent-$1.log" 2>&1 &
+    pids+=($!)
+}
+ready() { [ "$("$B/arcus" nodes -o json | grep -c '"state": "ready"')" = "$1" ]; }
+agent 1
+for _ in $(seq 100); do ready 1 && break; sleep 0.1; done
+sleep 2                                 # the trial of the runtime is over
+
+job() { printf '{"command":%s,"cpus":%s,"memory":"128MB"}' "$1" "$2"; }
+HOLDER=$("$B/arcus" run -d --cpus 0.5 --memory 128MB -- sleep 10000)
+for _ in $(seq 100); do CONFIG=$(ls "$RUN"-1/crun/att-*/config.json 2>/dev/null || true); [ -n "$CONFIG" ] && break; sleep 0.1; done
+sleep 0.5
+ATTEMPT=$(basename "$(dirname "$CONFIG")")
+SUPERVISOR=$(pgrep -f "^$RUN-1/bin/arcus-task .*$ATTEMPT" | tail -n 1)
+RUNTIME=$(sed -n 's/.*"runtime":"\([^"]*\)".*/\1/p' "$TMP/agent-1/tasks/$ATTEMPT/plan.json")
+bundles() { # bundles COMMAND: for each slot the config.json of the holder with another command and control group
+    local i
+    for i in $(seq 0 15); do
+        mkdir -p "$TMP/bundles/$i"
+        sed -e 's|"args":\["sleep","10000"\]|"args":'"$1"'|' -e 's|"cgroupsPath":"[^"]*"|"cgroupsPath":"/arcus/bench-'"$i"'"|' "$CONFIG" >"$TMP/bundles/$i/config.json"
+        grep -qF "$1" "$TMP/bundles/$i/config.json"
+    done
+}
+date='["/bin/date","+%s%N"]' none='["/bin/true"]'
+bundles "$date"
+job "$date" 0.5 >"$TMP/job.json"
+"$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$RUN-1/crun" "$SUPERVISOR" "$rounds"
+for i in $(seq 2 "$agents"); do agent "$i"; done
+for _ in $(seq 100); do ready "$agents" && break; sleep 0.1; done
+sleep 2
+bundles "$none"
+job "$none" 0.5 >"$TMP/job.json"
+slots=$(($(nproc) * 2 > 16 ? 16 : $(nproc) * 2))
+"$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$RUN-1/crun" "$SUPERVISOR" "$count" "$slots"
