@@ -87,9 +87,23 @@ static void give_range_back(struct attempt *a)
     a->uid_base = 0;
 }
 
+/* Only where nothing of the attempt runs any more may another write there. */
+static void give_scratch_back(struct attempt *a)
+{
+    char group[64];
+    int pid;
+    struct scratch *s = TAKE(a->scratch);
+    snprintf(group, sizeof group, "arcus/%s", a->name);
+    if (s && cgroup_pids(&a->r->cgroups, group, &pid, 1) == 0)
+        scratch_give(a->r->scratches, s);
+    else
+        scratch_lose(a->r->scratches, s);
+}
+
 void attempt_free(struct attempt *a)
 {
     give_range_back(a);
+    scratch_lose(a->r->scratches, TAKE(a->scratch));
     proc_forget(a->proc);
     timer_cancel(a->patience);
     timer_cancel(a->again);
@@ -107,6 +121,7 @@ void attempt_tell(struct attempt *a, const struct task_status *s)
         timer_cancel(TAKE(a->patience));
         timer_cancel(TAKE(a->again));
         give_range_back(a);
+        give_scratch_back(a);
         arena_free(TAKE(a->mem));
         a->order = NULL;
     }
@@ -389,6 +404,7 @@ static bool open_real(struct runtime *r, struct err *err)
     hide_paths(r);
     r->shop = workshop_new(r->os, "runtime");
     r->quick = workshop_new(r->os, "cleaner");
+    r->scratches = scratch_pool_new(r->os);
     r->blobs = blobs_new(r->os, arena_printf(r->mem, "%s/blobs", r->config.data), r->config.server);
     if (!images_open(r->os, r->config.data, r->blobs, &r->images, err))
         return false;
@@ -454,6 +470,7 @@ void runtime_close(struct runtime *r)
         attempt_free(a);
     map_free(r->attempts);
     map_free(r->ranges);
+    scratch_pool_free(r->scratches);
     if (r->lease != -1)
         close(r->lease);
     arena_free(r->mem);
@@ -461,6 +478,19 @@ void runtime_close(struct runtime *r)
 }
 
 /* --- the face */
+
+/* Nobody listens yet, or any more: the first thing a supervisor does is to look for the file. */
+static void wake(struct attempt *a)
+{
+    char path[RUNTIME_PATH];
+    snprintf(path, sizeof path, "%s/tasks/%s/wake", a->r->config.data, a->name);
+    int fd = a->r->real ? open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (fd == -1)
+        return;
+    ssize_t n = write(fd, "s", 1);
+    (void)n; /* a full pipe has woken it already */
+    close(fd);
+}
 
 void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outcome as)
 {
@@ -478,10 +508,10 @@ void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outc
     write_object(&text, &plan_stop_fields,
                  &(struct plan_stop){ .grace_s = grace_s, .as = a->stop_as });
     snprintf(path, sizeof path, "%s/tasks/%s/stop", r->config.data, a->name);
-    if (!plain_write(r, path, (struct slice){ text.at, text.len }, 0600, &err) && a->proc)
-        proc_kill(
-            a->proc,
-            15); /* a full disk must not keep a task alive: the supervisor ends it on SIGTERM too */
+    if (plain_write(r, path, (struct slice){ text.at, text.len }, 0600, &err))
+        wake(a);
+    else if (a->proc) /* a full disk must not keep a task alive: the supervisor ends it on SIGTERM too */
+        proc_kill(a->proc, 15);
 }
 
 void runtime_contact(struct runtime *r)

@@ -5,6 +5,7 @@
 #include "agent/cgroup.h"
 #include "agent/image.h"
 #include "agent/runtime.h"
+#include "agent/scratch_pool.h"
 #include "agent/task_plan.h"
 #include "agent/workshop.h"
 #include "base/id.h"
@@ -32,6 +33,7 @@ struct attempt {
     bool asked_image, asked_workdir, asked_template;
     int awaited;                /* callbacks that will come with us as their argument */
     struct proc *proc;          /* the supervisor */
+    struct scratch *scratch;    /* of the pool; NULL: the supervisor made its own */
     struct timer *patience;
     struct timer *again;        /* its status could not be read: looks once more then */
     int unread;                 /* how often in a row */
@@ -66,6 +68,7 @@ struct runtime {
     struct watch *watch;
     struct workshop *shop;      /* trial, templates, cleaning, removing */
     struct workshop *quick;     /* a dead attempt's end must not wait behind a slow removal */
+    struct scratch_pool *scratches;
     struct blobs *blobs;
     struct images *images;
     struct timer *sweep;

@@ -261,6 +261,8 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
         .grace_s = o->grace_s,
         .run_for_s = o->run_for_s,
     };
+    if (r->real && r->means.scratch == SCRATCH_LOOP && (a->scratch = scratch_take(r->scratches, template)))
+        p->scratch_device = scratch_device(a->scratch);
     const char *runtime_name = strrchr(p->runtime, '/') + 1;
     p->runtime_root = arena_printf(mem, "%s/%s", r->config.run, runtime_name);
     p->secrets.at = ARENA_ARRAY(mem, const char *, o->secrets.count);

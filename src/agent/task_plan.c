@@ -40,6 +40,7 @@ static const struct field plan_rows[] = {
     FIELD(struct plan, hide, TEXTS, .max = 64),
     FIELD(struct plan, scratch, ENUM, .names = &scratch_names),
     PATH_FIELD(scratch_template, .when_set = true),
+    PATH_FIELD(scratch_device, .when_set = true),
     FIELD(struct plan, scratch_mib, INT, .min = 1, .max = 1 << 30),
     FIELD(struct plan, mounts, OBJECTS, .sub = &mount_fields),
     PATH_FIELD(workdir, .when_set = true),

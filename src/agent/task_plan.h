@@ -3,7 +3,8 @@
  * plan.json holds everything a supervisor needs, so that it never asks the agent again. It lies on a disk, so no secret
  * is in it: secrets come on the supervisor's standard input and live only in a tmpfs of its own mount namespace.
  *
- *   DATA/tasks/ATTEMPT/   plan.json, bundle/config.json, lock (held while the supervisor lives), stop
+ *   DATA/tasks/ATTEMPT/   plan.json, bundle/config.json, lock (held while the supervisor lives), stop, wake
+ *                         (a pipe: a byte in it says that there is a stop)
  *   DATA/status/ATTEMPT   struct task_status, replaced as a whole
  *   DATA/logs/ATTEMPT/    see log_format.h       DATA/outputs/ATTEMPT/   what the task left in /outputs
  *   RUN/tasks/ATTEMPT/    rootfs, mounts and secrets of the supervisor's namespace; sock (task_proto.h)
@@ -32,6 +33,7 @@ struct plan {
     struct texts hide;          /* of the node's root: empty folders stand in their place */
     int scratch;                /* enum plan_scratch */
     const char *scratch_template;
+    const char *scratch_device; /* an empty one of the agent's, which keeps it; NULL: make one of the template */
     int64_t scratch_mib;
     struct objects mounts;      /* of struct plan_mount */
     const char *workdir;        /* tar of the work folder, or NULL */

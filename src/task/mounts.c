@@ -1,7 +1,8 @@
 /* mounts.c - everything a container's root is made of, in a mount namespace of the supervisor's
  * own.
  *
- * The law: nothing is mounted where the host could see it, so nothing can be left over. Folders
+ * The law: nothing is mounted where the host could see it, so nothing can be left over: all of it
+ * goes at once with our namespace, and the agent removes the empty folders. Folders
  * of the node reach the container through idmapped clones: root inside is an unprivileged range
  * of ids outside, and no tree is ever chowned. Paths below RUN/tasks/ATTEMPT are relative: the
  * supervisor stands in that folder. */
@@ -188,27 +189,4 @@ bool mounts_make(struct task *t, struct err *err)
            && folders_mount(p, userns, err) && hosts_write(p, err)
            && (!p->secrets.count || secrets_write(p, err))
            && (!p->workdir || workdir_unpack(p, err));
-}
-
-/* The namespace would take the mounts along; this empties the folder too. */
-void mounts_drop(struct task *t)
-{
-    const struct plan *p = &t->plan;
-    const struct plan_mount *m = p->mounts.at;
-    umount2("rootfs", MNT_DETACH);
-    for (size_t i = 0; i < p->mounts.count; i++) {
-        umount2(m[i].name, MNT_DETACH);
-        rmdir(m[i].name);
-    }
-    if (p->secrets.count)
-        umount2("secrets", MNT_DETACH);
-    umount2("lower", MNT_DETACH);
-    umount2("scratch", MNT_DETACH);
-    rmdir("rootfs");
-    rmdir("secrets");
-    rmdir("lower");
-    rmdir("scratch");
-    unlink("sock");
-    if (chdir("/") == 0)
-        rmdir(p->run);
 }

@@ -11,10 +11,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
@@ -28,7 +28,6 @@ enum {
     SESSIONS_MAX = 32,
     SESSION_TRIES = 100,
     SESSION_PAUSE_US = 2000,
-    STOP_LOOK_MS = 500,
     COUNT_MS = 1000,
     COUNT_SHARE = 20 /* of the time, at most, goes into counting */
 };
@@ -83,8 +82,8 @@ static void end_it(struct life *l, enum outcome as, int64_t grace_s)
 
 static void on_stop_file(struct life *l)
 {
-    char events[1024];
-    while (read(l->fds[SLOT_STOP].fd, events, sizeof events) > 0)
+    char bytes[64];
+    while (read(l->fds[SLOT_STOP].fd, bytes, sizeof bytes) > 0)
         ;
     struct plan_stop stop = { .as = OUTCOME_CANCELLED };
     struct err err = { 0 };
@@ -170,10 +169,6 @@ static int check_deadlines(struct life *l)
             next = MIN(next, at);
     }
     count_outputs(l, now, &next);
-    if (l->fds[SLOT_STOP].fd == -1 && !l->kill_at) {
-        on_stop_file(l);
-        next = MIN(next, now + STOP_LOOK_MS);
-    }
     if (l->kill_at && l->runtime) {
         if (now >= l->kill_at)
             kill(l->runtime, SIGKILL);
@@ -382,20 +377,16 @@ static bool prepare(struct life *l, struct err *err)
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
-        stop = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (signals == -1)
+    const char *wake = path_in(l->t->mem, l->t->plan.folder, "wake");
+    int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    /* A pipe of our own: watches of folders are few on a node, and its tenants use up those of root.
+     * Open both ways, it has no end. */
+    if (signals == -1 || (mkfifo(wake, 0600) == -1 && errno != EEXIST)
+        || (l->fds[SLOT_STOP].fd = open(wake, O_RDWR | O_NONBLOCK | O_CLOEXEC)) == -1)
         return err_errno(err, "cannot watch the task");
-    /* Instances of inotify are few, and other tenants' containers use up those of root: without one
-     * the file is looked for. */
-    if (stop != -1 && inotify_add_watch(stop, l->t->plan.folder, IN_MOVED_TO) == -1) {
-        close(stop);
-        stop = -1;
-    }
     l->stop_path = path_in(l->t->mem, l->t->plan.folder, "stop");
     l->fds[SLOT_SIGNAL].fd = signals;
-    l->fds[SLOT_STOP].fd = stop;
-    on_stop_file(l); /* it may have come before we watched */
+    on_stop_file(l); /* it may have come before we listened */
     return log_writer_open(l->t->plan.logs, l->t->plan.log_mib, l->t->mem, &l->log, err);
 }
 
@@ -458,6 +449,5 @@ int task_run(struct task *t, int listener)
     for (bool left = true; left && !status_write(t, true, &err);
          left = access(t->plan.folder, F_OK) == 0)
         sleep(1);
-    mounts_drop(t); /* they are ours alone, so nobody waits for them */
     return 0;
 }

@@ -36,7 +36,6 @@ int64_t boot_ms(void);
 /* mounts.c, mount_root.c, scratch.c: everything below RUN/tasks/ATTEMPT, in a mount namespace of
  * our own */
 MUST_CHECK bool mounts_make(struct task *t, struct err *err);
-void mounts_drop(struct task *t);
 MUST_CHECK bool mount_clone(const char *source, const char *target, int userns, uint64_t attributes, bool deep, struct err *err);
 MUST_CHECK bool mount_image_root(const struct plan *p, int userns, struct err *err);
 MUST_CHECK bool mount_host_root(const struct plan *p, struct err *err);

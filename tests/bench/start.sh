@@ -54,6 +54,6 @@ for i in $(seq 2 "$agents"); do agent "$i"; done
 for _ in $(seq 100); do ready "$agents" && break; sleep 0.1; done
 sleep 2
 bundles "$none"
-job "$none" 0.5 >"$TMP/job.json"
+job "$none" "${JOB_CPUS:-0.5}" >"$TMP/job.json"
 slots=$(($(nproc) * 2 > 16 ? 16 : $(nproc) * 2))
 "$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$RUN-1/crun" "$SUPERVISOR" "$count" "$slots"
