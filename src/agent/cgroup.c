@@ -137,12 +137,14 @@ static bool make_path(const char *folder, const char *name)
     return true;
 }
 
-bool cgroup_move(const struct cgroups *c, const char *name, int pid, struct err *err)
+static bool move_where(const struct cgroups *c, uint32_t where, const char *name, int pid,
+                       struct err *err)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", pid);
     for (size_t i = 0; i < c->count; i++) {
-        if (has_controller(
+        if (!(where & 1u << i)
+            || has_controller(
                 &c->mounts[i],
                 "cpuset")) /* a new one has no cpus; nobody puts an agent into one on v1 */
             continue;
@@ -151,6 +153,54 @@ bool cgroup_move(const struct cgroups *c, const char *name, int pid, struct err 
             return err_errno(err, "cannot move into %s/%s", c->mounts[i].path, name);
     }
     return true;
+}
+
+bool cgroup_move(const struct cgroups *c, const char *name, int pid, struct err *err)
+{
+    return move_where(c, UINT32_MAX, name, pid, err);
+}
+
+/* Lines of /proc/self/cgroup: "4:memory:/system.slice/x.service", on v2 "0::/system.slice/x.service". One bit for each mount
+ * in which we are not in the root; all where that cannot be told. */
+static uint32_t groups_of_ours(const struct cgroups *c)
+{
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    char line[4096];
+    uint32_t where = 0;
+    if (!f)
+        return UINT32_MAX;
+    while (fgets(line, sizeof line, f)) {
+        char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+        if (!path || text_is(path, ":/\n"))
+            continue;
+        *path = 0;
+        names++;
+        names[strcspn(names, ",")] = 0;
+        for (size_t i = 0; i < c->count; i++)
+            if (*names ? has_controller(&c->mounts[i], names) : c->unified)
+                where |= 1u << i;
+    }
+    fclose(f);
+    return where;
+}
+
+bool cgroup_is_free(const struct cgroups *c)
+{
+    return groups_of_ours(c) == 0;
+}
+
+bool cgroup_leave(const struct cgroups *c, const char *name, int pid, struct err *err)
+{
+    return move_where(c, groups_of_ours(c), name, pid, err);
+}
+
+int cgroup_open(const struct cgroups *c, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", c->mounts[0].path, name);
+    return c->unified && make_path(c->mounts[0].path, name)
+               ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)
+               : -1;
 }
 
 size_t cgroup_pids(const struct cgroups *c, const char *name, int *pids, size_t room)

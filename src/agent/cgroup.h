@@ -23,6 +23,11 @@ const char *cgroups_kind(const struct cgroups *c);          /* "v1", "hybrid" or
 /* Makes the group where it is missing and moves a process into it, in every hierarchy but
  * cpuset's. */
 MUST_CHECK bool cgroup_move(const struct cgroups *c, const char *name, int pid, struct err *err);
+/* Moves us out of every group that we were born in, into `name`; where we are in none, in the root, we stay: a move stops every
+ * fork of the machine for a moment. */
+bool cgroup_is_free(const struct cgroups *c);               /* there is nothing to leave */
+MUST_CHECK bool cgroup_leave(const struct cgroups *c, const char *name, int pid, struct err *err);
+int cgroup_open(const struct cgroups *c, const char *name); /* on v2: for a clone3 into it; made where it is missing; -1: no */
 size_t cgroup_pids(const struct cgroups *c, const char *name, int *pids, size_t room);  /* how many there are, up to room */
 int64_t cgroup_oom_kills(const struct cgroups *c, const char *name);
 int64_t cgroup_memory_peak(const struct cgroups *c, const char *name);      /* bytes, 0 if not known */

@@ -9,11 +9,13 @@
 #include "task/task.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 
 static bool take_lock(struct task *t, const char *folder, struct err *err)
 {
@@ -32,12 +34,25 @@ static bool open_task(struct task *t, const char *folder, struct err *err)
            || err_set(err, RC_CONFLICT, "%s has been run before", folder);
 }
 
-/* The lock goes along: it belongs to the open file, which the child shares. */
-static bool own_pids(struct err *err)
+/* Nobody has to be moved who is born in the right place; kernels before 5.7 and v1 cannot do that. */
+static long fork_into_group(struct task *t)
 {
-    if (unshare(CLONE_NEWPID) == -1)
+    AUTO(fd_close) int group = cgroup_open(&t->cgroups, SUPERVISORS);
+    struct clone_args args = { .flags = CLONE_NEWPID | CLONE_INTO_CGROUP,
+                               .exit_signal = SIGCHLD,
+                               .cgroup = (uint64_t)group };
+    return group == -1 ? -1 : syscall(SYS_clone3, &args, sizeof args);
+}
+
+/* The lock goes along: it belongs to the open file, which the child shares. */
+static bool own_pids(struct task *t, struct err *err)
+{
+    long pid = cgroup_is_free(&t->cgroups) ? -1 : fork_into_group(t);
+    t->left = pid == 0;
+    if (pid == -1 && unshare(CLONE_NEWPID) == -1)
         return err_errno(err, "cannot make a pid namespace");
-    pid_t pid = fork();
+    if (pid == -1)
+        pid = fork();
     if (pid > 0)
         _exit(0);
     return pid == 0 || err_errno(err, "cannot fork");
@@ -53,8 +68,7 @@ static bool begin(struct task *t, int *listener, struct err *err)
                                       .phase = PHASE_PREPARING,
                                       .pid = strtol(self, NULL, 10),
                                       .start_time = (int64_t)own_start_time() };
-    return status_write(t, false, err) && cgroups_find(&t->cgroups, err)
-           && sessions_listen(&t->plan, listener, err);
+    return status_write(t, false, err) && sessions_listen(&t->plan, listener, err);
 }
 
 /* Whoever runs out of memory, it should not be the one who tells about it. Not every root may
@@ -80,7 +94,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     spare_us();
     t.mem = arena_new();
-    if (!open_task(&t, argv[1], &err) || !own_pids(&err) || !begin(&t, &listener, &err)) {
+    if (!open_task(&t, argv[1], &err) || !cgroups_find(&t.cgroups, &err) || !own_pids(&t, &err) || !begin(&t, &listener, &err)) {
         fprintf(stderr, "arcus-task: %s\n", err.text);
         return 1;
     }

@@ -395,11 +395,11 @@ static bool prepare(struct life *l, struct err *err)
 static void leave_agents_group(struct task *t)
 {
     pid_t self = getpid();
-    if (fork() != 0)
+    if (t->left || cgroup_is_free(&t->cgroups) || fork() != 0)
         return;
     struct err err = { 0 };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    _exit(!cgroup_move(&t->cgroups, "arcus/supervisors", self, &err));
+    _exit(!cgroup_leave(&t->cgroups, SUPERVISORS, self, &err));
 }
 
 /* The runtime has helpers of its own: one that outlives it could make the container, or its control group, after the attempt

@@ -8,10 +8,13 @@
 #include "agent/cgroup.h"
 #include "agent/task_plan.h"
 
+#define SUPERVISORS "arcus/supervisors"     /* their control group: the agent's may be killed as a whole */
+
 struct task {
     struct plan plan;
     struct arena *mem;
     struct cgroups cgroups;
+    bool left;                  /* we were born outside of the agent's groups */
     struct task_status status;
     int lock;                   /* held as long as we live */
     int out[2], err[2];         /* what we read, what the container writes */
