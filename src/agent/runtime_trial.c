@@ -153,7 +153,7 @@ static bool write_trial(struct trial *t, const struct plan *p, struct err *err)
     write_object(&plan, &plan_fields, p);
     return bundle_write(&bundle, &o, &(struct image_config){ 0 },
                         &(struct bundle_user){ .home = "/" }, &place, err)
-           && tree_remove(p->folder, err)
+           && tree_remove(p->folder, err) && tree_remove(p->run, err)
            && dir_make(t->os, arena_printf(t->mem, "%s/bundle", p->folder), 0700, err)
            && dir_make(t->os, p->logs, 0700, err) && dir_make(t->os, p->run, 0711, err)
            && put(t, arena_printf(t->mem, "%s/lock", p->folder), (struct slice){ "", 0 }, 0600, err)
