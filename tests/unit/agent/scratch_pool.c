@@ -39,7 +39,7 @@ TEST(a_scratch_that_is_used_again_has_nothing_of_the_task_before)
         ready += *devices[i] != 0;
         for (int k = 0; k < i; k++)
             again += *devices[i] && text_is(devices[i], devices[k]);
-        runtime_forget(c.r, o->attempt, false);
+        runtime_forget(c.r, o->attempt);
     }
     if (ready == 0)
         test_skip("no loop devices here, or a kernel that cannot mount without a place");
