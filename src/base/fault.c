@@ -2,10 +2,12 @@
 #include "base/fault.h"
 #ifdef FAULTS
 static _Thread_local int countdown;
-static _Thread_local bool fired, stays;
+static _Thread_local bool fired, stays, on_hold;
 bool fault(const char *point)
 {
     (void)point;
+    if (on_hold)
+        return false;
     if (stays && fired)
         return true;
     return countdown && --countdown == 0 && (fired = true);
@@ -21,4 +23,5 @@ void fault_arm_from(int nth)
     stays = true;
 }
 bool fault_fired(void) { return fired; }
+void fault_hold(bool held) { on_hold = held; }
 #endif

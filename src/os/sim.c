@@ -34,6 +34,8 @@ static bool event_before(const struct event *a, const struct event *b)
 {
     if (a->due != b->due)
         return a->due < b->due;
+    if (a->asked != b->asked)
+        return a->asked < b->asked;
     return a->tie != b->tie ? a->tie < b->tie : a->order < b->order;
 }
 
@@ -62,7 +64,7 @@ struct event *sim_later(struct sim *w, struct machine *owner, int64_t after_ms,
 {
     struct event *e = os_alloc(sizeof *e);
     *e = (struct event){ .owner = owner, .fn = fn, .arg = arg, .order = w->order++ };
-    e->due = after_ms > INT64_MAX - w->now ? INT64_MAX : w->now + after_ms;
+    e->due = e->asked = after_ms > INT64_MAX - w->now ? INT64_MAX : w->now + after_ms;
     e->tie = rng_next(&w->rng);
     if (w->events == w->room) {
         w->room = w->room ? w->room * 2 : 64;
@@ -92,8 +94,17 @@ void event_cancel(struct sim *w, struct event *e)
 
 static bool event_due(struct sim *w)        /* drops what dead machines left on top */
 {
-    while (w->events && w->heap[0]->owner && w->heap[0]->owner->dead)
-        event_cancel(w, w->heap[0]);
+    for (struct machine *m; w->events && (m = w->heap[0]->owner);) {
+        struct event *e = w->heap[0];
+        if (m->dead) {
+            event_cancel(w, e);
+        } else if (MAX(e->due, w->now) < m->still_until) {
+            e->due = m->still_until;        /* what waited runs then, in the order it was asked for */
+            heap_settle(w, 0, e);
+        } else {
+            break;
+        }
+    }
     return w->events;
 }
 
@@ -138,6 +149,12 @@ void sim_give(void *p)
         return;
     link_cut(&c->link);
     free(c);
+}
+
+void sim_stall(struct sim *w, struct os *os, int64_t ms)
+{
+    struct machine *m = machine_of(os);
+    m->still_until = MAX(m->still_until, w->now + ms);
 }
 
 /* --- hosts and machines */

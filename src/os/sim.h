@@ -15,7 +15,15 @@ AUTO_FN(struct sim *, sim_free)
 struct os *sim_machine(struct sim *w, const char *host);        /* the same host after a crash finds its disk again */
 void sim_crash(struct sim *w, struct os *machine);              /* machine is dead from here on; peers see resets */
 void sim_partition(struct sim *w, const char *a, const char *b, bool cut);   /* bytes between them wait, new dials fail */
+void sim_partition_way(struct sim *w, const char *from, const char *to, bool cut);  /* one way only; a dial needs both */
 void sim_network(struct sim *w, int64_t delay_min_ms, int64_t delay_max_ms);
+/* Of a thousand pieces so many are lost and come late, as TCP sends them again; and so many take their connection with them. */
+void sim_loss(struct sim *w, unsigned lost_milli, unsigned reset_milli);
+/* fn hears every piece of bytes as it arrives at another host. */
+void sim_listen_in(struct sim *w, void (*fn)(void *arg, const char *from, const char *to, const char *at, size_t n), void *arg);
+void sim_stall(struct sim *w, struct os *os, int64_t ms);       /* this process or machine stands still (SIGSTOP); its clocks and its peers go on */
+void sim_disk_slow(struct sim *w, const char *host, int64_t sync_ms_most);  /* a sync takes up to so long, and who asked for it stands still; 0: no time */
+void sim_disk_full(struct sim *w, const char *host, bool full); /* no file can grow */
 bool sim_step(struct sim *w);                                   /* false: nothing is left to happen */
 bool sim_until(struct sim *w, int64_t boot_ms, bool (*enough)(void *arg), void *arg);  /* true: enough() held before sim_now_ms() was boot_ms; NULL: just goes there */
 uint64_t sim_trace(const struct sim *w);                        /* of all that has happened: two equal runs have the same */

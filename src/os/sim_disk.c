@@ -106,10 +106,28 @@ static void sync_it(struct sfile *f)
     f->linked = true;
 }
 
+static bool no_room(const struct host *h, const struct sfile *f, size_t size)
+{
+    return h->full && size > (f ? f->now.len : 0);
+}
+
+static void take_time(struct machine *m)
+{
+    if (m->host->sync_ms_most)
+        sim_stall(m->w, &m->os, sim_between(m->w, 0, m->host->sync_ms_most));
+}
+
+void sim_disk_slow(struct sim *w, const char *host, int64_t sync_ms_most)
+{
+    sim_host(w, host)->sync_ms_most = sync_ms_most;
+}
+
+void sim_disk_full(struct sim *w, const char *host, bool full) { sim_host(w, host)->full = full; }
+
 /* --- a crash */
 static void tear(struct sim *w, struct sfile *f)
 {
-    size_t size = sim_chance(w, 2) ? f->now.len : f->safe.len;
+    size_t size = sim_chance(w, 2) ? f->now.len : f->safe.len, synced = f->safe.len;
     if (f->now.len > f->safe.len && sim_chance(w, 2))
         size = f->safe.len + sim_chance(w, f->now.len - f->safe.len + 1);
     set_size(&f->safe, size);
@@ -117,6 +135,9 @@ static void tear(struct sim *w, struct sfile *f)
         size_t end = MIN(MIN(at + SECTOR, size), f->now.len);
         if (at < end && sim_chance(w, 2))
             memcpy(f->safe.at + at, f->now.at + at, end - at);
+        else if (at >= synced && sim_chance(w, 4) == 0)     /* room that was given and never written */
+            for (size_t i = at; i < MIN(at + SECTOR, size); i++)
+                f->safe.at[i] = (char)sim_chance(w, 256);
     }
 }
 
@@ -152,6 +173,11 @@ void host_free_disk(struct host *h)
 static bool eio(struct err *err, const char *what, const char *path)
 {
     return err_set(err, RC_INTERNAL, "%s %s: Input/output error", what, path);
+}
+
+static bool enospc(struct err *err, const char *what, const char *path)
+{
+    return err_set(err, RC_UNAVAILABLE, "%s %s: No space left on device", what, path);
 }
 
 static bool absent(struct err *err, const char *what, const char *path)
@@ -219,6 +245,9 @@ bool sim_file_replace(struct os *os, const char *path, struct slice bytes, unsig
         return absent(err, "write", path);
     if (fault("file.write") || fault("file.sync") || fault("file.rename"))
         return eio(err, "write", path);
+    if (no_room(m->host, NULL, bytes.len))
+        return enospc(err, "write", path);
+    take_time(m);
     if (f)                      /* one who has it open keeps the old one */
         unlink_it(m->host, f);
     f = add(m->host, path, false);
@@ -245,11 +274,15 @@ bool sim_file_append(struct os *os, const char *path, struct slice bytes, bool d
         f = add(m->host, path, false);
     if (fault("file.write"))
         return eio(err, "append to", path);
+    if (no_room(m->host, f, f->now.len + bytes.len))
+        return enospc(err, "append to", path);
     put_at(f, f->now.len, bytes.at, bytes.len);
     if (durable && fault("file.sync"))
         return eio(err, "append to", path);
-    if (durable)
+    if (durable) {
+        take_time(m);
         sync_it(f);
+    }
     return true;
 }
 
@@ -413,7 +446,8 @@ bool sim_disk_read(struct disk_file *h, int64_t at, void *out, size_t n, size_t 
 bool sim_disk_write(struct disk_file *h, int64_t at, const void *from, size_t n)
 {
     struct sfile *f = file_of(h);
-    if (!f || at < 0 || at > FILE_MOST || n > (size_t)FILE_MOST || fault("disk.write"))
+    if (!f || at < 0 || at > FILE_MOST || n > (size_t)FILE_MOST || fault("disk.write")
+        || no_room(machine_of(h->os)->host, f, (size_t)at + n))
         return false;
     put_at(f, (size_t)at, from, n);
     return true;
@@ -435,6 +469,7 @@ bool sim_disk_sync(struct disk_file *h)
     struct sfile *f = file_of(h);
     if (!f || fault("disk.sync"))
         return false;
+    take_time(machine_of(h->os));
     sync_it(f);
     return true;
 }
@@ -447,8 +482,11 @@ bool sim_disk_exists(struct os *os, const char *path)
 
 int64_t sim_disk_free(struct os *os, const char *path)
 {
-    (void)os, (void)path;
-    return fault("disk.free") ? 0 : INT64_MAX;  /* the test's memory is the limit */
+    enum { ALMOST_NOTHING = 4096 };
+    (void)path;
+    if (fault("disk.free"))
+        return 0;
+    return machine_of(os)->host->full ? ALMOST_NOTHING : INT64_MAX;    /* the test's memory is the limit */
 }
 
 bool sim_disk_remove(struct os *os, const char *path)

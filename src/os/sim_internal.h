@@ -14,7 +14,7 @@
 
 struct machine;
 struct event {
-    int64_t due;
+    int64_t due, asked;         /* asked: before its owner stood still */
     uint64_t tie, order;        /* chance decides between things due at the same time */
     struct machine *owner;      /* not run once that is dead; NULL: the world's */
     void (*fn)(void *arg);
@@ -28,6 +28,8 @@ struct host {
     struct map *files;          /* struct sfile by path */
     struct machine *main;       /* NULL: down */
     int next_port, next_pid;
+    int64_t sync_ms_most;       /* a slow disk */
+    bool full;
 };
 
 struct machine {
@@ -37,12 +39,13 @@ struct machine {
     struct host *host;
     struct sim_proc *process;   /* whose os it is, or NULL */
     bool dead;
+    int64_t still_until;        /* nothing of it runs before; 0: it does */
     struct link memory, streams, listeners, watches, handles;
     struct post *posts, **posts_end;
     struct event *post_event;
 };
 
-struct cut { char a[64], b[64]; };
+struct cut { const struct host *from, *to; };
 struct sim {
     struct rng rng;
     int64_t now, wall_offset;
@@ -50,9 +53,12 @@ struct sim {
     struct event **heap;
     size_t events, room;
     struct link hosts, machines, programs, procs;
-    struct cut cuts[64];
+    struct cut cuts[128];
     size_t cut_count;
     int64_t delay_min, delay_max;
+    unsigned lost_milli, reset_milli;
+    void (*on_bytes)(void *arg, const char *from, const char *to, const char *at, size_t n);
+    void *on_bytes_arg;
 };
 
 extern const struct os_ops sim_ops;
@@ -75,7 +81,7 @@ int64_t sim_between(struct sim *w, int64_t least, int64_t most);
 void net_clear(struct machine *m, bool crashed);
 void disk_clear(struct machine *m);
 void net_heal(struct sim *w);
-bool sim_is_cut(const struct sim *w, const struct host *a, const struct host *b);
+bool sim_is_cut(const struct sim *w, const struct host *from, const struct host *to);
 void host_lose(struct sim *w, struct host *h);          /* what was not synced */
 void host_free_disk(struct host *h);
 void procs_crash(struct sim *w, struct host *h);

@@ -35,8 +35,9 @@ struct sstream {
     int64_t last_due;
     struct str in, out;
     bool open, paused, eof, fin, shut, shut_sent, ending, closing, was_full, held;
-    struct event *arrival, *flushing, *showing;
+    struct event *arrival, *flushing, *showing, *accepting;
     struct address to;          /* of a dialled one */
+    struct slistener *listener; /* of one that waits to be accepted */
     struct err why;
 };
 
@@ -46,35 +47,48 @@ void sim_network(struct sim *w, int64_t delay_min_ms, int64_t delay_max_ms)
     w->delay_max = delay_max_ms;
 }
 
-bool sim_is_cut(const struct sim *w, const struct host *a, const struct host *b)
+void sim_loss(struct sim *w, unsigned lost_milli, unsigned reset_milli)
 {
-    for (size_t i = 0; i < w->cut_count; i++) {
-        const struct cut *c = &w->cuts[i];
-        if ((text_is(c->a, a->name) && text_is(c->b, b->name))
-            || (text_is(c->a, b->name) && text_is(c->b, a->name)))
+    w->lost_milli = lost_milli;
+    w->reset_milli = reset_milli;
+}
+
+void sim_listen_in(struct sim *w,
+                   void (*fn)(void *arg, const char *from, const char *to, const char *at, size_t n),
+                   void *arg)
+{
+    w->on_bytes = fn;
+    w->on_bytes_arg = arg;
+}
+
+bool sim_is_cut(const struct sim *w, const struct host *from, const struct host *to)
+{
+    for (size_t i = 0; i < w->cut_count; i++)
+        if (w->cuts[i].from == from && w->cuts[i].to == to)
             return true;
-    }
     return false;
+}
+
+void sim_partition_way(struct sim *w, const char *from, const char *to, bool cut)
+{
+    struct host *a = sim_host(w, from), *b = sim_host(w, to);
+    if (cut == sim_is_cut(w, a, b))
+        return;
+    if (cut) {
+        assert(w->cut_count < COUNT(w->cuts));
+        w->cuts[w->cut_count++] = (struct cut){ a, b };
+        return;
+    }
+    for (size_t i = w->cut_count; i--;)
+        if (w->cuts[i].from == a && w->cuts[i].to == b)
+            w->cuts[i] = w->cuts[--w->cut_count];
+    net_heal(w);
 }
 
 void sim_partition(struct sim *w, const char *a, const char *b, bool cut)
 {
-    struct host *from = sim_host(w, a), *to = sim_host(w, b);
-    if (cut == sim_is_cut(w, from, to))
-        return;
-    if (cut) {
-        assert(w->cut_count < COUNT(w->cuts));
-        struct cut *c = &w->cuts[w->cut_count++];
-        snprintf(c->a, sizeof c->a, "%s", from->name);
-        snprintf(c->b, sizeof c->b, "%s", to->name);
-        return;
-    }
-    for (size_t i = w->cut_count; i--;) {
-        const struct cut *c = &w->cuts[i];
-        if ((text_is(c->a, a) && text_is(c->b, b)) || (text_is(c->a, b) && text_is(c->b, a)))
-            w->cuts[i] = w->cuts[--w->cut_count];
-    }
-    net_heal(w);
+    sim_partition_way(w, a, b, cut);
+    sim_partition_way(w, b, a, cut);
 }
 
 static int64_t delay(struct sstream *s)
@@ -95,16 +109,31 @@ static void expect(struct sstream *s)   /* the first segment on the wire */
     s->arrival = sim_later(s->m->w, s->m, MAX(g->due - s->m->w->now, 0), arrive, s);
 }
 
+static int64_t sent_again(struct sstream *to)   /* a lost piece holds up those behind it */
+{
+    enum { AGAIN_LEAST_MS = 200, AGAIN_MOST_MS = 3000 };
+    struct sim *w = to->m->w;
+    bool lost = to->other != to->m->host && w->lost_milli && sim_chance(w, 1000) < w->lost_milli;
+    return lost ? sim_between(w, AGAIN_LEAST_MS, AGAIN_MOST_MS) : 0;
+}
+
 static void send_to(struct sstream *to, enum segment_kind kind, const void *at, size_t n)
 {
     if (!to || to->m->dead)
         return;
+    struct sim *w = to->m->w;
+    if (kind == SEG_DATA && to->other != to->m->host && w->reset_milli
+        && sim_chance(w, 1000) < w->reset_milli) {
+        send_to(to->peer, SEG_RESET, NULL, 0);
+        kind = SEG_RESET;
+        n = 0;
+    }
     struct segment *g = os_alloc(sizeof *g + n);
     g->kind = kind;
     g->n = n;
     if (n)
         memcpy(g->bytes, at, n);
-    g->due = to->last_due = MAX(to->last_due, to->m->w->now + delay(to));
+    g->due = to->last_due = MAX(to->last_due, w->now + delay(to) + sent_again(to));
     to->flying += n;
     link_add(&to->wire, &g->link);
     expect(to);
@@ -145,6 +174,7 @@ static void close_now(void *arg)
     event_cancel(m->w, s->arrival);
     event_cancel(m->w, s->flushing);
     event_cancel(m->w, s->showing);
+    event_cancel(m->w, s->accepting);
     sstream_clear(s);
     sim_give(s);
 }
@@ -218,6 +248,9 @@ static void take_segment(struct sstream *s, struct segment *g)
     }
     if (g->kind == SEG_FIN)
         s->fin = true;
+    struct sim *w = s->m->w;
+    if (w->on_bytes && g->n && s->other != s->m->host)
+        w->on_bytes(w->on_bytes_arg, s->other->name, s->m->host->name, g->bytes, g->n);
     str_put(&s->in, g->bytes, g->n);
     s->flying -= g->n;
     show(s);
@@ -228,7 +261,11 @@ static void arrive(void *arg)
     struct sstream *s = arg;
     struct machine *m = s->m;
     s->arrival = NULL;
-    if (sim_is_cut(m->w, m->host, s->other)) {
+    if (s->accepting) {         /* it stood still; the connection comes before its bytes */
+        expect(s);
+        return;
+    }
+    if (sim_is_cut(m->w, s->other, m->host)) {
         s->held = true;
         return;
     }
@@ -247,7 +284,7 @@ void net_heal(struct sim *w)
         struct machine *m = CONTAINER(i, struct machine, link);
         LINK_EACH (&m->streams, l) {
             struct sstream *s = CONTAINER(l, struct sstream, link);
-            if (!s->held || m->dead || sim_is_cut(w, m->host, s->other))
+            if (!s->held || m->dead || sim_is_cut(w, s->other, m->host))
                 continue;
             s->held = false;
             expect(s);
@@ -435,6 +472,19 @@ static void dial_silent(void *arg)
     fail(s, "no answer");
 }
 
+static void accept_it(void *arg)
+{
+    struct sstream *t = arg;
+    struct slistener *l = TAKE(t->listener);
+    struct machine *there = t->m;
+    t->accepting = NULL;
+    LINK_EACH (&there->listeners, i)
+        if (CONTAINER(i, struct slistener, link) == l)
+            l->on_accept(l->arg, &t->base);     /* else it was closed meanwhile */
+    if (!there->dead && !t->base.events.on_close && !t->base.events.on_data)
+        stream_close(&t->base);
+}
+
 static void dial_arrives(void *arg)
 {
     struct sstream *s = arg;
@@ -445,7 +495,7 @@ static void dial_arrives(void *arg)
     if (s->closing)
         return;
     address_key(&s->to, key);
-    if (sim_is_cut(m->w, m->host, s->other)) {
+    if (sim_is_cut(m->w, m->host, s->other) || sim_is_cut(m->w, s->other, m->host)) {
         s->arrival = sim_later(m->w, m, DIAL_PATIENCE_MS, dial_silent, s);
         return;
     }
@@ -465,9 +515,11 @@ static void dial_arrives(void *arg)
                            : m->host->name);
     snprintf(s->base.peer, sizeof s->base.peer, "%s", s->to.is_unix ? "unix" : s->to.host);
     send_to(s, SEG_OPEN, NULL, 0);
-    l->on_accept(l->arg, &t->base);
-    if (!there->dead && !t->base.events.on_close && !t->base.events.on_data)
-        stream_close(&t->base);
+    t->listener = l;
+    if (there->still_until > m->w->now)     /* the kernel answers for it */
+        t->accepting = sim_later(m->w, there, 0, accept_it, t);
+    else
+        accept_it(t);
 }
 
 static void dial_bad(void *arg)

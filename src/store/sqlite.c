@@ -251,14 +251,21 @@ static bool prepare_one(struct sqlite_conn *c, const char *text, sqlite3_stmt **
     return rc == SQLITE_OK || fails(c->h->db, rc, err);
 }
 
+/* Simulated servers start by the thousand: theirs are prepared at their first use. */
+static bool prepare_late(struct sqlite_conn *c, int n, struct err *err)
+{
+    return c->st[n] || prepare_one(c, c->base.store->statements.at[n].text, &c->st[n], err);
+}
+
 static bool sqlite_prepare(struct conn *base, struct err *err)
 {
     struct sqlite_conn *c = inside(base);
     struct sql_list list = base->store->statements;
+    bool late = ((struct sqlite *)base->store->inside)->vfs;
     c->st = calloc((size_t)list.count + 1, sizeof *c->st);
     if (!c->st)
         abort();
-    for (int i = 0; i < list.count; i++)
+    for (int i = 0; !late && i < list.count; i++)
         if ((base->writes || sql_reads(&list.at[i]))
             && !prepare_one(c, list.at[i].text, &c->st[i], err))
             return err_wrap(err, "statement %s", list.at[i].name);
@@ -308,9 +315,10 @@ static bool write_all(struct sqlite_conn *c, const struct write *writes, size_t 
     const struct sql *list = c->base.store->statements.at;
     for (size_t i = 0; i < count; i++) {
         const struct write *w = &writes[i];
+        if (store_fault("store.step", err) || !prepare_late(c, (int)w->st, err))
+            return err_wrap(err, "%s", list[w->st].name);
         sqlite3_stmt *st = c->st[w->st];
-        if (store_fault("store.step", err)
-            || !step_done(c, st, bind_all(st, list[w->st].types, w->args), err))
+        if (!step_done(c, st, bind_all(st, list[w->st].types, w->args), err))
             return err_wrap(err, "%s", list[w->st].name);
     }
     return true;
@@ -379,9 +387,9 @@ static bool sqlite_query(struct conn *base, int n, const struct value *args, str
 {
     struct sqlite_conn *c = inside(base);
     const struct sql *q = &base->store->statements.at[n];
-    sqlite3_stmt *st = c->st[n];
-    if (store_fault("store.query", err))
+    if (store_fault("store.query", err) || !prepare_late(c, n, err))
         return false;
+    sqlite3_stmt *st = c->st[n];
     AUTO(gather_done) struct gather g = { .mem = mem, .columns = sqlite3_column_count(st) };
     int rc = bind_all(st, q->types, args);
     bool ok = true;

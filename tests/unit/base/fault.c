@@ -9,6 +9,12 @@ TEST(only_the_call_that_was_told_to_fails)
     CHECK(!fault("a") && !fault("b") && !fault_fired() && fault("c") && fault_fired() && !fault("d") && fault_fired());
     fault_arm(0);
     CHECK(!fault("a") && !fault_fired());
+    fault_arm(2);
+    fault_hold(true);
+    CHECK(!fault("a") && !fault("a") && !fault("a"));
+    fault_hold(false);
+    CHECK(!fault("a") && fault("a"));
+    fault_arm(0);
 #else
     CHECK(!fault("a"));
 #endif

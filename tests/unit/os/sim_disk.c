@@ -204,3 +204,38 @@ TEST(a_simulated_file_is_renamed_over_another_and_stays_so)
     os = sim_machine(w, "m");
     CHECK(holds(os, "/b", "new") && !disk_exists(os, "/a"));
 }
+
+TEST(on_a_full_disk_nothing_grows_and_what_is_there_stays)
+{
+    AUTO(sim_free) struct sim *w = sim_new(1);
+    struct os *os = sim_machine(w, "m");
+    struct err err = { 0 };
+    struct disk_file *f = disk_open(os, "/db", true, &err);
+    CHECK(file_replace(os, "/a", SLICE("old"), 0600, &err) && disk_write(f, 0, "12", 2));
+    sim_disk_full(w, "m", true);
+    CHECK(!file_replace(os, "/a", SLICE("new"), 0600, &err) && err.rc == RC_UNAVAILABLE);
+    CHECK(!file_append(os, "/a", SLICE("more"), true, &err) && holds(os, "/a", "old"));
+    CHECK(disk_write(f, 0, "34", 2) && !disk_write(f, 1, "56", 2) && disk_size(f) == 2);
+    CHECK(disk_free(os, "/") < 1 << 20 && file_remove(os, "/a", &err));
+    sim_disk_full(w, "m", false);
+    CHECK(file_replace(os, "/a", SLICE("new"), 0600, &err) && disk_free(os, "/") > 1 << 20);
+    disk_close(f);
+}
+
+static void note_time(void *arg) { *(int64_t *)arg = -*(int64_t *)arg; }
+
+TEST(who_syncs_on_a_slow_disk_stands_still_and_others_do_not)
+{
+    AUTO(sim_free) struct sim *w = sim_new(3);
+    struct os *slow = sim_machine(w, "m"), *other = sim_machine(w, "n");
+    struct err err = { 0 };
+    int64_t mine = -1, yours = -1;
+    sim_disk_slow(w, "m", 100000);
+    CHECK(file_replace(slow, "/a", SLICE("x"), 0600, &err));
+    timer_start(slow, 10, note_time, &mine);
+    timer_start(other, 10, note_time, &yours);
+    sim_until(w, sim_now_ms(w) + 10, NULL, NULL);
+    CHECK(mine == -1 && yours == 1);
+    sim_until(w, sim_now_ms(w) + 100000, NULL, NULL);
+    CHECK(mine == 1);
+}

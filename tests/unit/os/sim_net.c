@@ -210,3 +210,85 @@ TEST(a_crash_resets_the_peers_after_a_delay_and_behind_a_cut_after_it_heals)
     CHECK(t->client.closed == 1);
     two_free(t);
 }
+
+TEST(a_way_that_is_cut_holds_only_what_goes_that_way)
+{
+    struct two *t = two_new(13);
+    two_run(t, 100);
+    sim_partition_way(t->w, "alpha", "beta", true);
+    stream_write(t->client.s, "there", 5);
+    stream_write(t->server.s, "back", 4);
+    two_run(t, 10000);
+    CHECK(t->server.got.len == 0 && t->client.got.len == 4);
+    CHECK(fails_with(t, t->a, "beta:6640", "no answer"));
+    sim_partition_way(t->w, "alpha", "beta", false);
+    two_run(t, 100);
+    CHECK(t->server.got.len == 5);
+    sim_partition_way(t->w, "beta", "alpha", true);     /* the answer to a dial must come back too */
+    CHECK(fails_with(t, t->a, "beta:6640", "no answer"));
+    sim_partition(t->w, "alpha", "beta", false);
+    two_free(t);
+}
+
+TEST(lost_pieces_come_late_and_in_order_and_a_reset_ends_both_sides)
+{
+    struct two *t = two_new(14);
+    two_run(t, 100);
+    sim_loss(t->w, 500, 0);
+    for (int i = 0; i < 200; i++) {
+        char byte = (char)i;
+        stream_write(t->client.s, &byte, 1);
+        two_run(t, 3);
+    }
+    CHECK(t->server.got.len < 200);
+    two_run(t, 200 * 3000);
+    CHECK(t->server.got.len == 200);
+    for (size_t i = 0; i < 200; i++)
+        CHECK(t->server.got.at[i] == (char)i);
+    sim_loss(t->w, 0, 1000);
+    stream_write(t->client.s, "x", 1);
+    two_run(t, 100);
+    CHECK(t->client.closed == 1 && t->server.closed == 1 && t->server.got.len == 200);
+    CHECK(t->client.why.rc == RC_UNAVAILABLE && t->server.why.rc == RC_UNAVAILABLE);
+    two_free(t);
+}
+
+TEST(what_stands_still_is_connected_to_and_hears_everything_in_order_when_it_wakes)
+{
+    struct two *t = two_new(15);
+    two_run(t, 100);
+    struct end late = { .w = t->w };
+    sim_stall(t->w, t->b, 5000);
+    stream_write(t->client.s, "1", 1);
+    late.s = stream_dial(t->a, "beta:6640", NULL, NULL, &end_events, &late);
+    two_run(t, 1000);
+    CHECK(late.opened == 1 && t->server.got.len == 0);      /* the kernel answers, the program does not */
+    stream_write(late.s, "2", 1);
+    two_run(t, 3000);
+    CHECK(t->server.got.len == 0);
+    two_run(t, 2000);
+    CHECK(t->server.got.len == 2 && memcmp(t->server.got.at, "12", 2) == 0);
+    two_free(t);
+    str_done(&late.got);
+}
+
+static void count_bytes(void *arg, const char *from, const char *to, const char *at, size_t n)
+{
+    (void)at;
+    if (text_is(from, "alpha") && text_is(to, "beta"))
+        *(size_t *)arg += n;
+}
+
+TEST(who_listens_in_hears_what_arrives)
+{
+    struct two *t = two_new(16);
+    size_t heard = 0;
+    two_run(t, 100);
+    sim_listen_in(t->w, count_bytes, &heard);
+    stream_write(t->client.s, "four", 4);
+    stream_write(t->server.s, "other", 5);
+    CHECK(heard == 0);
+    two_run(t, 100);
+    CHECK(heard == 4);
+    two_free(t);
+}
