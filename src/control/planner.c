@@ -4,7 +4,7 @@
 #include "control/control_internal.h"
 #include <stdlib.h>
 
-enum { PLACE_MOST = 1000 };
+enum { PLACE_MOST = 1000, REST_MS = 500 };
 
 struct planner {
     struct control *control;
@@ -13,6 +13,8 @@ struct planner {
     bool asking;
     bool partial; /* in the middle of being told everything: no time to plan */
     int64_t next_ms, looked_ms;
+    int64_t rest_until; /* boot clock: a store that does not answer is not asked without a pause */
+    bool owed;          /* there was something to look at meanwhile */
     struct wish *wish; /* under way; the planner's own until it is answered */
 };
 struct news {
@@ -21,6 +23,7 @@ struct news {
     size_t count;
     bool reset, more;     /* of the writer's: it begins anew; it is not all */
     bool aside, answered; /* of the loop's: time has passed, a wish was answered */
+    bool away;            /* the store did not take it */
     struct arena *mem;
 };
 
@@ -58,8 +61,12 @@ static void wish_done(void *arg, struct request *r) /* on the loop */
                                              .job = list[i].job,
                                              .task = list[i].task,
                                              .node = list[i].node };
-    post_news(p, &(struct news){
-                     .events = refused, .count = n, .aside = true, .answered = true, .mem = mem });
+    post_news(p, &(struct news){ .events = refused,
+                                 .count = n,
+                                 .aside = true,
+                                 .answered = true,
+                                 .away = !r->ok && r->err.rc == RC_UNAVAILABLE,
+                                 .mem = mem });
 }
 
 /* By way of the loop: so the writer can be stopped before the planner, whom it tells everything. */
@@ -112,6 +119,8 @@ static void on_posts(void *arg, struct post *first)
             p->asking = false;
             wish_free(TAKE(p->wish));
         }
+        if (n->away)
+            p->rest_until = os_boot_ms(p->control->os) + REST_MS;
         if (!n->aside)
             p->partial = n->more;
         for (size_t i = 0; i < n->count; i++)
@@ -121,8 +130,11 @@ static void on_posts(void *arg, struct post *first)
                || now < p->looked_ms; /* behind: the clock went back */
         arena_free(n->mem);
     }
-    if (look && !p->asking && !p->partial)
-        plan(p);
+    p->owed |= look;
+    if (!p->owed || p->asking || p->partial || os_boot_ms(p->control->os) < p->rest_until)
+        return;
+    p->owed = false;
+    plan(p);
 }
 
 void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, bool more,

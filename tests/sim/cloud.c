@@ -74,6 +74,7 @@ static void on_exit_of(void *arg, int wait_status)
     struct machine_of *m = arg;
     (void)wait_status;
     m->proc = NULL;
+    m->program = NULL;
 }
 
 static void boot(struct cloud *c, struct machine_of *m)
@@ -98,7 +99,7 @@ static void spawn(struct cloud *c, struct machine_of *m, const char *program, co
     if (proc_spawn(m->os, &spec, on_exit_of, m, &m->proc, &err))
         return;
     fall(c, m, 500);
-    if (!c->faults)
+    if (!c->faults && !c->filled)
         cloud_fail(c, "cannot start %s: %s", program, err.text);
 }
 
@@ -106,7 +107,7 @@ static void power_off(struct cloud *c, struct machine_of *m, int64_t back_after_
 {
     sim_crash(c->sim, m->os);
     m->proc = NULL;
-    m->os = NULL;
+    m->os = m->program = NULL;
     m->fresh = true;
     fall(c, m, back_after_ms);
 }
@@ -116,7 +117,7 @@ static void refused(struct cloud *c, struct machine_of *m, struct sim_proc *self
                     const struct err *why)
 {
     cloud_say(c, "the %s does not start: %s", what, why->text);
-    if (!c->faults)
+    if (!c->faults && !c->filled)
         cloud_fail(c, "the %s does not start: %s", what, why->text);
     fall(c, m, 500);
     sim_proc_exit(self, 256);
@@ -127,9 +128,8 @@ static void refused(struct cloud *c, struct machine_of *m, struct sim_proc *self
 static void on_commit(void *arg, const struct commit *k)
 {
     struct cloud *c = arg;
-    (void)k;
     c->commits++;
-    books_commit(c);
+    watch_commit(c, k);
 }
 
 static void server_signal(void *arg, int signal)
@@ -155,12 +155,18 @@ static void server_start(void *arg, struct os *os, struct sim_proc *self, const 
         return;
     }
     c->server_self = self;
+    c->head.program = os;
     sim_proc_on_signal(self, server_signal, c);
     control_follow(server_control(c->server), on_commit, c);
+    watch_server(c);
 }
 
 void head_start(struct cloud *c)
 {
+    if (c->head.proc && c->server) { /* it was told to leave and stands still; its lock keeps another away */
+        fall(c, &c->head, 500);
+        return;
+    }
     cloud_say(c, "start head");
     boot(c, &c->head);
     spawn(c, &c->head, SERVER_PROGRAM, NULL);
@@ -238,6 +244,7 @@ static void agent_start(void *arg, struct os *os, struct sim_proc *self, const c
                                    .on_failed = on_agent_failed,
                                    .arg = &c->nodes[i] };
     sim_proc_on_signal(self, agent_signal, c);
+    c->nodes[i].program = os;
     c->agents[i] = agent_new(os, &config, &err);
     if (!c->agents[i])
         refused(c, &c->nodes[i], self, "agent", &err);
@@ -344,9 +351,15 @@ void heal(struct cloud *c)
     cloud_say(c, "peace");
     fault_arm(0);
     sim_network(c->sim, 0, 5);
+    sim_loss(c->sim, 0, 0);
     sim_partition(c->sim, "client", "head", false);
-    for (int i = 0; i < c->node_count; i++)
+    sim_disk_full(c->sim, "head", false);
+    sim_disk_slow(c->sim, "head", 0);
+    for (int i = 0; i < c->node_count; i++) {
         sim_partition(c->sim, c->nodes[i].host, "head", false);
+        sim_disk_full(c->sim, c->nodes[i].host, false);
+        sim_disk_slow(c->sim, c->nodes[i].host, 0);
+    }
 }
 
 /* --- the first minute: nothing fails yet */
@@ -371,38 +384,75 @@ static void read_key(struct cloud *c)
     if (!file_read(c->head.os, "/data/admin.key", 256, c->mem, &text, &err))
         cloud_fail(c, "%s", err.text);
     else
-        snprintf(c->key, sizeof c->key, "%.*s", (int)strcspn(text.at, "\n"), text.at);
+        snprintf(c->tenants[0].key, sizeof c->tenants[0].key, "%.*s", (int)strcspn(text.at, "\n"),
+                 text.at);
 }
 
-/* Made once: TLS is not simulated, but a server that listens to all wants a certificate. */
-static void certificate(struct cloud *c)
+/* --- a cloud that was set up once, for all seeds but a few */
+
+static struct {
+    struct arena *mem;
+    struct { const char *path; struct slice bytes; } files[32];
+    size_t count;
+    char *cert, *key, *hex;     /* TLS is not simulated, but a server that listens to all wants a certificate */
+    char beta[80];
+} prepared;
+
+static void keep_files(struct os *os, const char *folder)
 {
-    static char *cert, *key, *hex;
-    static struct arena *mem;
+    struct texts names = { 0 };
     struct err err = { 0 };
-    if (!mem && !tls_self_signed("head", mem = arena_new(), &cert, &key, &hex, &err)) {
-        cloud_fail(c, "%s", err.text);
+    if (!dir_list(os, folder, prepared.mem, &names, &err))
         return;
+    for (size_t i = 0; i < names.count; i++) {
+        const char *path = arena_printf(prepared.mem, "%s/%s", folder, names.at[i]);
+        struct slice bytes;
+        if (!file_read(os, path, 64 << 20, prepared.mem, &bytes, &err)) {
+            keep_files(os, path);
+        } else if (prepared.count < COUNT(prepared.files)) {
+            prepared.files[prepared.count].path = path;
+            prepared.files[prepared.count++].bytes = bytes;
+        }
     }
-    put_file(c, c->head.os, "/data/tls/cert.pem", cert);
-    put_file(c, c->head.os, "/data/tls/key.pem", key);
-    put_file(c, c->head.os, "/data/tls/pin", hex);
 }
 
-void cloud_open(struct cloud *c, uint64_t seed, bool loud)
+static void put_files(struct cloud *c)
 {
-    *c = (struct cloud){
-        .loud = loud, .sim = sim_new(seed), .rng = { seed ^ 0x5eed }, .mem = arena_new()
-    };
-    c->node_count = chance(c, 0, 3) ? 3 : 2;
+    for (size_t i = 0; i < prepared.count; i++) {
+        struct err err = { 0 };
+        char folder[128];
+        const char *path = prepared.files[i].path;
+        snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+        if (!dir_make(c->head.os, folder, 0700, &err)
+            || !file_replace(c->head.os, path, prepared.files[i].bytes, 0600, &err))
+            cloud_fail(c, "%s", err.text);
+    }
+    snprintf(c->tenants[1].key, sizeof c->tenants[1].key, "%s", prepared.beta);
+}
+
+static void begin(struct cloud *c, uint64_t seed, bool loud, bool cold)
+{
+    *c = (struct cloud){ .loud = loud,
+                         .sim = sim_new(seed),
+                         .rng = { seed ^ 0x5eed },
+                         .mem = arena_new(),
+                         .quota_gpus = 1,
+                         .tenants = { { .name = "default" }, { .name = "beta" } } };
     sim_program(c->sim, SERVER_PROGRAM, server_start, c);
     sim_program(c->sim, AGENT_PROGRAM, agent_start, c);
     straws_install(c);
+    watch_open(c);
     snprintf(c->head.host, sizeof c->head.host, "head");
     snprintf(c->client.host, sizeof c->client.host, "client");
     c->client.os = sim_machine(c->sim, "client");
     c->head.os = sim_machine(c->sim, "head");
-    certificate(c);
+    if (cold) {
+        put_file(c, c->head.os, "/data/tls/cert.pem", prepared.cert);
+        put_file(c, c->head.os, "/data/tls/key.pem", prepared.key);
+        put_file(c, c->head.os, "/data/tls/pin", prepared.hex);
+    } else {
+        put_files(c);
+    }
     head_start(c);
     cloud_wait(c, 5000, server_is_up);
     if (!c->server) {
@@ -410,18 +460,47 @@ void cloud_open(struct cloud *c, uint64_t seed, bool loud)
         return;
     }
     read_key(c);
-    for (int i = 0; i < c->node_count; i++) {
+    client_open(c, 0);
+    if (cold)
+        people_furnish(c);
+    else
+        client_open(c, 1);
+}
+
+void cloud_prepare(void)
+{
+    static struct cloud c;
+    struct err err = { 0 };
+    if (prepared.mem)
+        return;
+    prepared.mem = arena_new();
+    if (!tls_self_signed("head", prepared.mem, &prepared.cert, &prepared.key, &prepared.hex, &err))
+        abort();
+    begin(&c, 1, false, true);
+    cloud_run(&c, 100);
+    if (!cloud_ok(&c))
+        printf("# no cloud to begin with: %s\n", c.failed), abort();
+    snprintf(prepared.beta, sizeof prepared.beta, "%s", c.tenants[1].key);
+    proc_kill(c.head.proc, SIGKILL);
+    cloud_run(&c, 0);
+    keep_files(c.head.os, "/data");
+    cloud_close(&c);
+}
+
+void cloud_open(struct cloud *c, uint64_t seed, bool loud)
+{
+    enum { COLD_EVERY = 16 };
+    begin(c, seed, loud, seed % COLD_EVERY == 0);
+    c->furnished = true;
+    c->node_count = chance(c, 0, 3) ? 3 : 2;
+    for (int i = 0; cloud_ok(c) && i < c->node_count; i++) {
         snprintf(c->nodes[i].host, sizeof c->nodes[i].host, "n%d", i + 1);
         put_file(c, sim_machine(c->sim, c->nodes[i].host), "/proc/sys/kernel/hostname",
                  c->nodes[i].host);
         c->nodes[i].os = sim_machine(c->sim, c->nodes[i].host);
         c->nodes[i].refused = true; /* has no token yet */
     }
-    client_open(c);
-    wish_volumes(c);
-    if (!cloud_wait(c, 5000, wishes_done))
-        cloud_fail(c, "the server does not answer");
-    if (chance(c, 0, 2)
+    if (cloud_ok(c) && chance(c, 0, 2)
         && !cloud_wait(c, 10000, agents_are_linked)) /* else they join when misfortune has begun */
         cloud_fail(c, "the agents do not join");
 }

@@ -5,12 +5,13 @@
  * alone knows what every supervisor really did, and when. */
 #pragma once
 #include "base/id.h"
+#include "control/control.h"
 #include "model/job_state.h"
 #include "os/sim.h"
 #include "server/server.h"
 #include "store/store.h"
 
-enum { NODES_MOST = 3, WISHES_MOST = 256, RUNS_MOST = 2048, RUN_FOR_S = 30, MARGIN_S = 15 };
+enum { NODES_MOST = 3, TENANTS = 2, WISHES_MOST = 256, RUNS_MOST = 2048, SPARES_MOST = 8, GPUS_MOST = 4, RUN_FOR_S = 30, MARGIN_S = 15 };
 
 /* --- what a supervisor did (supervisor.c) */
 struct straw;
@@ -27,10 +28,14 @@ struct run {
 };
 
 /* --- what a client wants (client.c) */
-enum wish_kind { WISH_SUBMIT, WISH_CANCEL, WISH_READ, WISH_CHANGE };
+enum wish_kind { WISH_SUBMIT, WISH_CANCEL, WISH_READ, WISH_CHANGE, WISH_LOGS, WISH_KEY, WISH_KEY_OFF, WISH_KEY_TRY };
 struct wish {
     struct cloud *cloud;
     enum wish_kind kind;
+    int tenant;
+    struct spare *spare;            /* the key that it is about */
+    bool off_before;                /* of a try: the key was known to be off when it was sent */
+    char *keep;                     /* where a secret that is shown once goes */
     char name[16], idem[24], path[96];
     const char *method;
     struct str body;
@@ -45,15 +50,32 @@ struct wish {
     int64_t run_ms, exit_code, count, retries, max_duration_s;
     bool impossible;                /* no node is large enough */
     bool waits;                     /* on_lost: wait */
+    bool has_secret;
     struct wish *after, *target;    /* target: of a cancel or a read */
     int when;                       /* enum after_when */
     bool cancelled, partly;         /* somebody asked for all of it, or for a task */
     int state, outcome;             /* as the store has them in the end */
 };
 
+/* A key that somebody makes, uses and disables (people.c). */
+struct spare { bool made, lost, off, asked_off; char id[ID_TEXT], secret[80]; struct http_client *http; };
+
+/* Who follows the event log (follower.c). */
+struct listener_of {
+    struct cloud *c;
+    int tenant;
+    bool on, all;                   /* all: sees every number, so there must be no gap */
+    int64_t again_ms, last, now;    /* the last that it has seen; the one that is coming */
+    struct str text, seen;          /* seen: "NUMBER NAME" lines */
+};
+struct tenant { const char *name; char key[80]; struct http_client *http; };
+
+/* --- what the server gave away (watch.c) */
+struct given { int64_t attempt, job, task, milli[GPUS_MOST]; int host; struct wish *wish; };
+
 struct machine_of {
     char host[8];
-    struct os *os;                  /* init's, which starts the program */
+    struct os *os, *program;        /* init's, which starts the program; the program's own */
     struct proc *proc;              /* the program */
     bool fresh;                     /* has just booted: /run is empty */
     bool refused;                   /* its token was spent when the answer got lost: it needs another */
@@ -70,20 +92,26 @@ struct cloud {
     struct sim_proc *server_self;
     struct agent *agents[NODES_MOST];
     char tokens[NODES_MOST][80];
-    char key[80];
-    struct http_client *http;
+    struct tenant tenants[TENANTS];
     struct wish wishes[WISHES_MOST];
     size_t wish_count;
+    struct spare spares[SPARES_MOST];
+    size_t spare_count;
+    int quota_gpus;                 /* of the second tenant */
+    struct wish *quota_wish;        /* that sets it */
     struct run runs[RUNS_MOST];
     size_t run_count;
+    struct given given[RUNS_MOST];
+    size_t given_count;
+    int64_t heard_ms[NODES_MOST];   /* when bytes of a server came to the node */
+    int64_t last_event;             /* that a follower inside the server was told */
     char failed[400];               /* the first thing that was wrong; "" nothing */
-    int64_t commits;
-    /* follower.c */
-    bool following;
-    int64_t follow_ms, followed;    /* when it tries again; the last event it saw */
-    struct str event_text, event_names;
+    int64_t commits, checks;
+    struct listener_of followers[TENANTS];
     struct arena *mem;
     bool faults;                    /* some operations of the world fail in this run: disks, streams, processes */
+    bool furnished;                 /* it is set up: what follows is the story */
+    bool filled;                    /* a disk was full */
     bool jumped;                    /* clocks were wrong, so the server may have mended times that it was told */
     bool loud;                      /* one seed is replayed: tell what happens */
 };
@@ -104,6 +132,7 @@ void head_leave(struct cloud *c, int64_t back_after_ms);            /* as SIGTER
 void node_start(struct cloud *c, int node);
 void node_kill(struct cloud *c, int node, int64_t back_after_ms);   /* the agent alone */
 void node_crash(struct cloud *c, int node, int64_t back_after_ms);
+void cloud_prepare(void);                                           /* once a process: a cloud that was just set up, to begin others with */
 void heal(struct cloud *c);                                         /* the network, and everything is started */
 
 /* --- supervisors */
@@ -114,30 +143,52 @@ bool straw_kill(struct cloud *c);                                   /* one of th
 size_t straws_alive(const struct cloud *c);
 
 /* --- the client */
-void client_open(struct cloud *c);
-void client_follow(struct cloud *c);                                /* events, from where it was; does nothing while it does */
+void client_open(struct cloud *c, int tenant);
+void client_follow(struct listener_of *f);                             /* events, from where it was; does nothing while it does */
+struct wish *wish_new(struct cloud *c, enum wish_kind kind, int tenant);    /* NULL: enough is enough */
+void wish_send(struct wish *w);
 struct wish *wish_submit(struct cloud *c);                          /* whatever chance wants */
 struct wish *wish_work(struct cloud *c, int64_t run_ms, int64_t exit_code, int64_t retries, const char *more);  /* more: ",\"name\":..." */
 void wish_cancel(struct cloud *c);
 void wish_read(struct cloud *c);
 void wish_change(struct cloud *c);                                  /* a job's priority, or whether a node takes new work */
 void wish_uncordon(struct cloud *c, int node);
-void wish_volumes(struct cloud *c);
 bool wishes_done(struct cloud *c);
 void client_tick(struct cloud *c);                                  /* tries again what is due */
+struct wish *some_job(struct cloud *c);
+
+/* --- people.c: tenants, secrets, keys, logs */
+void people_furnish(struct cloud *c);                               /* projects, volumes, secrets; nothing fails yet */
+void wish_key(struct cloud *c);                                     /* makes one, tries one or disables one */
+void wish_secret(struct cloud *c);
+void wish_quota(struct cloud *c);
+void wish_logs(struct cloud *c);
+void spare_answer(struct wish *w, int status, const char *id, const char *key);
+
+/* --- watch.c: after every step */
+void watch_open(struct cloud *c);                                   /* listens in on the network */
+void watch_server(struct cloud *c);                                 /* one has just started */
+void watch_commit(struct cloud *c, const struct commit *k);         /* what it says is true, nothing is given twice */
+void watch_begins(struct cloud *c, struct run *r);                  /* a supervisor starts */
+void watch_lease(struct cloud *c, int node, int64_t contact_ms);    /* a supervisor believes that the server was heard then */
+void watch_acknowledged(struct cloud *c, struct wish *w);           /* a submit */
 
 /* --- the books */
-void books_commit(struct cloud *c);                                 /* after each commit: nothing is given twice */
 void books_memory(struct cloud *c);                                 /* the server's memory is what its store says */
-void books_followed(struct cloud *c, const struct rows *events);
+void books_followed(struct cloud *c, const struct rows *events, const struct listener_of *f, int64_t project);   /* project 0: all */
 void books_picture(struct cloud *c);                                /* and the planner's picture what the memory says */
 bool books_idle(struct cloud *c);                                   /* everything that can end has ended */
 const char *books_busy(struct cloud *c);                            /* what has not; NULL: nothing */
 void books_print(struct cloud *c);                                  /* every attempt, as the store and as the test have it */
 void books_check(struct cloud *c);                                  /* all of it, when the cloud is idle */
 
-/* --- runs (sim.c) */
-struct result { bool ok; uint64_t trace; size_t requests, attempts; int64_t commits, ms; };
+/* --- runs (runner.c) */
+struct result { uint64_t seed; bool ok, begun; uint64_t trace; size_t requests, attempts; int64_t commits, checks, ms; };
+typedef void story_fn(struct cloud *c, int64_t n);
 /* A cloud of this seed lives through `live`, then there is peace, then its books are checked; in a process of its own. */
-struct result run_apart(uint64_t seed, void (*live)(struct cloud *c, int64_t n), int64_t n);
+struct result run_apart(uint64_t seed, story_fn *live, int64_t n);
+struct result run_loud(uint64_t seed, story_fn *live);              /* in this one, and it tells what happens */
+/* All seeds from first on, on as many processes as there are CPUs; false: some failed, and said so. */
+bool run_many(uint64_t first, uint64_t count, story_fn *live, struct result *sum);
+uint64_t asked_for(const char *name, uint64_t otherwise);           /* a number from the environment */
 bool agents_are_linked(struct cloud *c);

@@ -117,6 +117,8 @@ static int64_t lease_ends(struct straw *s)
     struct err err = { 0 };
     struct slice text;
     bool heard = file_read(s->os, s->plan.lease, 100, s->mem, &text, &err);
+    if (heard)
+        watch_lease(s->c, s->run->node, strtoll(text.at, NULL, 10));
     return (heard ? strtoll(text.at, NULL, 10) : s->begun) + s->plan.run_for_s * 1000;
 }
 
@@ -242,6 +244,7 @@ static void start(void *arg, struct os *os, struct sim_proc *self, const char *c
                             .from_ms = sim_now_ms(c->sim),
                             .alive = s };
     cloud_say(c, "%s begins on n%d", s->plan.id, s->run->node + 1);
+    watch_begins(c, s->run);
     s->prepared_at = s->begun + (int64_t)sim_chance(c->sim, 400);
     s->status = (struct task_status){ .attempt = s->plan.attempt,
                                       .phase = PHASE_PREPARING,
