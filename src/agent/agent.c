@@ -405,6 +405,9 @@ static bool join_or_link(struct agent *a, struct err *err)
                          "this machine has not joined yet: give --token (an operator gets one with "
                          "`arcus nodes token`)");
     probe_machine(a->os, &(struct probe_config){ 0 }, a->config.data, a->mem, &info);
+    if (!text_given(a->config.name) && text_is(info.hostname, PROBE_NO_NAME)) /* it would be for good */
+        return err_field(err, "name",
+                         "this machine does not tell its name: name it in /etc/hostname, or give --name");
     struct node_join_ask ask
         = { .token = a->config.token,
             .name

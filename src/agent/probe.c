@@ -194,7 +194,7 @@ void probe_machine(struct os *os, const struct probe_config *config, const char 
 {
     info->hostname = read_word(os, mem, "/proc/sys/kernel/hostname");
     if (!text_given(info->hostname))
-        info->hostname = "localhost";
+        info->hostname = PROBE_NO_NAME;
     info->kernel = read_word(os, mem, "/proc/sys/kernel/osrelease");
     info->os_name = probe_os_release(read_text(os, mem, "/etc/os-release"), mem);
     info->arch = arch();

@@ -16,6 +16,7 @@ extern const struct probe probe_sim;
 void probe_add_gpu(struct objects *gpus, struct arena *mem, const struct gpu_info *gpu);
 
 enum { PROBE_MAX_GPUS = 64 };
+#define PROBE_NO_NAME "localhost"           /* hostname of a machine that does not tell its own */
 /* Fills everything of *info but what the runtime, the operator and the version say. `data` is the folder whose disk counts. What
  * cannot be used is added to info->cannot. */
 void probe_machine(struct os *os, const struct probe_config *config, const char *data, struct arena *mem, struct node_info *info);

@@ -242,7 +242,8 @@ void sim_proc_kill(struct proc *proc, int signal)
         return;
     struct signal_sent *sent = sim_take(m, sizeof *sent);
     *sent = (struct signal_sent){ s->target, signal };
-    sim_later(m->w, s->target->m, sim_between(m->w, 0, 1), signal_arrives, sent);
+    struct machine *owner = signal == SIGKILL ? NULL : s->target->m;    /* that one reaches who stands still */
+    sim_later(m->w, owner, sim_between(m->w, 0, 1), signal_arrives, sent);
 }
 
 void sim_proc_forget(struct proc *proc)

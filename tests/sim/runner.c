@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PEACE_MS = 900 * 1000, SEEDS_A_PROCESS = 20, WORKERS_MOST = 64 };
+enum { PEACE_MS = 900 * 1000, SEEDS_A_PROCESS = 50, WORKERS_MOST = 64 };
 
 struct story {
     uint64_t seed;
