@@ -170,6 +170,7 @@ void watch_open(struct cloud *c);                                   /* listens i
 void watch_server(struct cloud *c);                                 /* one has just started */
 void watch_commit(struct cloud *c, const struct commit *k);         /* what it says is true, nothing is given twice */
 void watch_begins(struct cloud *c, struct run *r);                  /* a supervisor starts */
+void watch_runs(struct cloud *c, struct run *r);                    /* its container starts */
 void watch_lease(struct cloud *c, int node, int64_t contact_ms);    /* a supervisor believes that the server was heard then */
 void watch_acknowledged(struct cloud *c, struct wish *w);           /* a submit */
 

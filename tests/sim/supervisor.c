@@ -128,6 +128,7 @@ static bool begin_container(struct straw *s)
     s->status.phase = PHASE_RUNNING;
     s->status.started_ms = os_wall_ms(s->os);
     s->run->started_ms = s->status.started_ms;
+    watch_runs(s->c, s->run);
     return write_status(s);
 }
 

@@ -216,33 +216,34 @@ void watch_acknowledged(struct cloud *c, struct wish *w)
 
 void watch_begins(struct cloud *c, struct run *r)
 {
+    const struct given *g = given_of(c, r->attempt);
+    c->checks++;
+    if (!g)
+        cloud_fail(c, "n%d began an attempt that nobody gave it", r->node + 1);
+    else if (g->host != r->node)
+        cloud_fail(c, "n%d began an attempt of n%d", r->node + 1, g->host + 1);
+}
+
+/* An order that lay in the socket of an agent that stood still may begin a supervisor; the lease ends that before its container. */
+void watch_runs(struct cloud *c, struct run *r)
+{
     const struct given *g = given_of(c, r->attempt), *o;
     int64_t held[GPUS_MOST] = { 0 };
     c->checks++;
-    if (!g) {
-        cloud_fail(c, "n%d began an attempt that nobody gave it", r->node + 1);
-        return;
-    }
-    if (g->host != r->node)
-        cloud_fail(c, "n%d began an attempt of n%d", r->node + 1, g->host + 1);
     for (size_t i = 0; i < c->run_count; i++) {
         const struct run *x = &c->runs[i];
-        if (x->to_ms || x->node != r->node || !(o = given_of(c, x->attempt)))
+        if (x->to_ms || !x->container_ms || !(o = given_of(c, x->attempt)))
             continue;
-        for (int k = 0; k < GPUS_MOST; k++)
+        if (x != r && o->job == g->job && o->task == g->task)
+            cloud_fail(c, "task %lld of %s runs on n%d and on n%d", LL(g->task),
+                       g->wish ? g->wish->name : "?", x->node + 1, r->node + 1);
+        for (int k = 0; x->node == r->node && k < GPUS_MOST; k++)
             held[k] += o->milli[k];
     }
     for (int k = 0; k < GPUS_MOST; k++)
         if (held[k] > 1000)
             cloud_fail(c, "GPU %d of n%d really has %lld thousandths in use", k, r->node + 1,
                        LL(held[k]));
-    for (size_t i = 0; i < c->run_count; i++) {
-        const struct run *x = &c->runs[i];
-        o = x == r || x->to_ms ? NULL : given_of(c, x->attempt);
-        if (o && o->job == g->job && o->task == g->task)
-            cloud_fail(c, "task %lld of %s runs on n%d and on n%d", LL(g->task),
-                       g->wish ? g->wish->name : "?", x->node + 1, r->node + 1);
-    }
 }
 
 void watch_lease(struct cloud *c, int node, int64_t contact_ms)
