@@ -122,8 +122,11 @@ static bool rewrite(struct spool *s, struct err *err)
     line_numbers(&out, 'n', s->next, s->kept, 0);
     for (size_t at = 0; (t = map_next(s->told, &at));)
         line_numbers(&out, 't', t->attempt, t->started_n, t->ended_n);
-    for (size_t i = 0; i < s->count; i++)
+    for (size_t i = 0; i < s->count; i++) {
         line_item(&out, &s->items[i]);
+        if (!map_get(s->told, s->items[i].attempt)) /* forgotten already: the item alone would bring it back */
+            line_numbers(&out, 'f', s->items[i].attempt, 0, 0);
+    }
     if (!file_replace(s->os, s->path, (struct slice){ out.at, out.len }, 0600, err))
         return s->doubt = true, false;
     s->doubt = false;

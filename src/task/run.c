@@ -426,6 +426,8 @@ int task_run(struct task *t, int listener)
     l->fds[SLOT_LISTEN].fd = listener;
     leave_agents_group(t);
     l->ready = prepare(l, &err) && mounts_make(t, &err);
+    if (l->ready)
+        check_deadlines(l); /* the order may have lain in an agent that stood still: another node may have the task by now */
     bool ok = l->ready && l->as == OUTCOME_NONE && container_create(t, &l->runtime, &err);
     if (ok) {
         l->fds[SLOT_OUT].fd = t->out[0];

@@ -99,7 +99,7 @@ static bool ask(struct books *b, enum statement st, const struct value *args, in
 
 static bool begins_before(const struct run *a, const struct run *b)
 {
-    return a->from_ms < b->to_ms && b->from_ms < a->to_ms;
+    return a->container_ms && b->container_ms && a->container_ms < b->to_ms && b->container_ms < a->to_ms;
 }
 
 static void check_outcome(struct books *b, const struct attempt_row *a)

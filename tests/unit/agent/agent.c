@@ -26,6 +26,8 @@ static void on_failed(void *arg, const struct err *why)
 static void agent_up(struct cluster *c, const char *token)
 {
     struct err err = { 0 };
+    bool named = dir_make(c->os, "/proc/sys/kernel", 0755, &err) && file_replace(c->os, "/proc/sys/kernel/hostname", SLICE("n1"), 0644, &err);
+    CHECK(named || fault_fired());
     c->agent = agent_new(c->os, &(struct agent_config){
         .servers = { (const char *[]){ "http://head:80" }, 1 }, .token = token, .data = "/data", .run = "/run/arcus", .self = "/arcus", .version = "test",
         .host_image = true, .sim_gpus = 2, .labels = { (struct pair[]){ { "zone", "a" } }, 1 }, .on_failed = on_failed, .arg = c }, &err);
@@ -133,6 +135,8 @@ TEST(without_a_token_and_without_a_key_it_does_not_start)
     cluster_open(&c, 2);
     CHECK(!agent_new(c.os, &(struct agent_config){ .servers = { (const char *[]){ "http://head:80" }, 1 }, .data = "/data", .run = "/run/arcus" }, &err));
     CHECK(strstr(err.text, "--token"));
+    CHECK(!agent_new(c.os, &(struct agent_config){ .servers = { (const char *[]){ "http://head:80" }, 1 }, .token = "jt_x", .data = "/data", .run = "/run/arcus" }, &err)
+          && text_is(err.field, "name"));         /* never under a name that is not its own */
     CHECK(!agent_new(c.os, &(struct agent_config){ .data = "/data", .run = "/run/arcus" }, &err));
     cluster_close(&c);
 }

@@ -197,6 +197,22 @@ TEST(without_a_contact_a_task_ends_by_itself)
     containers_close(&c);
 }
 
+/* The simulated cloud's seed 1508: the order lay in an agent that stood still. */
+TEST(an_order_that_comes_after_its_lease_has_ended_starts_no_container)
+{
+    struct containers c = { 0 };
+    struct err err = { 0 };
+    if (!containers_open(&c))
+        return;
+    struct order *o = containers_order(&c, "host", "touch /outputs/ran; sleep 60");
+    o->run_for_s = 5;
+    CHECK(file_replace(c.os, containers_path(&c, "%s/lease", c.run),
+                       SLICE(arena_printf(c.mem, "%lld", (long long)os_boot_ms(c.os) - 6000)), 0644, &err));
+    const struct task_status *s = containers_run(&c, o);
+    CHECK(s && s->outcome == OUTCOME_NODE_LOST && s->started_ms == 0);
+    containers_close(&c);
+}
+
 TEST(a_killed_supervisor_is_a_node_fault_and_nothing_of_the_task_survives)
 {
     struct containers c = {0};

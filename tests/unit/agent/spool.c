@@ -140,6 +140,11 @@ TEST(what_is_forgotten_stays_forgotten)
     spool_forget(s, 77);
     AUTO(spool_free) struct spool *again = opened(&p);
     CHECK(!spool_told(again, 5) && spool_told(again, 6) && spool_waiting(again) == 2);
+    struct err err = { 0 };
+    CHECK(file_append(p.os, p.path, SLICE("half a li"), false, &err));          /* so it is written anew when it is opened */
+    AUTO(spool_free) struct spool *mended = opened(&p);
+    AUTO(spool_free) struct spool *later = opened(&p);
+    CHECK(!spool_told(mended, 5) && !spool_told(later, 5) && spool_told(later, 6) && spool_waiting(later) == 2);
 }
 
 TEST(a_file_cut_at_any_byte_loses_only_what_was_not_whole)
