@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { SEEDS = 200, SEEDS_SOAK = 30000, STEPS = 60, STEP_MS = 2500 };
+enum { SEEDS = 100, SEEDS_SOAK = 3000, STEPS = 60, STEP_MS = 2500 };
 
 /* --- misfortune */
 

@@ -285,7 +285,8 @@ static void check_orders(struct cloud *c, int node, const char *at, size_t n)
     for (const char *end = at + n; (at = memmem(at, (size_t)(end - at), "att-", 4)); at += 4) {
         char id[ID_TEXT];
         int64_t attempt;
-        snprintf(id, sizeof id, "%.*s", (int)MIN((size_t)(end - at), strcspn(at, "\"/ ,")), at);
+        snprintf(id, sizeof id, "%.*s", (int)MIN((size_t)(end - at), sizeof id - 1), at);
+        id[4 + strspn(id + 4, "0123456789abcdefghijklmnopqrstuvwxyz")] = 0;
         const struct given *g = id_parse(id, "att", &attempt) ? given_of(c, attempt) : NULL;
         if (g && g->host != node)
             cloud_fail(c, "n%d was told of %s, which is on n%d", node + 1, id, g->host + 1);
