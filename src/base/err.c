@@ -20,6 +20,7 @@ static const struct {
     [RC_TOO_MANY] = { "too_many", "Slow down", 429, 7 },
     [RC_TIMEOUT] = { "timeout", "Took too long", 408, 7 },
     [RC_UNAVAILABLE] = { "unavailable", "Try again later", 503, 7 },
+    [RC_NOT_WRITER] = { "not-writer", "Another server writes", 421, 7 },
     [RC_INTERNAL] = { "internal", "Our fault", 500, 1 },
 };
 _Static_assert(COUNT(kinds) == RC_COUNT, "every rc has a row");

@@ -19,6 +19,7 @@ enum rc {
     RC_TOO_MANY,        /* slow down */
     RC_TIMEOUT,
     RC_UNAVAILABLE,     /* try again later */
+    RC_NOT_WRITER,      /* another server writes: nothing was done here, ask that one */
     RC_INTERNAL,
     RC_COUNT
 };

@@ -17,6 +17,7 @@ struct batch {                  /* what all verbs of one commit want written; li
     size_t news_count, news_room;
     int64_t *nodes;             /* that have something to be pushed */
     size_t node_count, node_room;
+    bool asked;                 /* by somebody outside: the answer counts even if nothing is written */
 };
 
 struct call {

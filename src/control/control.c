@@ -33,6 +33,14 @@ void control_credential(const struct control *c, const char *bearer, const char 
     snprintf(out->address, sizeof out->address, "%s", address ? address : "");
 }
 
+/* An API key never begins like this, so no MAC is the hash of one. */
+void control_mac(const struct control *c, const char *text, char out[static DIGEST_HEX])
+{
+    AUTO(str_done) struct str all = { 0 };
+    str_printf(&all, "passed on\n%s", text);
+    digest_keyed(c->keys.hash, all.at, out);
+}
+
 /* The same check before every verb, whoever runs it: is this somebody, and is the verb for one
  * of their roles? */
 bool door_check(struct call *call, struct err *err)
@@ -185,7 +193,7 @@ static void on_tick(void *arg)
     struct control *c = arg;
     c->timer = timer_start(c->os, 1000, on_tick, c);
     planner_poke(c);
-    if (c->ticking) /* the writer is behind: one is enough */
+    if (!c->writes || c->ticking) /* the writer is behind: one is enough */
         return;
     struct tick *t = calloc(1, sizeof *t);
     if (!t)
@@ -237,6 +245,7 @@ bool control_open(struct os *os, struct store *store, const struct control_confi
         planner_open(c);
     writer_start(c);
     c->timer = timer_start(os, 1000, on_tick, c);
+    lease_start(c);
     *out = c;
     return true;
 }
@@ -245,6 +254,7 @@ bool control_open(struct os *os, struct store *store, const struct control_confi
 static void last_words(struct control *c)
 {
     struct post *next;
+    lease_last_words(c);
     for (struct post *p = os_unpost(c->os, control_committed, c); p; p = next) {
         next = p->next;
         arena_free(CONTAINER(p, struct commit, post)->mem);
@@ -261,6 +271,7 @@ void control_close(struct control *c)
         return;
     c->open = false;
     timer_cancel(c->timer);
+    timer_cancel(TAKE(c->look_timer));
     struct reader *all[READERS + 1];
     for (int i = 0; i < READERS; i++)
         all[i] = &c->readers[i];

@@ -19,6 +19,8 @@ struct control_config {
     int64_t margin_s;           /* after that, before another node gets it; 15 */
     const char *default_image;  /* "host" under `arcus up`; "" : a job must name one */
     bool plan;                  /* run the planner (false in tests of verbs) */
+    bool shared;                /* other servers may be on this store: the lease is renewed, watched and taken over */
+    const char *version;        /* for server.list; may be NULL */
 };
 /* In an empty store: organisation, project and user `default` and `admin`, with a key written to key_file (mode 0600). */
 MUST_CHECK bool control_bootstrap(struct os *os, struct store *store, const char *keys, const char *key_file, bool *made, struct err *err);
@@ -77,3 +79,16 @@ int64_t control_last_event(struct control *c);  /* newest committed number, as o
  * the bytes are: {"node":"node-..","attempt":"att-..","volume":"vol-..","state":"running","project":"prj-.."}; attempt is
  * null while nothing was placed. blob.get of a node is allowed only for a blob that a task on it names. */
 bool control_ready(const struct control *c, struct err *why);   /* for /readyz: the store answers */
+
+/* --- several servers on one store: one writes, the others stand by and follow. All of this is on the loop. A write that is asked of
+ * a server without the lease is answered with RC_NOT_WRITER: nothing was done, and it may be asked of the one that has it. */
+bool control_writes(const struct control *c);
+bool control_shared(const struct control *c);
+const char *control_writer(const struct control *c);            /* the URL of who writes, if it is another; "": not known */
+void control_advertise(struct control *c, const char *url);     /* where others reach this server; until then nobody is told */
+const char *control_address(const struct control *c);           /* that; "" not told yet */
+void control_watch(struct control *c, void (*on_turn)(void *arg), void *arg);   /* after either of the two has changed; NULL: no more */
+/* Gives the lease up once what was asked is done, and takes it no more; then done. False: nobody else could take it; nothing follows. */
+bool control_resign(struct control *c, void (*done)(void *arg), void *arg);
+void control_usurp(struct control *c);                          /* who writes is out of reach: take the lease from it */
+void control_mac(const struct control *c, const char *text, char out[static DIGEST_HEX]);   /* made with a key that all servers of the cloud have */

@@ -4,12 +4,16 @@
 
 enum { READERS = 2, SLOW_MOST = 64 };
 struct reader { struct control *control; struct actor *actor; struct conn *conn; bool slow; };
-struct writer {
+struct writer {                 /* belongs to its actor */
     struct actor *actor;
     struct conn *conn;
-    struct state *state;
+    struct state *state;        /* NULL: this server does not write */
     bool stale;                 /* the memory holds what the store refused: nothing is decided on it before it is built again */
+    int64_t told;               /* the last event that followers were given */
+    struct standby *standby;    /* NULL: no other server can be on this store */
 };
+/* Sent to the writer's actor now and then: look at the lease, and do what the loop wishes. One is under way at a time. */
+struct look { struct post post; char address[256]; bool resign, usurp; };
 struct planner;
 struct control {
     struct os *os;
@@ -27,6 +31,16 @@ struct control {
     struct timer *timer;
     void *ticking;
     bool open;
+    /* several servers: what the loop knows */
+    bool writes;
+    char address[256], writer_url[256];
+    struct look look;
+    bool looking, look_again, resigning, usurping;
+    struct timer *look_timer;
+    void (*on_turn)(void *arg);
+    void *turn_arg;
+    void (*on_resigned)(void *arg);
+    void *resigned_arg;
 };
 extern const struct caller system_caller;
 
@@ -36,6 +50,19 @@ void control_committed(void *arg, struct post *p);
 MUST_CHECK bool writer_open(struct control *c, struct err *err);
 void writer_start(struct control *c);           /* tells the planner what is there */
 void writer_close(struct control *c);
+MUST_CHECK bool writer_load(struct control *c, struct err *err);        /* the memory, from the store */
+void writer_tell_all(struct control *c);                                /* to the planner */
+/* lease.c: on the writer's actor, and what the loop does about it. */
+MUST_CHECK bool lease_open(struct control *c, struct err *err);         /* takes it, if nobody has it */
+void lease_start(struct control *c);
+void lease_close(struct control *c);
+bool lease_is_look(const struct post *p);                               /* else it is a request */
+void lease_look(struct control *c, struct post *p);
+void lease_lost(struct control *c);                                     /* the store said so */
+size_t lease_servers(struct control *c, struct arena *mem, const char ***out, int64_t *version);   /* URLs of those that live */
+void lease_last_words(struct control *c);                               /* the loop stands still */
+/* standby.c: following the event log of somebody else. */
+MUST_CHECK bool follow_events(struct control *c, struct err *err);
 /* Every fact the planner needs, as if it had just happened. flush (may be NULL) is called now and then to take what is in b. */
 void writer_snapshot(struct control *c, struct batch *b, void (*flush)(struct control *c, struct batch *b));
 void planner_open(struct control *c);

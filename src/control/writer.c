@@ -47,6 +47,7 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
                          .boot_ms = os_boot_ms(c->os) };
     str_clear(&r->reply);
     r->replayed = false;
+    b->asked = b->asked || verbs[r->verb].kind == VERB_WRITE;
     if (verbs[r->verb].roles && r->from.hash[0])
         r->who = (struct caller){
             0
@@ -74,7 +75,7 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
     return true;
 }
 
-static bool rebuild(struct control *c, struct err *err)
+bool writer_load(struct control *c, struct err *err)
 {
     struct state *fresh;
     uint64_t seed;
@@ -164,29 +165,43 @@ static void publish(struct control *c, struct batch *b)
     }
     k->pushes = pushes;
     k->mem = b->mem;
+    if (b->event_count)
+        c->writer.told = b->events[b->event_count - 1].seq;
     state_forget_ended(s);
     if (b->news_count)
         tell_planner(c, b, false, false);
     os_post(c->os, &k->post); /* followers first, then the replies: os_post keeps the order */
 }
 
-static bool commit(struct control *c, struct batch *b, struct err *err)
+/* What became of a batch. Fenced: nothing landed, and another server writes now. Unknown: its answer
+ * was lost, and the store does not tell. */
+enum fate { LANDED, REFUSED, FENCED, UNKNOWN };
+
+static enum fate refused(const struct err *err)
 {
-    if (b->write_count == 0)
-        return true;
+    return err->rc == RC_NOT_WRITER ? FENCED : REFUSED;
+}
+
+static enum fate commit(struct control *c, struct batch *b, struct err *err)
+{
     bool unknown = false;
+    if (b->write_count == 0) /* what memory answers must be as new as what the store would */
+        return !c->config.shared || !b->asked || store_lease_check(c->writer.conn, err)
+                   ? LANDED
+                   : refused(err);
     if (store_commit(c->writer.conn, b->writes, b->write_count, &unknown, err))
-        return true;
-    if (!unknown || !b->event_count)
-        return false;
-    struct arena *mem
-        = arena_new(); /* the answer was lost: our own numbers tell whether it landed */
+        return LANDED;
+    if (!unknown)
+        return refused(err);
+    if (!b->event_count)
+        return UNKNOWN;
+    AUTO(arena_free) struct arena *mem = arena_new();
     struct rows r;
-    struct err why;
-    bool landed = store_query(c->writer.conn, ST_LAST_EVENT, NULL, 0, mem, &r, &why)
-                  && row_int(&r, 0, 0) == b->events[b->event_count - 1].seq;
-    arena_free(mem);
-    return landed;
+    struct err why; /* our own numbers tell whether it landed: nobody else has written if we still may */
+    if (!store_query(c->writer.conn, ST_LAST_EVENT, NULL, 0, mem, &r, &why)
+        || (c->config.shared && !store_lease_check(c->writer.conn, &why)))
+        return UNKNOWN;
+    return row_int(&r, 0, 0) == b->events[b->event_count - 1].seq ? LANDED : REFUSED;
 }
 
 /* News are large and a queue may be long, so it is told in parts. */
@@ -207,7 +222,7 @@ static void tell_some(struct control *c, struct batch *b)
     tell_part(c, b, true);
 }
 
-static void tell_all(struct control *c)
+void writer_tell_all(struct control *c)
 {
     struct telling t = { .b = { .mem = arena_new() } };
     writer_snapshot(c, &t.b, tell_some);
@@ -223,28 +238,58 @@ static void away(struct control *c, struct request *r, const struct err *why)
     door_answer(c, r, false);
 }
 
+static void nobody_knows(struct control *c, struct request *r)
+{
+    err_set(&r->err, RC_UNAVAILABLE,
+            "the store was lost while this was being written, and whether it was is not known; ask "
+            "again with the same Idempotency-Key");
+    door_answer(c, r, false);
+}
+
+static void not_here(struct control *c, struct request **list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        err_set(&list[i]->err, RC_NOT_WRITER, "another server writes now");
+        door_answer(c, list[i], false);
+    }
+}
+
 static void one_by_one(struct control *c, struct request **list, size_t count)
 {
     struct err err = { 0 };
     for (size_t i = 0; i < count; i++) {
-        if (c->writer.stale && !rebuild(c, &err)) {
+        if (c->writer.stale && !writer_load(c, &err)) {
+            if (err.rc == RC_NOT_WRITER) {
+                lease_lost(c);
+                not_here(c, list + i, count - i);
+                return;
+            }
             away(c, list[i], &err);
             continue;
         }
         struct batch b = { .mem = arena_new() };
         bool ok = run_verb(c, &b, list[i]);
-        if (commit(c, &b, &err)) {
+        enum fate fate = commit(c, &b, &err);
+        if (fate == LANDED) {
             publish(c, &b);
             door_answer(c, list[i], ok);
             continue;
         }
         arena_free(b.mem);
         c->writer.stale = true;
+        if (fate == FENCED) {
+            lease_lost(c);
+            not_here(c, list + i, count - i);
+            return;
+        }
         list[i]->err = err;
-        door_answer(c, list[i], false);
+        if (fate == UNKNOWN)
+            nobody_knows(c, list[i]);
+        else
+            door_answer(c, list[i], false);
     }
-    if (!c->writer.stale || rebuild(c, &err))
-        tell_all(c);
+    if (!c->writer.stale || writer_load(c, &err))
+        writer_tell_all(c);
 }
 
 static void run_batch(struct control *c, struct request **list, size_t count)
@@ -254,54 +299,80 @@ static void run_batch(struct control *c, struct request **list, size_t count)
     struct err err = { 0 };
     for (size_t i = 0; i < count; i++)
         ok[i] = run_verb(c, &b, list[i]);
-    if (commit(c, &b, &err)) {
+    enum fate fate = commit(c, &b, &err);
+    if (fate == LANDED) {
         publish(c, &b);
         for (size_t i = 0; i < count; i++)
             door_answer(c, list[i], ok[i]);
         return;
     }
-    log_line(LOG_WARN, "writer", "a commit of %zu verbs was refused, trying them one by one: %s",
-             count, err.text);
     arena_free(b.mem);
     c->writer.stale = true;
-    one_by_one(c, list, count);
+    if (fate == FENCED) {
+        lease_lost(c);
+        not_here(c, list, count);
+        return;
+    }
+    log_line(LOG_WARN, "writer", "a commit of %zu verbs %s: %s", count,
+             fate == UNKNOWN ? "may or may not have landed" : "was refused, trying them one by one",
+             err.text);
+    if (fate == REFUSED)
+        one_by_one(c, list, count);
+    for (size_t i = 0; fate == UNKNOWN && i < count; i++)
+        nobody_knows(c, list[i]);
+}
+
+static void run_requests(struct control *c, struct request **list, size_t count)
+{
+    if (!count)
+        return;
+    if (!c->writer.state)
+        not_here(c, list, count);
+    else if (c->writer.stale)
+        one_by_one(c, list, count);
+    else
+        run_batch(c, list, count);
 }
 
 static void writer_on_posts(void *arg, struct post *first)
 {
     struct control *c = arg;
     struct request *list[BATCH_MOST];
-    while (first) {
-        size_t n = 0;
-        for (; first && n < BATCH_MOST; n++) {
-            list[n] = CONTAINER(first, struct request, post);
-            first = first->next;
+    size_t n = 0;
+    for (struct post *p = first, *next; p; p = next) {
+        next = p->next;
+        if (lease_is_look(p)) {
+            run_requests(c, list, n);
+            n = 0;
+            lease_look(c, p);
+            continue;
         }
-        if (c->writer.stale)
-            one_by_one(c, list, n);
-        else
-            run_batch(c, list, n);
+        list[n++] = CONTAINER(p, struct request, post);
+        if (n == BATCH_MOST) {
+            run_requests(c, list, n);
+            n = 0;
+        }
     }
+    run_requests(c, list, n);
 }
 
 bool writer_open(struct control *c, struct err *err)
 {
-    if (!conn_open(c->store, true, &c->writer.conn, err) || !rebuild(c, err))
-        return false;
-    c->last_event = c->writer.state->last_event;
-    return true;
+    return conn_open(c->store, true, &c->writer.conn, err) && lease_open(c, err);
 }
 
 void writer_start(struct control *c)
 {
     c->writer.actor = actor_new(c->os, "writer", writer_on_posts, c);
-    tell_all(c); /* last: the planner answers at once where jobs wait, and must find the writer */
+    if (c->writer.state)
+        writer_tell_all(c); /* last: the planner answers at once where jobs wait, and must find the writer */
 }
 
 void writer_close(struct control *c)
 {
     if (c->writer.actor)
         actor_stop(c->writer.actor);
+    lease_close(c);
     state_free(c->writer.state);
     conn_close(c->writer.conn);
 }

@@ -4,18 +4,12 @@
  * COMMIT, one sync, so that its time is one way there and back. A connection that was lost is opened again by the next call; a read is
  * then asked again, a commit never, because nobody knows what became of it. */
 #include "store/postgres_internal.h"
-#include "store/libpq.h"
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { BOOL_OID = 16, BYTEA_OID = 17, INT8_OID = 20, INT2_OID = 21, INT4_OID = 23 };
 enum { TEXT_OID = 25, VARCHAR_OID = 1043, BYTEAS_OID = 1001, TEXTS_OID = 1009, INT8S_OID = 1016 };
-
-struct pg_conn { struct conn base; PGconn *db; bool prepared; };
-
-static struct pg_conn *inside(struct conn *c) { return CONTAINER(c, struct pg_conn, base); }
-AUTO_FN(PGresult *, PQclear)
 
 /* --- errors */
 static const struct { const char *state; enum rc rc; const char *text; } kinds[] = {
@@ -49,7 +43,7 @@ static bool fails_with(const struct pg_conn *c, const char *state, const char *w
     return err_set(err, RC_INTERNAL, "PostgreSQL: %s", text);
 }
 
-static bool fails(const struct pg_conn *c, const PGresult *r, struct err *err)
+bool pg_fails(const struct pg_conn *c, const PGresult *r, struct err *err)
 {
     const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
     const char *why = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
@@ -58,7 +52,7 @@ static bool fails(const struct pg_conn *c, const PGresult *r, struct err *err)
     return fails_with(c, state, why ? why : PQerrorMessage(c->db), err);
 }
 
-static bool succeeded(const PGresult *r)
+bool pg_succeeded(const PGresult *r)
 {
     ExecStatusType s = PQresultStatus(r);
     return s == PGRES_COMMAND_OK || s == PGRES_TUPLES_OK;
@@ -71,12 +65,13 @@ static void drop(struct pg_conn *c)
 {
     PQfinish(c->db);
     c->db = NULL;
+    c->fence = false;
 }
 
 static bool plain(struct pg_conn *c, const char *text, struct err *err)
 {
     AUTO(PQclear) PGresult *r = PQexec(c->db, text);
-    return succeeded(r) || fails(c, r, err);
+    return pg_succeeded(r) || pg_fails(c, r, err);
 }
 
 /* What stands before dbname is ours unless the URL says otherwise; what stands behind it is ours
@@ -187,9 +182,9 @@ static bool prepared_ok(struct pg_conn *c, struct err *err)
 {
     AUTO(PQclear) PGresult *made = next_answer(c);
     AUTO(PQclear) PGresult *told = next_answer(c);
-    if (!succeeded(made))
-        return fails(c, made, err);
-    return succeeded(told) ? columns_ok(told, err) : fails(c, told, err);
+    if (!pg_succeeded(made))
+        return pg_fails(c, made, err);
+    return pg_succeeded(told) ? columns_ok(told, err) : pg_fails(c, told, err);
 }
 
 static bool is_for(const struct pg_conn *c, int st)
@@ -230,24 +225,25 @@ static bool prepare_all(struct pg_conn *c, struct err *err)
 {
     struct sql_list list = c->base.store->statements;
     if (!send_prepares(c))
-        return fails(c, NULL, err);
+        return pg_fails(c, NULL, err);
     for (int i = 0; i < list.count; i++)
         if ((is_for(c, i) && !prepared_ok(c, err)) || (has_many(c, i) && !prepared_ok(c, err)))
             return err_wrap(err, "statement %s", list.at[i].name);
     AUTO(PQclear) PGresult *sync = next_answer(c);
     if (PQresultStatus(sync) != PGRES_PIPELINE_SYNC || !PQexitPipelineMode(c->db))
-        return fails(c, sync, err);
+        return pg_fails(c, sync, err);
     return c->prepared = true;
 }
 
 /* A server that went away has said so long before we ask: looking first (twice: its last words,
  * then the end) saves a commit whose fate would be unknown. */
-static bool alive(struct pg_conn *c, struct err *err)
+bool pg_alive(struct pg_conn *c, struct err *err)
 {
     if (c->db && PQconsumeInput(c->db) && PQconsumeInput(c->db) && PQstatus(c->db) == CONNECTION_OK)
         return true;
     drop(c);
-    if (dial(c, err) && settle(c, err) && (!c->prepared || prepare_all(c, err)))
+    if (dial(c, err) && settle(c, err) && (!c->prepared || prepare_all(c, err))
+        && (!c->base.epoch || lease_move(c, err)))
         return true;
     drop(c);
     return false;
@@ -306,7 +302,8 @@ static bool send_many(struct pg_conn *c, const struct pg_part *part, struct aren
 static bool send_all(struct pg_conn *c, const struct pg_parts *parts, struct arena *mem, bool *lost,
                      struct err *err)
 {
-    *lost = !PQenterPipelineMode(c->db) || !send_plain(c, "BEGIN");
+    *lost = !PQenterPipelineMode(c->db) || !send_plain(c, "BEGIN")
+            || (c->base.epoch && !lease_send_fence(c));
     for (size_t i = 0; !*lost && i < parts->count; i++) {
         const struct pg_part *p = &parts->at[i];
         for (size_t k = 0; k < p->count; k++)
@@ -317,23 +314,24 @@ static bool send_all(struct pg_conn *c, const struct pg_parts *parts, struct are
     return !*lost && !store_fault("store.commit", err);
 }
 
-/* Reads the answers up to the sync. The last of them is that of COMMIT; *unknown when it did not
- * come. */
+/* Reads the answers up to the sync: of BEGIN, the fence, the writes, and last of COMMIT; *unknown
+ * when that one did not come. */
 static bool read_all(struct pg_conn *c, const struct pg_parts *parts, bool *unknown,
                      struct err *err)
 {
     bool ok = true;
-    for (size_t i = 0; i < parts->count + 2; i++) {
+    size_t first = c->base.epoch ? 2 : 1;
+    for (size_t i = 0; i < first + parts->count + 1; i++) {
         AUTO(PQclear) PGresult *r = next_answer(c);
-        bool last = i == parts->count + 1;
-        if (!ok || (succeeded(r) && (!last || text_is(PQcmdStatus(r), "COMMIT"))))
+        bool last = i == first + parts->count;
+        if (!ok || (pg_succeeded(r) && (!last || text_is(PQcmdStatus(r), "COMMIT"))))
             continue;                   /* once one has failed, PostgreSQL skips the others */
-        ok = fails(c, r, err);
+        ok = lease_fenced(r) && i == 1 && first == 2 ? fenced(err) : pg_fails(c, r, err);
         const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
         *unknown = !state || (last && (text_starts(state, "57") || text_starts(state, "08")));
-        if (i && !last)
+        if (i >= first && !last)
             err_wrap(err, "%s",
-                     c->base.store->statements.at[parts->at[i - 1].first->write->st].name);
+                     c->base.store->statements.at[parts->at[i - first].first->write->st].name);
     }
     AUTO(PQclear) PGresult *sync = next_answer(c);
     if (PQresultStatus(sync) != PGRES_PIPELINE_SYNC)
@@ -358,22 +356,22 @@ static void come_to_rest(struct pg_conn *c)
 static bool pg_commit(struct conn *base, const struct write *writes, size_t count, bool *unknown,
                       struct err *err)
 {
-    struct pg_conn *c = inside(base);
+    struct pg_conn *c = pg_inside(base);
     bool lost = false;
-    if (store_fault("store.begin", err) || !alive(c, err))
+    if (store_fault("store.begin", err) || !pg_alive(c, err))
         return false;
     AUTO(arena_free) struct arena *mem = arena_new();
     struct pg_parts parts = many_parts(base->store, writes, count, mem);
     if (!send_all(c, &parts, mem, &lost, err)) {
         if (lost)
-            fails(c, NULL, err);
+            pg_fails(c, NULL, err);
         drop(c);                        /* COMMIT was not sent, so the server rolls back */
         return false;
     }
     *unknown = true;                    /* from here on, until an answer says otherwise */
     bool ok = send_plain(c, "COMMIT") && PQpipelineSync(c->db);
     if (!ok) {
-        fails(c, NULL, err);
+        pg_fails(c, NULL, err);
         drop(c);
         return false;
     }
@@ -419,7 +417,7 @@ static bool gather_answer(struct gather *g, const PGresult *r, struct err *err)
 static bool pg_query(struct conn *base, int st, const struct value *args, struct arena *mem,
                      struct rows *out, struct err *err)
 {
-    struct pg_conn *c = inside(base);
+    struct pg_conn *c = pg_inside(base);
     const struct sql *q = &base->store->statements.at[st];
     struct packed p;
     char name[16];
@@ -427,13 +425,13 @@ static bool pg_query(struct conn *base, int st, const struct value *args, struct
     name_of(name, st, false);
     pack(&p, q->types, args);
     for (bool again = true;; again = false) {
-        if (store_fault("store.query", err) || !alive(c, err))
+        if (store_fault("store.query", err) || !pg_alive(c, err))
             return err_wrap(err, "%s", q->name);
         AUTO(PQclear) PGresult *r = PQexecPrepared(c->db, name, count, p.at, p.lens, p.formats, 1);
-        if (!succeeded(r) && again && PQstatus(c->db) == CONNECTION_BAD)
+        if (!pg_succeeded(r) && again && PQstatus(c->db) == CONNECTION_BAD)
             continue;
         AUTO(gather_done) struct gather g = { .mem = mem };
-        if (succeeded(r) ? !gather_answer(&g, r, err) : !fails(c, r, err))
+        if (pg_succeeded(r) ? !gather_answer(&g, r, err) : !pg_fails(c, r, err))
             return err_wrap(err, "%s", q->name);
         *out = gather_rows(&g);
         return true;
@@ -520,8 +518,8 @@ static void pg_close(struct store *s) { free(s->inside); }
 
 static void pg_conn_close(struct conn *c)
 {
-    drop(inside(c));
-    free(inside(c));
+    drop(pg_inside(c));
+    free(pg_inside(c));
 }
 
 static bool pg_conn_open(struct store *s, bool writes, struct conn **out, struct err *err)
@@ -529,8 +527,8 @@ static bool pg_conn_open(struct store *s, bool writes, struct conn **out, struct
     struct pg_conn *c = calloc(1, sizeof *c);
     if (!c)
         abort();
-    c->base = (struct conn){ s, writes };
-    if (!alive(c, err)) {
+    c->base = (struct conn){ .store = s, .writes = writes };
+    if (!pg_alive(c, err)) {
         free(c);
         return false;
     }
@@ -538,21 +536,21 @@ static bool pg_conn_open(struct store *s, bool writes, struct conn **out, struct
     return true;
 }
 
-static bool pg_prepare(struct conn *c, struct err *err) { return prepare_all(inside(c), err); }
+static bool pg_prepare(struct conn *c, struct err *err) { return prepare_all(pg_inside(c), err); }
 
 static bool pg_run(struct conn *c, const char *text, struct err *err)
 {
-    return !store_fault("store.step", err) && plain(inside(c), text, err);
+    return !store_fault("store.step", err) && plain(pg_inside(c), text, err);
 }
 
 static bool pg_number(struct conn *base, const char *text, int64_t *out, struct err *err)
 {
-    struct pg_conn *c = inside(base);
-    if (c->prepared && !alive(c, err))  /* not amid a migration: its transaction would be gone */
+    struct pg_conn *c = pg_inside(base);
+    if (c->prepared && !pg_alive(c, err))  /* not amid a migration: its transaction would be gone */
         return false;
     AUTO(PQclear) PGresult *r = PQexec(c->db, text);
-    if (!succeeded(r))
-        return fails(c, r, err);
+    if (!pg_succeeded(r))
+        return pg_fails(c, r, err);
     if (PQntuples(r) != 1 || PQgetisnull(r, 0, 0))
         return err_set(err, RC_INTERNAL, "the store did not answer with a number");
     *out = strtoll(PQgetvalue(r, 0, 0), NULL, 10);
@@ -570,6 +568,9 @@ const struct backend postgres_backend = {
     .query = pg_query,
     .run = pg_run,
     .number = pg_number,
+    .self = pg_self,
+    .holder = pg_holder,
+    .evict = pg_evict,
     /* The number spells arcus. A step may take long on a large table; waiting for another server
      * that migrates may not. */
     .begin_alone = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s';"

@@ -60,4 +60,12 @@
     X("CREATE INDEX event_idem ON event (at_ms) WHERE idem IS NOT NULL")                                                       \
     X("ALTER TABLE attempt ADD COLUMN grace_s BIGINT NOT NULL DEFAULT -1") \
     X("CREATE TABLE goner (volume BIGINT PRIMARY KEY, node BIGINT NOT NULL)") /* removed volumes whose node has not swept them yet */ \
-    X("CREATE TABLE restored (at_ms BIGINT PRIMARY KEY)") /* a row: it came from a backup, and nothing is placed yet */
+    X("CREATE TABLE restored (at_ms BIGINT PRIMARY KEY)") /* a row: it came from a backup, and nothing is placed yet */ \
+    /* several head nodes: who writes (one row), who serves, what all of them must agree on, and blobs where a file of one server would be lost with it */ \
+    X("CREATE TABLE writer (one BIGINT PRIMARY KEY, epoch BIGINT NOT NULL, pid BIGINT NOT NULL, since BIGINT NOT NULL,"         \
+      " server BIGINT NOT NULL, address TEXT NOT NULL, renewed BIGINT NOT NULL)")                                              \
+    X("INSERT INTO writer (one, epoch, pid, since, server, address, renewed) VALUES (1, 0, 0, 0, 0, '', 0)")                   \
+    X("CREATE TABLE server (id BIGINT PRIMARY KEY, address TEXT NOT NULL, version TEXT NOT NULL, seen_ms BIGINT NOT NULL)")    \
+    X("CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL)")                                                     \
+    X("CREATE TABLE blob_part (project BIGINT NOT NULL, digest TEXT NOT NULL, n BIGINT NOT NULL, at_ms BIGINT NOT NULL, bytes BYTEA NOT NULL," \
+      " PRIMARY KEY (project, digest, n))")

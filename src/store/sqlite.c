@@ -21,7 +21,7 @@ struct sqlite_conn {
     struct conn base;
     struct handle own, *h;              /* h: own, or the shared one */
     struct wal *wal;                    /* of a writer on a real machine */
-    sqlite3_stmt **st, *begin, *commit, *rollback;
+    sqlite3_stmt **st, *begin, *commit, *rollback, *fence;
 };
 
 static struct sqlite_conn *inside(struct conn *c) { return CONTAINER(c, struct sqlite_conn, base); }
@@ -222,6 +222,7 @@ static void sqlite_conn_close(struct conn *base)
     sqlite3_finalize(c->begin);
     sqlite3_finalize(c->commit);
     sqlite3_finalize(c->rollback);
+    sqlite3_finalize(c->fence);
     sqlite3_close(c->own.db);
     free(c);
 }
@@ -232,7 +233,7 @@ static bool sqlite_conn_open(struct store *s, bool writes, struct conn **out, st
     struct sqlite_conn *c = calloc(1, sizeof *c);
     if (!c)
         abort();
-    c->base = (struct conn){ s, writes };
+    c->base = (struct conn){ .store = s, .writes = writes };
     c->h = in->vfs ? &in->shared : &c->own;
     if (!in->vfs && !handle_open(s, writes, &c->own, err)) {
         free(c);
@@ -324,6 +325,20 @@ static bool write_all(struct sqlite_conn *c, const struct write *writes, size_t 
     return true;
 }
 
+/* Prepared at its first use: a store that nobody leases may have no such table. */
+static bool epoch_holds(struct sqlite_conn *c, struct err *err)
+{
+    if (!c->base.epoch)
+        return true;
+    if (!c->fence
+        && !prepare_one(c, "SELECT epoch FROM writer WHERE one = 1 AND epoch = ?1", &c->fence, err))
+        return false;
+    sqlite3_bind_int64(c->fence, 1, c->base.epoch);
+    int rc = sqlite3_step(c->fence);
+    sqlite3_reset(c->fence);
+    return rc == SQLITE_ROW || (rc == SQLITE_DONE ? fenced(err) : fails(c->h->db, rc, err));
+}
+
 static bool commit_now(struct sqlite_conn *c, bool *unknown, struct err *err)
 {
     if (store_fault("store.commit", err))
@@ -343,7 +358,7 @@ static bool sqlite_commit(struct conn *base, const struct write *writes, size_t 
     struct sqlite_conn *c = inside(base);
     if (store_fault("store.begin", err) || !step_done(c, c->begin, SQLITE_OK, err))
         return false;
-    if (write_all(c, writes, count, err) && commit_now(c, unknown, err)) {
+    if (epoch_holds(c, err) && write_all(c, writes, count, err) && commit_now(c, unknown, err)) {
         wal_trim(c->wal, c->h);
         return true;
     }
@@ -454,6 +469,26 @@ static bool sqlite_number(struct conn *c, const char *text, int64_t *out, struct
     return number_of(inside(c)->h->db, text, out, err);
 }
 
+/* Nobody can tell one handle on the file from another, and none can be paused inside a transaction
+ * for long: the others would wait for its lock. So there is nobody to end. */
+static bool sqlite_self(struct conn *c, int64_t *pid, int64_t *since, struct err *err)
+{
+    (void)c, (void)err;
+    return *pid = *since = 1, true;
+}
+
+static bool sqlite_holder(struct conn *c, int64_t pid, int64_t since, enum holder *out,
+                          struct err *err)
+{
+    (void)c, (void)pid, (void)since, (void)err;
+    return *out = HOLDER_SILENT, true;
+}
+
+static bool sqlite_evict(struct conn *c, int64_t pid, int64_t since, struct err *err)
+{
+    return (void)c, (void)pid, (void)since, (void)err, true;
+}
+
 const struct backend sqlite_backend = {
     .kind = "sqlite",
     .open = sqlite_open,
@@ -465,6 +500,9 @@ const struct backend sqlite_backend = {
     .query = sqlite_query,
     .run = sqlite_run,
     .number = sqlite_number,
+    .self = sqlite_self,
+    .holder = sqlite_holder,
+    .evict = sqlite_evict,
     .begin_alone = "BEGIN IMMEDIATE",
     .begin_snapshot = "BEGIN",
     .columns = "SELECT m.name, p.name, p.type FROM sqlite_master m JOIN pragma_table_info(m.name) p "

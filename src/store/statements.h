@@ -76,6 +76,17 @@
     X(LOAD_RESTORED, "", "SELECT COUNT(*) FROM restored")                                                                      \
     X(LAST_EVENT, "", "SELECT COALESCE(MAX(seq), 0) FROM event")                                                               \
     X(LAST_ID, "", "SELECT MAX(id) FROM (SELECT COALESCE(MAX(id), 0) AS id FROM job UNION ALL SELECT COALESCE(MAX(id), 0) FROM attempt UNION ALL SELECT COALESCE(MAX(id), 0) FROM apikey UNION ALL SELECT COALESCE(MAX(id), 0) FROM org UNION ALL SELECT COALESCE(MAX(id), 0) FROM project UNION ALL SELECT COALESCE(MAX(id), 0) FROM person UNION ALL SELECT COALESCE(MAX(id), 0) FROM account UNION ALL SELECT COALESCE(MAX(id), 0) FROM secret UNION ALL SELECT COALESCE(MAX(id), 0) FROM node UNION ALL SELECT COALESCE(MAX(id), 0) FROM jointoken UNION ALL SELECT COALESCE(MAX(id), 0) FROM volume UNION ALL SELECT COALESCE(MAX(id), 0) FROM image) AS ids") \
+    /* --- several servers */                                                                                                  \
+    X(LEASE_TAKE, "iiiit", "UPDATE writer SET epoch = epoch + 1, renewed = renewed + 1, pid = ?2, since = ?3, server = ?4, address = ?5 WHERE one = 1 AND epoch = ?1") \
+    X(LEASE_RENEW, "it", "UPDATE writer SET renewed = renewed + 1, address = ?2 WHERE one = 1 AND epoch = ?1")                 \
+    X(LEASE_DROP, "i", "UPDATE writer SET pid = 0, since = 0, server = 0, address = '' WHERE one = 1 AND epoch = ?1")          \
+    X(LEASE_LOOK, "", "SELECT epoch, pid, since, server, address, renewed FROM writer WHERE one = 1")                          \
+    X(SERVER_SEEN, "itti", "INSERT INTO server (id, address, version, seen_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET address = ?2, seen_ms = ?4") \
+    X(SERVER_DROP, "ii", "DELETE FROM server WHERE id = ?1 AND (?2 = 0 OR seen_ms = ?2)")                                        \
+    X(SERVER_OTHERS, "it", "DELETE FROM server WHERE id <> ?1 AND address = ?2")                                               \
+    X(SERVER_LIST, "", "SELECT id, address, version, seen_ms FROM server ORDER BY id LIMIT 64")                                \
+    X(SETTING_SET, "tt", "INSERT INTO setting (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING")                    \
+    X(SETTING_GET, "t", "SELECT value FROM setting WHERE name = ?1")                                                           \
     /* --- who asks */                                                                                                         \
     X(AUTH_KEY, "t", "SELECT k.id, k.owner_kind, k.owner, k.project, k.roles, k.expires_ms, k.state, COALESCE(u.name, a.name, n.name), COALESCE(u.roles, a.roles, 0), COALESCE(u.state, a.state, CASE WHEN n.id IS NULL THEN 1 ELSE 0 END) FROM apikey k LEFT JOIN person u ON k.owner_kind = 1 AND u.id = k.owner LEFT JOIN account a ON k.owner_kind = 2 AND a.id = k.owner LEFT JOIN node n ON k.owner_kind = 3 AND n.id = k.owner WHERE k.hash = ?1") \
     X(AUTH_PROJECT, "iti", "SELECT p.id, p.org, COALESCE(m.roles, 0) FROM project p LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE p.state = 0 AND (p.name = ?2 OR p.id = ?3)") \

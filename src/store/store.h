@@ -53,3 +53,23 @@ MUST_CHECK bool store_commit(struct conn *c, const struct write *writes, size_t 
 MUST_CHECK bool store_query(struct conn *c, enum statement st, const struct value *args, int count, struct arena *mem,
                             struct rows *out, struct err *err);  /* at most 100,000 rows */
 int64_t store_count(struct conn *c, const char *table);         /* for tests: -1 when it cannot */
+
+/* --- the writer's lease: of all servers on one store one writes. Its epoch is checked inside every commit of the connection that
+ * took it (RC_NOT_WRITER: another has taken it since, and nothing was written), so a writer that was away cannot commit. */
+enum holder { HOLDER_GONE, HOLDER_SILENT, HOLDER_BUSY };        /* its connection: closed; open; the store works for it right now */
+struct lease {
+    int64_t epoch;              /* raised by every taking */
+    int64_t server;             /* who took it; 0: nobody has it */
+    int64_t renewed;            /* moves while the holder lives */
+    char address[256];          /* its URL; "": not told yet */
+    int64_t pid, since;         /* its connection, in the store's own terms */
+};
+MUST_CHECK bool store_lease_look(struct conn *c, struct lease *out, struct err *err);
+MUST_CHECK bool store_lease_holder(struct conn *c, const struct lease *l, enum holder *out, struct err *err);
+/* Ends the holder's connection (it may be paused in the middle of a transaction), then raises the epoch that was seen. RC_CONFLICT:
+ * somebody else was faster. From here on the connection's commits are fenced, also over a reconnect. */
+MUST_CHECK bool store_lease_take(struct conn *c, const struct lease *seen, int64_t server, const char *address, struct err *err);
+MUST_CHECK bool store_lease_renew(struct conn *c, const char *address, struct err *err);
+MUST_CHECK bool store_lease_check(struct conn *c, struct err *err);     /* is it still ours? For answers that write nothing */
+MUST_CHECK bool store_lease_drop(struct conn *c, struct err *err);      /* given up: a successor need not wait */
+void store_lease_forget(struct conn *c);                                /* it was lost */

@@ -33,6 +33,10 @@ struct backend {
     /* For migrations and tests, with texts of ours alone: */
     bool (*run)(struct conn *c, const char *text, struct err *err);
     bool (*number)(struct conn *c, const char *text, int64_t *out, struct err *err);
+    /* The lease, in the backend's own terms: who this connection is, what became of another, and its end. */
+    bool (*self)(struct conn *c, int64_t *pid, int64_t *since, struct err *err);
+    bool (*holder)(struct conn *c, int64_t pid, int64_t since, enum holder *out, struct err *err);
+    bool (*evict)(struct conn *c, int64_t pid, int64_t since, struct err *err);
     const char *begin_alone;            /* begins a transaction that no other opener can be in */
     /* For backups: */
     const char *begin_snapshot;         /* begins a transaction that sees one moment, and waits for nobody */
@@ -50,7 +54,7 @@ struct store {
     void *inside;                       /* the backend's own */
 };
 
-struct conn { struct store *store; bool writes; };      /* the first member of the backends' own */
+struct conn { struct store *store; bool writes; int64_t epoch; };   /* the first member of the backends' own; epoch: 0, or what its commits check */
 
 /* store_open with other steps and statements than the program's; no steps: the schema stays as it is. */
 MUST_CHECK bool store_open_with(struct os *os, const char *where, struct steps steps,
@@ -65,6 +69,7 @@ bool sql_reads(const struct sql *q);            /* SELECT: what a reader's conne
 void sql_for_postgres(const struct sql *q, struct str *out);    /* ?1 -> $1, not within quotes */
 
 bool store_fault(const char *point, struct err *err);   /* true when a test wants it */
+bool fenced(struct err *err);           /* says so; always false */
 #define STORE_DAMAGED "the store is damaged: keep a copy of it, then restore it from a backup"
 
 /* Rows of an answer while it comes in; its bounds are kept here. */
