@@ -33,7 +33,7 @@ static bool route(struct api *a, struct http_request *rq, struct match *m)
     if (found == FOUND)
         return true;
     struct visit *v = visit_new(a, rq, NULL);
-    snprintf(v->from.address, sizeof v->from.address, "%s", http_peer(rq));
+    snprintf(v->from.address, sizeof v->from.address, "%s", v->peer);
     if (found == FOUND_OTHER_METHODS)
         reply_not_allowed(v, allow);
     else
@@ -63,6 +63,10 @@ static void on_head(void *arg, struct http_request *rq)
     if (m.verb != VERB_BLOB_PUT)
         return;
     struct visit *v = visit_new(a, rq, &m);
+    if (pass_wanted(v)) {
+        pass_begin_stream(v, (size_t)BLOB_MOST_GIB << 30);
+        return;
+    }
     request_read(v, &m);
     blob_put_head(v);
 }
@@ -81,19 +85,31 @@ static void read_and_serve(struct visit *v)
         plain_begin(v);
 }
 
+void visit_serve(struct visit *v)
+{
+    if (!request_defer(v, read_and_serve))
+        read_and_serve(v);
+}
+
 static void on_request(void *arg, struct http_request *rq)
 {
     struct api *a = arg;
     struct match m;
-    if (http_data(rq)) {
-        blob_put_whole(http_data(rq));
+    struct visit *begun = http_data(rq);
+    if (begun) {
+        if (begun->passing)
+            pass_whole(begun);
+        else
+            blob_put_whole(begun);
         return;
     }
     if (system_serve(a, rq) || !welcome(a, rq) || !route(a, rq, &m))
         return;
     struct visit *v = visit_new(a, rq, &m);
-    if (!request_defer(v, read_and_serve))
-        read_and_serve(v);
+    if (pass_wanted(v))
+        pass_begin(v);
+    else
+        visit_serve(v);
 }
 
 static void on_gone(void *arg, struct http_request *rq)
@@ -156,6 +172,7 @@ static void api_free(struct api *a)
     void *arg = a->arg;
     blobs_close(a->blobs);
     backups_close(a->backups);
+    pass_free_all(a);
     router_free(a->router);
     map_free(a->links);
     map_free(a->awaited);
@@ -238,6 +255,7 @@ bool api_open(struct os *os, struct control *control, const struct api_config *c
     a->on_closed = config->on_closed;
     a->arg = config->arg;
     control_follow(control, on_commit, a);
+    pass_open(a, config->peer_ca);
     visits_watch(a, RECHECK_MS);
     *out = a;
     return true;
@@ -250,6 +268,7 @@ void api_close(struct api *a, int64_t grace_ms)
     a->closing = true;
     timer_cancel(TAKE(a->watch));
     control_unfollow(a->control, a);
+    pass_close(a);
     events_close(a);
     logs_close(a);
     links_close(a);

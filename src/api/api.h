@@ -17,6 +17,7 @@ struct api_config {
     const struct http_limits *limits;   /* NULL: the defaults */
     const struct api_limits *rates;     /* NULL: the defaults */
     const char *version;                /* "0.1.0" */
+    const char *peer_ca;                /* PEM, to know the other servers of the cloud by; NULL: the system's */
     bool simulated;                     /* its GPUs are made up: /openapi.json and /readyz say so */
     void (*on_closed)(void *arg);       /* after api_close: the last request has gone; may be NULL */
     void *arg;

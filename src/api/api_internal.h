@@ -37,6 +37,7 @@ struct api {
     struct limits *limits;
     struct turns *turns;
     struct map *crowds;                 /* project -> how many streams it has */
+    struct passer *passer;              /* to the server that writes */
     struct logs *tails;                 /* log followers that wait for something to happen */
     size_t users;                       /* visits, messages of links: they keep this struct alive */
     bool closing, http_gone;
@@ -65,6 +66,8 @@ enum found router_find(const struct router *r, const char *method, const char *p
 struct visit {
     struct api *api;
     struct http_request *rq;            /* NULL: it is over, or has become a WebSocket */
+    const char *peer;                   /* the client's address, also where another server has passed its request on */
+    bool passed, passing, streams;      /* on by another; on to another; its body is taken in pieces */
     const struct verb *verb;
     enum verb_id verb_id;
     struct arena *mem;
@@ -114,6 +117,7 @@ void reply_status(struct visit *v, int status, const struct err *why);
 void reply_error(struct visit *v, enum rc rc, const char *fmt, ...) PRINTF(3, 4);
 void reply_upgrade(struct visit *v);                    /* speak WebSocket here */
 void reply_begin(struct visit *v, const char *type, int64_t length, const char *etag);
+void reply_not_writer(struct visit *v);                 /* 421, with who does */
 void reply_not_allowed(struct visit *v, const char *allow);
 void problem_print(struct str *out, int status, const struct err *why, const char *instance);
 void reply_cut(struct visit *v);                        /* half of it is out, and must not look whole */
@@ -129,9 +133,22 @@ void events_commit(struct api *a, const struct commit *k);
 void events_close(struct api *a);
 void sse_print(struct str *out, const char *id, const char *kind, struct slice data);
 
+/* --- pass.c */
+void pass_open(struct api *a, const char *ca_pem);
+void pass_close(struct api *a);                                 /* nothing more is asked of others by ourselves */
+void pass_free_all(struct api *a);
+const char *pass_address(struct api *a, struct http_request *rq, struct arena *mem, bool *passed);
+bool pass_wanted(const struct visit *v);                        /* it is for the one that writes, and that is not this server */
+void pass_begin(struct visit *v);
+void pass_begin_stream(struct visit *v, size_t most);           /* in on_head: the body goes on as it comes */
+void pass_whole(struct visit *v);                               /* that body has come */
+bool pass_instead(struct visit *v);                             /* the door does not write any more; false: it is too late to pass it on */
+void visit_serve(struct visit *v);                              /* here, after all (api.c) */
+
 void link_begin(struct visit *v);
 void links_commit(struct api *a, const struct commit *k);
 void links_close(struct api *a);
+void links_turn(struct api *a);                                 /* agents go to the one that writes */
 MUST_CHECK bool links_open_stream(struct api *a, int64_t node, const struct open_stream *o,
                                   struct err *err);
 
@@ -161,6 +178,7 @@ void logs_close(struct api *a);
 
 MUST_CHECK bool blobs_open(struct api *a, const char *data, struct blobs **out, struct err *err);
 void blobs_close(struct blobs *b);
+enum { BLOB_MOST_GIB = 20 };
 void blob_put_head(struct visit *v);                            /* in on_head: the body streams */
 void blob_put_whole(struct visit *v);                           /* in on_request */
 void blob_get_begin(struct visit *v);

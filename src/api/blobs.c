@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 enum { ACTORS = 2, PIECE = 256 * 1024, IN_FLIGHT = 1 << 20 };
-static const size_t blob_most = (size_t)20 << 30;
+static const size_t blob_most = (size_t)BLOB_MOST_GIB << 30;
 
 struct blobs {
     struct api *api;
@@ -242,6 +242,7 @@ void blob_put_head(struct visit *v)
     http_limit_body(v->rq, blob_most);
     http_stream_body(v->rq, on_chunk);
     http_pause_body(v->rq, true);
+    v->streams = true;
     if (v->bad.rc != RC_OK) {
         request_refuse(v);
         return;

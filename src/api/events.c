@@ -272,7 +272,7 @@ static bool may_see(const struct follower *f, const struct event *e)
 static void tell(struct follower *f, const struct event *e, struct slice text)
 {
     if (e->seq <= f->page.since)
-        return;
+        return;                         /* a page had it: where another server writes, commits are heard of late */
     if (f->live) {
         f->page.since = e->seq;
         send(f, text);

@@ -256,6 +256,10 @@ static void answered_link(struct visit *v)
         reply_problem(v, &v->ask.err);
         return;
     }
+    if (!control_writes(a->control)) {
+        reply_not_writer(v);
+        return;
+    }
     if (!ws_asked(v->rq)) {
         reply_upgrade(v);
         return;
@@ -275,6 +279,17 @@ static void answered_link(struct visit *v)
 }
 
 void link_begin(struct visit *v) { visit_ask(v, VERB_NODE_LINK, v->body, answered_link); }
+
+/* Tasks go on; each agent finds the server that writes, and says hello there. */
+void links_turn(struct api *a)
+{
+    struct node_link *l;
+    if (control_writes(a->control))
+        return;
+    for (size_t i = 0; (l = map_next(a->links, &i));)
+        if (l->ws)
+            ws_close(l->ws, 4000 + rc_http(RC_NOT_WRITER), "another server writes now");
+}
 
 void links_close(struct api *a)
 {

@@ -120,6 +120,17 @@ void reply_upgrade(struct visit *v)
     problem(v, 426, &why, &h);
 }
 
+void reply_not_writer(struct visit *v)
+{
+    struct headers h = usual(v);
+    struct err why;
+    const char *url = control_writer(v->api->control);
+    err_set(&why, RC_NOT_WRITER, "this server does not write at the moment; the header Arcus-Writer names the one that does");
+    if (*url)
+        add(&h, "Arcus-Writer", url);
+    problem(v, 421, &why, &h);
+}
+
 void reply_not_allowed(struct visit *v, const char *allow)
 {
     struct headers h = usual(v);

@@ -226,7 +226,7 @@ void request_read(struct visit *v, const struct match *m)
     char id[REQUEST_ID];
     bool ok = query_read(v, query, &in_query, err) && project_read(v, in_query, &project, err);
     memcpy(id, v->from.request, sizeof id);
-    control_credential(v->api->control, bearer_of(v->rq), project, http_peer(v->rq), &v->from);
+    control_credential(v->api->control, bearer_of(v->rq), project, v->peer, &v->from);
     memcpy(v->from.request, id, sizeof id);
     if (!ok || !idem_read(v, err) || !if_match_read(v, err) || !bind(v, m, query, err))
         return;
@@ -254,7 +254,7 @@ bool request_defer(struct visit *v, void (*trusted)(struct visit *v))
     }
     char id[REQUEST_ID];
     memcpy(id, v->from.request, sizeof id);
-    control_credential(v->api->control, bearer_of(v->rq), "", http_peer(v->rq), &v->from);
+    control_credential(v->api->control, bearer_of(v->rq), "", v->peer, &v->from);
     memcpy(v->from.request, id, sizeof id);
     v->body_trusted = trusted;
     visit_ask(v, VERB_WHOAMI, arena_take(v->mem, 1, verbs[VERB_WHOAMI].takes->size), body_known);

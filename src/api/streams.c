@@ -147,6 +147,8 @@ static void agent_answered(struct visit *v)
     struct await *w = map_get_text(v->api->awaited, ask->stream);
     if (!v->ask.ok) {
         reply_problem(v, &v->ask.err);
+    } else if (!w && !control_writes(v->api->control)) {
+        reply_not_writer(v);
     } else if (!w || v->who.id != w->node) {
         reply_error(v, RC_NOT_FOUND, "no such stream is awaited");
     } else if (!ws_asked(v->rq)) {

@@ -23,6 +23,7 @@ struct visit *visit_new(struct api *a, struct http_request *rq, const struct mat
         v->verb_id = m->verb;
         v->verb = &verbs[m->verb];
     }
+    v->peer = pass_address(a, rq, mem, &v->passed);
     request_id(a, v->from.request);
     http_set_data(rq, v);
     api_hold(a);
@@ -82,10 +83,16 @@ static void on_reply(void *arg, struct request *r)
         if (who.rank != RANK_STRANGER)
             http_group(v->rq, who.id);
     }
-    if (v->dead)
+    if (v->dead) {
         visit_end(v);
-    else
-        v->answered(v);
+        return;
+    }
+    if (!r->ok && r->err.rc == RC_NOT_WRITER) {
+        if (pass_instead(v))
+            return;
+        r->err.rc = RC_UNAVAILABLE;
+    }
+    v->answered(v);
 }
 
 static void go(struct turn *t)

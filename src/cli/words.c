@@ -27,6 +27,9 @@ static const struct column flavor_columns[] = {
     { "NAME", "gpus:name" }, { "GPU", "gpu" }, { "GPUS", "gpus", .right = true }, { "GPU MEMORY", "mib:gpu_memory_mib", .right = true },
     { "CPUS", "cpus", .right = true }, { "MEMORY", "mib:memory_mib", .right = true }, { "NODES", "nodes", .right = true }, { "FREE", "free", .right = true },
 };
+static const struct column server_columns[] = {
+    { "ADDRESS", "address" }, { "STATE", "state:state" }, { "VERSION", "version" }, { "SEEN", "age:seen" }, { "ID", "id", .wide = true },
+};
 static const struct column project_columns[] = {
     { "NAME", "name" }, { "STATE", "state:state" }, { "ORG", "org" }, { "YOUR ROLES", "roles" }, { "GPUS", "limit:quota.gpus", .right = true },
     { "CPUS", "limit:quota.cpus", .right = true }, { "MEMORY", "mib:quota.memory_mib", .right = true }, { "JOBS", "limit:quota.jobs", .right = true },
@@ -102,6 +105,8 @@ const struct word words[] = {
     { "nodes remove", VERB_NODE_REMOVE, word_generic, "NODE", "Take a node out of the fleet; its tasks count as lost", .examples = "arcus nodes remove gpu-07" },
     { "gpus list", VERB_GPU_LIST, word_generic, "", "List GPUs and what is free of them", COLUMNS(gpu_columns), .examples = "arcus gpus" },
     { "flavors list", VERB_FLAVOR_LIST, word_generic, "", "List the standard shapes that this cloud can give", COLUMNS(flavor_columns), .examples = "arcus flavors" },
+
+    { "servers list", VERB_SERVER_LIST, word_generic, "", "List the servers of this cloud, and which of them writes", COLUMNS(server_columns), .examples = "arcus servers" },
 
     { "projects list", VERB_PROJECT_LIST, word_generic, "", "List the projects that you are in", COLUMNS(project_columns), .examples = "arcus projects" },
     { "projects create", VERB_PROJECT_CREATE, word_generic, "NAME", "Make a project", .examples = "arcus projects create vision --gpus 8" },

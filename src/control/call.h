@@ -65,6 +65,7 @@ extern const struct handler handlers[VERB_COUNT];
 void control_random(struct control *c, void *out, size_t n);
 const struct keyring *control_keys(const struct control *c);
 const struct control_config *control_settings(const struct control *c);
+size_t lease_servers(struct control *c, struct arena *mem, const char ***out, int64_t *version);   /* URLs of the servers that live; the writer's actor */
 #define VERB(name) bool name(struct call *c, const void *body, struct err *err)
 VERB(login); VERB(login_prepare); VERB(whoami); VERB(password_change); VERB(password_prepare); VERB(org_create); VERB(org_list);
 VERB(project_create); VERB(project_list); VERB(project_get); VERB(project_update); VERB(member_list); VERB(member_set); VERB(member_remove);
@@ -74,7 +75,7 @@ VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files);
 VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_list); VERB(job_get); VERB(job_update);
 VERB(job_cancel); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_files); VERB(job_place); VERB(job_tick);
 VERB(node_token); VERB(node_join); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_remove); VERB(node_link); VERB(node_stream);
-VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(backup);
+VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(backup); VERB(server_list);
 
 /* Shared by several verbs. */
 void job_write(struct call *c, struct job *j);                                  /* its row as memory has it; version + 1 */

@@ -59,7 +59,6 @@ void lease_close(struct control *c);
 bool lease_is_look(const struct post *p);                               /* else it is a request */
 void lease_look(struct control *c, struct post *p);
 void lease_lost(struct control *c);                                     /* the store said so */
-size_t lease_servers(struct control *c, struct arena *mem, const char ***out, int64_t *version);   /* URLs of those that live */
 void lease_last_words(struct control *c);                               /* the loop stands still */
 /* standby.c: following the event log of somebody else. */
 MUST_CHECK bool follow_events(struct control *c, struct err *err);

@@ -190,6 +190,12 @@ const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat
     const char *volume;
     for (size_t i = 0; (volume = map_next(n->goners, &i));)
         d.volumes_gone.at[d.volumes_gone.count++] = volume;
+    int64_t version;
+    struct texts servers = { 0 };
+    servers.count = lease_servers(c->control, c->mem, (const char ***)&servers.at, &version);
+    if (full || n->servers_told != version)
+        d.servers = servers;
+    n->servers_told = version;
     n->tell = false;
     map_free(n->changed);
     n->changed = map_new();

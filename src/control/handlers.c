@@ -64,4 +64,5 @@ const struct handler handlers[VERB_COUNT] = {
     [VERB_EVENT_LIST] = { event_list },
     [VERB_USAGE_SUM] = { usage_sum },
     [VERB_BACKUP] = { backup },
+    [VERB_SERVER_LIST] = { server_list },
 };

@@ -220,13 +220,13 @@ static void say_hello(struct control *c)
         struct value seen[] = { V_INT(s->server), V_TEXT(s->address),
                                 V_TEXT(c->config.version ? c->config.version : ""),
                                 V_INT(os_wall_ms(c->os)) };
-        struct value others[] = { V_INT(s->server), V_TEXT(s->address) };
-        struct write writes[] = { { ST_SERVER_OTHERS, 2, others }, { ST_SERVER_SEEN, 4, seen } };
+        struct value others[] = { V_INT(s->server), V_TEXT(s->address), V_INT(!c->config.shared) };
+        struct write writes[] = { { ST_SERVER_OTHERS, 3, others }, { ST_SERVER_SEEN, 4, seen } };
         s->registered = store_commit(c->writer.conn, writes, 2, &unknown, &err);
         s->said_ms = now(c);
         s->peers_ms = 0;
     }
-    if (now(c) - s->peers_ms >= PEERS_MS || !s->peers_ms) {
+    if (c->config.shared && (now(c) - s->peers_ms >= PEERS_MS || !s->peers_ms)) {
         s->peers_ms = now(c);
         read_peers(c);
     }
@@ -322,7 +322,7 @@ static void looked(void *arg, struct post *p)
     c->looking = false;
     if (c->look_again)
         look_now(c);
-    else
+    else if (c->config.shared)
         c->look_timer = timer_start(c->os, LOOK_MS, look_later, c);
 }
 
@@ -334,8 +334,7 @@ const char *control_address(const struct control *c) { return c->address; }
 void control_advertise(struct control *c, const char *url)
 {
     snprintf(c->address, sizeof c->address, "%s", url);
-    if (c->config.shared)
-        look_now(c);
+    look_now(c);
 }
 
 void control_watch(struct control *c, void (*on_turn)(void *arg), void *arg)

@@ -257,3 +257,28 @@ bool flavor_list(struct call *c, const void *body, struct err *err)
     list_close(&l, NULL);
     return true;
 }
+
+/* Rows of servers that went without a word stay for a minute; the writer drops them. */
+bool server_list(struct call *c, const void *body, struct err *err)
+{
+    struct lease lease;
+    struct rows r;
+    (void)body;
+    if (!store_lease_look(c->conn, &lease, err)
+        || !rows_of(c, ST_SERVER_LIST, NULL, 0, &r, err))
+        return false;
+    struct list l = list_open(c);
+    for (size_t i = 0; i < r.count; i++) {
+        int64_t id = row_int(&r, i, 0);
+        struct server_view v = { .id = id_of(c, PREFIX_SERVER, id),
+                                 .name = row_text(&r, i, 1),
+                                 .address = row_text(&r, i, 1),
+                                 .version = row_text(&r, i, 2),
+                                 .state = id == lease.server ? "writer" : "standby",
+                                 .seen_ms = control_settings(c->control)->shared
+                                                ? row_int(&r, i, 3) : c->now_ms };
+        list_add(&l, &server_view_fields, &v);
+    }
+    list_close(&l, NULL);
+    return true;
+}

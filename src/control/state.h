@@ -47,6 +47,7 @@ struct node {
     int64_t heard_boot_ms;      /* last contact; the start of this process counts as one */
     int64_t generation;
     bool linked;                /* said hello to this process */
+    int64_t servers_told;       /* the version of the list of servers that it has */
     struct map *changed;        /* attempts to push */
     struct map *goners;         /* removed volumes that it has not swept yet: id -> its text */
     bool tell;                  /* something else than attempts has changed for it */

@@ -46,6 +46,7 @@ struct desired {                /* down: the orders of this node. full: all ther
     int64_t now_ms;             /* the server's clock, to tell a drift */
     int64_t beat;               /* of the last report or hello that came on this connection: only what answers something sent a
                                    moment ago renews the run-until times; 0: not told */
+    struct texts servers;       /* URLs of the servers that live, the one that writes among them; none: nothing is told about it */
 };
 
 enum task_news { TASK_STARTED, TASK_ENDED, TASK_NEWS_COUNT };

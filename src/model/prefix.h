@@ -12,3 +12,4 @@
 #define PREFIX_SECRET   "sec"
 #define PREFIX_IMAGE    "img"
 #define PREFIX_TOKEN    "tok"
+#define PREFIX_SERVER   "srv"

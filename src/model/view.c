@@ -204,6 +204,14 @@ static const struct field event_rows[] = {
 };
 const struct fields event_view_fields = FIELDS(event_view, event_rows);
 
+static const struct field server_rows[] = {
+    WORDS_HEAD(server_view),
+    FIELD(struct server_view, address, TEXT, .max = 256, .help = "where clients and agents reach it"),
+    FIELD(struct server_view, version, TEXT),
+    AT(server_view, seen),
+};
+const struct fields server_view_fields = FIELDS(server_view, server_rows);
+
 static const struct field usage_rows[] = {
     WORDS_HEAD(usage_view),
     FIELD(struct usage_view, project, TEXT),

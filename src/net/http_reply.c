@@ -44,6 +44,7 @@ static const struct {
     LINE(414, "URI Too Long"),
     LINE(415, "Unsupported Media Type"),
     LINE(416, "Range Not Satisfiable"),
+    LINE(421, "Misdirected Request"),
     LINE(422, "Unprocessable Content"),
     LINE(426, "Upgrade Required"),
     LINE(428, "Precondition Required"),

@@ -15,13 +15,16 @@ struct server_config {
     const char *cert, *key;     /* PEM files; NULL: made at first start for anything but loopback */
     const char *host;           /* the name in a certificate that is made; NULL: the address */
     const char *default_image;
+    const char *advertise;      /* the URL that other servers, agents and clients reach this one by; NULL: from the address */
+    const char *keys;           /* folder of the keys that all servers of the cloud share; NULL: DATA/keys */
+    bool shared;                /* the store is one that several servers use, also if it is not PostgreSQL (simulations) */
     int64_t run_for_s;          /* 0: 300 */
     const struct api_limits *rates;     /* NULL: the defaults */
     const struct http_limits *limits;   /* NULL: the defaults */
     bool simulated;
 };
 MUST_CHECK bool server_open(struct os *os, const struct server_config *config, struct server **out, struct err *err);
-/* No new requests, the open ones get grace_ms, then on_closed is called on the loop; after it server_free. */
+/* The lease is given up first, where another server could take it. No new requests, the open ones get grace_ms, then on_closed is called on the loop; after it server_free. */
 void server_close(struct server *s, int64_t grace_ms, void (*on_closed)(void *arg), void *arg);
 void server_free(struct server *s);
 struct control *server_control(struct server *s);       /* its door, for a follower in the same process */

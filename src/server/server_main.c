@@ -40,6 +40,8 @@ static const struct { const char *flag; size_t offset; bool up_only; const char 
     { "--tls-cert", offsetof(struct run, config.cert), false, "FILE", "PEM certificate; without it one is made at first start" },
     { "--tls-key", offsetof(struct run, config.key), false, "FILE", "its private key" },
     { "--host", offsetof(struct run, config.host), false, "NAME", "the name in a certificate that is made" },
+    { "--advertise", offsetof(struct run, config.advertise), false, "URL", "where other servers, agents and clients reach this one (from --listen)" },
+    { "--keys", offsetof(struct run, config.keys), false, "DIR", "keys that all servers of a cloud share (DATA/keys)" },
     { "--default-image", offsetof(struct run, config.default_image), false, "IMAGE", "for jobs that name none (up: host)" },
     { "--lease", offsetof(struct run, config.run_for_s), false, "SECONDS", "how long a task may run while its node is not heard of (300)", 5, 86400 },
     { "--rate-key", offsetof(struct run, rates.key_rate), false, "N", "requests a second of one key, twice that at once (25000; 0: no limit)", 0, 1000000 },

@@ -83,7 +83,7 @@
     X(LEASE_LOOK, "", "SELECT epoch, pid, since, server, address, renewed FROM writer WHERE one = 1")                          \
     X(SERVER_SEEN, "itti", "INSERT INTO server (id, address, version, seen_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET address = ?2, seen_ms = ?4") \
     X(SERVER_DROP, "ii", "DELETE FROM server WHERE id = ?1 AND (?2 = 0 OR seen_ms = ?2)")                                        \
-    X(SERVER_OTHERS, "it", "DELETE FROM server WHERE id <> ?1 AND address = ?2")                                               \
+    X(SERVER_OTHERS, "iti", "DELETE FROM server WHERE id <> ?1 AND (address = ?2 OR ?3 = 1)")                                  \
     X(SERVER_LIST, "", "SELECT id, address, version, seen_ms FROM server ORDER BY id LIMIT 64")                                \
     X(SETTING_SET, "tt", "INSERT INTO setting (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING")                    \
     X(SETTING_GET, "t", "SELECT value FROM setting WHERE name = ?1")                                                           \

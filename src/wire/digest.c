@@ -55,6 +55,11 @@ void sha256_end(struct sha256 *h, char hex[static DIGEST_HEX])
     free(h);
 }
 
+bool digest_equal(const char *a, const char *b)
+{
+    return strlen(a) == DIGEST_HEX - 1 && strlen(b) == DIGEST_HEX - 1 && sodium_memcmp(a, b, DIGEST_HEX - 1) == 0;
+}
+
 void digest_keyed(const unsigned char key[static 32], const char *text, char hex[static DIGEST_HEX])
 {
     unsigned char hash[DIGEST_BYTES];

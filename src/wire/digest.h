@@ -11,6 +11,7 @@ struct sha256;                                                      /* for files
 struct sha256 *sha256_new(void);
 void sha256_add(struct sha256 *h, const void *at, size_t n);
 void sha256_end(struct sha256 *h, char hex[static DIGEST_HEX]);     /* frees h */
+bool digest_equal(const char *a, const char *b);                      /* of two hex texts, in a time that tells nothing */
 void digest_keyed(const unsigned char key[static 32], const char *text, char hex[static DIGEST_HEX]);   /* keyed BLAKE2b: how API keys are stored */
 void hex_text(const void *at, size_t n, char *out);                 /* 2n + 1 bytes */
 bool hex_parse(const char *hex, void *out, size_t n);

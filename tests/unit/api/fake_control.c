@@ -120,3 +120,27 @@ bool control_ready(const struct control *c, struct err *why)
 {
     return c->ready || err_set(why, RC_UNAVAILABLE, "the store is away");
 }
+
+bool control_writes(const struct control *c) { return !c->writer; }
+bool control_shared(const struct control *c) { return c->writer != NULL; }
+const char *control_writer(const struct control *c) { return c->writer ? c->writer : ""; }
+const char *control_address(const struct control *c) { return (void)c, "http://here"; }
+void control_usurp(struct control *c) { c->usurped++; }
+void control_mac(const struct control *c, const char *text, char out[static DIGEST_HEX])
+{
+    (void)c;
+    digest_sha256(text, strlen(text), out);
+}
+
+void control_watch(struct control *c, void (*on_turn)(void *arg), void *arg)
+{
+    c->on_turn = on_turn;
+    c->turn_arg = arg;
+}
+
+void fake_turn(struct control *c, const char *writer)
+{
+    c->writer = writer;
+    if (c->on_turn)
+        c->on_turn(c->turn_arg);
+}

@@ -20,11 +20,16 @@ struct control {
     int64_t last_event;
     int asked[VERB_COUNT];
     bool ready;
+    const char *writer;                 /* the URL of another server that writes; "" nobody does; NULL: this one */
+    void (*on_turn)(void *arg);
+    void *turn_arg;
+    int usurped;
     const char *disabled;               /* this bearer is no longer good */
 };
 struct control *fake_control_new(struct os *os);
 void fake_control_free(struct control *c);
 void fake_release(struct control *c);
 void fake_commit(struct control *c, const struct commit *k);    /* followers hear it at once */
+void fake_turn(struct control *c, const char *writer);          /* somebody else writes from now on */
 int64_t fake_node(int n);                                       /* the ids of node1 and node2 */
 int64_t fake_project(void);

@@ -94,6 +94,7 @@ const struct wish wishes[] = {
     { VERB_GPU_LIST, PAGE },
     { VERB_FLAVOR_LIST, PAGE },
     { VERB_EVENT_LIST, "{\"limit\":1000}" },
+    { VERB_SERVER_LIST, PAGE },
     { VERB_USAGE_SUM, "{\"by\":\"project,user,flavor,day\"}" },
     { VERB_BACKUP, "{}" },
 };
