@@ -45,10 +45,11 @@ static bool route(struct api *a, struct http_request *rq, struct match *m)
 static bool welcome(struct api *a, struct http_request *rq)
 {
     struct err why;
-    if (limits_address(a->limits, http_peer(rq), &why))
+    bool passed;
+    if (limits_address(a->limits, pass_address(a, rq, http_mem(rq), &passed), &why))
         return true;
     struct visit *v = visit_new(a, rq, NULL);
-    snprintf(v->from.address, sizeof v->from.address, "%s", http_peer(rq));
+    snprintf(v->from.address, sizeof v->from.address, "%s", v->peer);
     reply_problem(v, &why);
     return false;
 }

@@ -318,8 +318,12 @@ static void run_batch(struct control *c, struct request **list, size_t count)
              err.text);
     if (fate == REFUSED)
         one_by_one(c, list, count);
-    for (size_t i = 0; fate == UNKNOWN && i < count; i++)
+    if (fate != UNKNOWN)
+        return;
+    for (size_t i = 0; i < count; i++)
         nobody_knows(c, list[i]);
+    if (writer_load(c, &err))
+        writer_tell_all(c);
 }
 
 static void run_requests(struct control *c, struct request **list, size_t count)
