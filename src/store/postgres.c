@@ -448,7 +448,7 @@ static bool scan_rows(struct pg_conn *c, scan_fn *on_row, void *arg, struct err 
         if (PQresultStatus(r) == PGRES_TUPLES_OK)       /* the end of them, without a row */
             return true;
         if (PQresultStatus(r) != PGRES_SINGLE_TUPLE)
-            return fails(c, r, err);
+            return pg_fails(c, r, err);
         int count = MIN(PQnfields(r), STORE_ARGS);
         for (int i = 0; i < count; i++)
             values[i] = value_at(r, 0, i);
@@ -461,11 +461,11 @@ static bool scan_rows(struct pg_conn *c, scan_fn *on_row, void *arg, struct err 
 static bool pg_scan(struct conn *base, const char *text, scan_fn *on_row, void *arg,
                     struct err *err)
 {
-    struct pg_conn *c = inside(base);
+    struct pg_conn *c = pg_inside(base);
     if (store_fault("store.query", err))
         return false;
     bool ok = c->db && send_plain(c, text) && PQsetSingleRowMode(c->db) ? scan_rows(c, on_row, arg, err)
-                                                                      : fails(c, NULL, err);
+                                                                      : pg_fails(c, NULL, err);
     if (!ok) {
         drop(c);                        /* the rest of the answer is not read */
         return false;
@@ -485,22 +485,22 @@ static bool load_sent(struct pg_conn *c, const struct pg_parts *parts, struct ar
 
 static bool pg_load(struct conn *base, const struct write *writes, size_t count, struct err *err)
 {
-    struct pg_conn *c = inside(base);
+    struct pg_conn *c = pg_inside(base);
     if (store_fault("store.step", err))
         return false;
     AUTO(arena_free) struct arena *mem = arena_new();
     struct pg_parts parts = many_parts(base->store, writes, count, mem);
-    bool ok = (c->db && load_sent(c, &parts, mem)) || fails(c, NULL, err);
+    bool ok = (c->db && load_sent(c, &parts, mem)) || pg_fails(c, NULL, err);
     for (size_t i = 0; ok && i < parts.count; i++) {
         AUTO(PQclear) PGresult *r = next_answer(c);
-        if (!succeeded(r))
-            ok = fails(c, r, err);
+        if (!pg_succeeded(r))
+            ok = pg_fails(c, r, err);
     }
     AUTO(PQclear) PGresult *sync = ok ? next_answer(c) : NULL;
     if (ok && PQresultStatus(sync) == PGRES_PIPELINE_SYNC && PQexitPipelineMode(c->db))
         return true;
     if (ok)
-        fails(c, sync, err);
+        pg_fails(c, sync, err);
     drop(c);                            /* and the server rolls back */
     return false;
 }
