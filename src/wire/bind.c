@@ -381,12 +381,14 @@ static size_t row_count(const struct fields *fields)
 static bool read_struct(const struct level *up, const struct at *at, const struct fields *fields,
                         const struct json *doc, void *out, uint64_t *given)
 {
+    struct seen few[64];        /* not from the arena: there what is read stays for long */
+    size_t rows = row_count(fields);
     struct level l = { .fields = fields,
                        .base = arena_take(up->mem, 1, fields->size),
                        .given = given,
                        .mem = up->mem,
                        .err = up->err,
-                       .seen = ARENA_ARRAY(up->mem, struct seen, row_count(fields)) };
+                       .seen = rows <= COUNT(few) ? few : ARENA_ARRAY(up->mem, struct seen, rows) };
     memcpy(l.base, out, fields->size);
     if (!read_rows(&l, at, fields, doc) || !settle_rows(&l, at, fields))
         return false;

@@ -15,5 +15,6 @@ MUST_CHECK bool bind_read(const struct json *doc, const struct fields *fields, s
  * pairs take K=V, objects take JSON. */
 MUST_CHECK bool bind_text(const struct field *f, const char *text, struct arena *mem, void *out, struct err *err);
 void bind_write(struct json_out *o, const struct fields *fields, const void *from);  /* an object */
+void bind_copy(const struct fields *fields, const void *from, struct arena *mem, void *to);   /* all it points to is in mem then */
 const struct field *bind_find(const struct fields *fields, const char *name);        /* by name or alias, inline groups last */
 void bind_schema(struct json_out *o, const struct fields *fields);                   /* JSON Schema, for OpenAPI 3.1 */
