@@ -8,7 +8,7 @@
 #include <strings.h>
 
 /* ROOM_LEAST: a stream tells only then that it has drained. */
-enum { RECHECK_MS = 30 * 1000, ROOM_MOST = 256 * 1024, ROOM_LEAST = 64 * 1024, PLENTY = 64 * 1024 * 1024 };
+enum { RECHECK_MS = 30 * 1000, ROOM_MOST = 256 * 1024, ROOM_LEAST = 64 * 1024, PLENTY = 64 * 1024 * 1024, BATCH_BYTES = 8 << 20 };
 
 /* --- requests */
 
@@ -58,6 +58,8 @@ static void on_head(void *arg, struct http_request *rq)
 {
     struct api *a = arg;
     struct match m;
+    if (text_is(http_path(rq), verbs[VERB_JOB_BATCH].path))
+        http_limit_body(rq, BATCH_BYTES);
     if (!text_is(http_method(rq), "PUT") || !text_starts(http_path(rq), "/v1/blobs/")
         || !welcome(a, rq) || !route(a, rq, &m))
         return;

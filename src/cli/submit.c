@@ -1,5 +1,6 @@
 /* submit.c - a workload from a file and from flags, and its submission. Flags overrule the file,
- * field by field.
+ * field by field. A file may hold several (documents of YAML, a list in JSON): they are queued
+ * together or not at all.
  *
  * The file is not bound here: the server has the last word about fields, so that an older program
  * can submit to a newer cloud. */
@@ -9,12 +10,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { FILE_MOST = 1 << 20 };
+enum { FILE_MOST = 8 << 20 };
 
 struct submit_own { const char *file; };
 static const struct field submit_rows[] = {
     FIELD(struct submit_own, file, TEXT, .max = 4096, .flag = "-f --file",
-          .help = "the workload, in YAML or JSON; - is standard input", .example = "train.yaml"),
+          .help = "the workload, or several, in YAML or JSON; - is standard input", .example = "train.yaml"),
 };
 const struct fields submit_fields = FIELDS(submit_own, submit_rows);
 
@@ -48,17 +49,40 @@ bool path_read(struct cli *c, const char *path, size_t most, struct slice *out, 
     return file_read(c->os, path, most, c->mem, out, err);
 }
 
-static bool read_file(struct cli *c, const char *file, struct json **doc, struct err *err)
+/* The documents of a file, as a list. */
+static bool read_file(struct cli *c, const char *file, struct json **docs, struct err *err)
 {
     struct slice text;
     size_t n = strlen(file);
     bool json = n > 5 && text_is(file + n - 5, ".json");
+    struct json *doc = NULL;
     if (!path_read(c, file, FILE_MOST, &text, err))
         return false;
-    if (!(json ? json_parse : yaml_parse)(text, c->mem, doc, err))
+    if (!(json ? json_parse(text, c->mem, &doc, err)
+               : yaml_parse_all(text, JOB_BATCH_MAX, c->mem, &doc, err)))
         return err_wrap(err, "%s", file);
-    return (*doc)->type == JSON_OBJECT
-           || err_set(err, RC_BAD_INPUT, "%s is not a workload: it has no fields", file);
+    bool alone = !json && doc->first && !doc->first->next;
+    doc = alone && doc->first->type == JSON_LIST ? doc->first : doc;
+    if (doc->type != JSON_LIST) {
+        *docs = json_new(c->mem, JSON_LIST);
+        json_add(*docs, NULL, doc);
+    } else {
+        *docs = doc;
+    }
+    for (struct json *d = (*docs)->first; d; d = d->next)
+        if (d->type != JSON_OBJECT)
+            return err_set(err, RC_BAD_INPUT, "%s is not a workload: it has no fields", file);
+    return (*docs)->first || err_set(err, RC_BAD_INPUT, "%s is not a workload: it is empty", file);
+}
+
+static struct json *copy_of(struct cli *c, const struct json *from)
+{
+    struct json *to = json_new(c->mem, from->type);
+    *to = *from;
+    to->first = to->last = to->next = NULL;
+    for (const struct json *m = from->first; m; m = m->next)
+        json_add(to, m->name, copy_of(c, m));
+    return to;
 }
 
 /* A flag takes the place of the field it spells, whatever alias or group the file used for it. */
@@ -121,12 +145,10 @@ static bool send_workdir(struct cli *c, struct json *doc, struct err *err)
     return doc_set(c, doc, "workdir", digest);
 }
 
-bool spec_build(struct cli *c, const struct flags *f, const char *file, struct json **spec,
-                struct err *err)
+/* Flags and the command behind `--` into a workload. */
+static bool spec_finish(struct cli *c, const struct flags *f, struct json *doc, struct err *err)
 {
-    struct json *doc = json_new(c->mem, JSON_OBJECT);
-    if (file && !read_file(c, file, &doc, err))
-        return false;
+    struct json *flags = copy_of(c, f->doc);
     if (f->rest.count) {
         struct json *command = json_new(c->mem, JSON_LIST);
         for (size_t i = 0; i < f->rest.count; i++) {
@@ -136,12 +158,38 @@ bool spec_build(struct cli *c, const struct flags *f, const char *file, struct j
             json_add(command, NULL, arg);
         }
         overrule(doc, bind_find(&job_spec_fields, "run"));
-        doc_drop(f->doc, "command");
-        json_add(f->doc, "command", command);
+        doc_drop(flags, "command");
+        json_add(flags, "command", command);
     }
-    merge(c, doc, f->doc);
-    *spec = doc;
+    merge(c, doc, flags);
     return send_workdir(c, doc, err);
+}
+
+/* A list of one without a file. */
+static bool specs_build(struct cli *c, const struct flags *f, const char *file, struct json **docs,
+                        struct err *err)
+{
+    struct json *list = json_new(c->mem, JSON_LIST);
+    if (file && !read_file(c, file, &list, err))
+        return false;
+    if (!file)
+        json_add(list, NULL, json_new(c->mem, JSON_OBJECT));
+    for (struct json *d = list->first; d; d = d->next)
+        if (!spec_finish(c, f, d, err))
+            return false;
+    *docs = list;
+    return true;
+}
+
+bool spec_build(struct cli *c, const struct flags *f, const char *file, struct json **spec,
+                struct err *err)
+{
+    struct json *docs;
+    if (!specs_build(c, f, file, &docs, err))
+        return false;
+    *spec = docs->first;
+    return !docs->first->next
+        || err_set(err, RC_BAD_INPUT, "%s has several workloads; arcus submit takes them", file);
 }
 
 void print_submitted(struct cli *c, const struct json *job)
@@ -157,10 +205,35 @@ void print_submitted(struct cli *c, const struct json *job)
     print_data(c, brief);
 }
 
+static bool submit_one(struct cli *c, struct json *docs, struct err *err)
+{
+    struct json *job;
+    if (!cli_call(c, VERB_JOB_SUBMIT, docs->first, &job, err))
+        return false;
+    print_submitted(c, job);
+    return true;
+}
+
+static bool submit_many(struct cli *c, struct json *docs, struct err *err)
+{
+    struct json *body = json_new(c->mem, JSON_OBJECT), *answer;
+    json_add(body, "jobs", docs);
+    if (!cli_call(c, VERB_JOB_BATCH, body, &answer, err))
+        return false;
+    if (c->output == OUT_JSON || c->output == OUT_YAML) {
+        print_data(c, answer);
+        return true;
+    }
+    const struct json *jobs = json_get(answer, "jobs");
+    for (const struct json *id = jobs ? jobs->first : NULL; id; id = id->next)
+        printf("%s\n", id->text);
+    return true;
+}
+
 int word_submit(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
-    struct json *spec, *job;
+    struct json *docs;
     if (!flags_parse(c, w, argc, argv, &f, &c->err))
         return print_error(c, &c->err);
     if (c->help)
@@ -171,9 +244,7 @@ int word_submit(struct cli *c, const struct word *w, int argc, char **argv)
                 "nothing to submit: give -f FILE or a command; arcus submit --help shows more");
         return print_error(c, &c->err);
     }
-    if (!spec_build(c, &f, own->file, &spec, &c->err)
-        || !cli_call(c, VERB_JOB_SUBMIT, spec, &job, &c->err))
-        return print_error(c, &c->err);
-    print_submitted(c, job);
-    return 0;
+    bool ok = specs_build(c, &f, own->file, &docs, &c->err)
+           && (docs->first->next ? submit_many : submit_one)(c, docs, &c->err);
+    return ok ? 0 : print_error(c, &c->err);
 }

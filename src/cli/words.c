@@ -77,7 +77,8 @@ const struct word words[] = {
               "126 when it cannot be executed, 125 when it could not be run for another reason.",
       .examples = "arcus run --gpus 1 -- nvidia-smi\narcus run -g 0.5 -w . -- python train.py\narcus run -d --name train -i debian:12 -- sh -c 'echo $ARCUS_JOB_ID'" },
     { "submit", VERB_JOB_SUBMIT, word_submit, "[-f FILE] [FLAGS] [--] [COMMAND [ARG...]]", "Queue a job and print its id", .own = &submit_fields, .takes = "", .command = true,
-      .more = "FILE is a workload in YAML or JSON, as arcus(5) describes it; `-` is standard input. Flags overrule the file.",
+      .more = "FILE is a workload in YAML or JSON, as arcus(5) describes it; `-` is standard input. Flags overrule the file. Several\n"
+              "(YAML documents, or a list) are queued together or not at all, and their ids are printed in order.",
       .examples = "arcus submit -f train.yaml\narcus submit -f train.yaml --gpus 2 -e EPOCHS=5\narcus submit -n 100 -- ./sweep.sh" },
     { "ps", VERB_JOB_LIST, word_generic, "[FLAGS]", "List jobs, newest first", .takes = "", COLUMNS(job_columns),
       .examples = "arcus ps\narcus ps --all --state failed\narcus ps -a --limit 20 -o json" },

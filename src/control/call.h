@@ -72,12 +72,16 @@ VERB(project_create); VERB(project_list); VERB(project_get); VERB(project_update
 VERB(user_create); VERB(user_prepare); VERB(user_list); VERB(user_update); VERB(account_create); VERB(account_list); VERB(account_disable);
 VERB(key_create); VERB(key_list); VERB(key_disable); VERB(secret_set); VERB(secret_list); VERB(secret_remove);
 VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files); VERB(image_add); VERB(image_list); VERB(image_remove);
-VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_list); VERB(job_get); VERB(job_update);
+VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_batch); VERB(job_list); VERB(job_get); VERB(job_update);
 VERB(job_cancel); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_files); VERB(job_place); VERB(job_tick);
 VERB(node_token); VERB(node_join); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_remove); VERB(node_link); VERB(node_stream);
 VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(backup); VERB(server_list);
 
 /* Shared by several verbs. */
+struct submission { struct project *project; int64_t jobs; size_t bytes; const char *workdir; };   /* what the jobs of one request take, so far as they were checked */
+struct job_wish { struct job_spec spec; struct shape shape; const char *text; };                   /* one that may be taken */
+MUST_CHECK bool job_check(struct call *c, struct submission *s, const struct job_spec *ask, struct job_wish *out, struct err *err);
+struct job *job_accept(struct call *c, struct project *p, const struct job_wish *wish, const char *idem);
 void job_write(struct call *c, struct job *j);                                  /* its row as memory has it; version + 1 */
 void task_write(struct call *c, struct task *t, const char *detail);
 void job_settle(struct call *c, struct job *j);                                 /* are all its tasks over? then so is it */

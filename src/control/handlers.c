@@ -38,6 +38,7 @@ const struct handler handlers[VERB_COUNT] = {
     [VERB_BLOB_GET] = { blob_get },
     [VERB_BLOB_ADD] = { blob_add },
     [VERB_JOB_SUBMIT] = { job_submit },
+    [VERB_JOB_BATCH] = { job_batch },
     [VERB_JOB_LIST] = { job_list },
     [VERB_JOB_GET] = { job_get },
     [VERB_JOB_UPDATE] = { job_update },

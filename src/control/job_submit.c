@@ -6,14 +6,15 @@
 /* The writer's memory holds what lives, and it is everybody's: a project without a quota of jobs must end somewhere too. */
 enum { SPECS_MOST = 128 << 20 };
 
-static bool fits_quota(const struct project *p, const struct shape *shape, struct err *err)
+static bool fits_quota(const struct project *p, int64_t jobs_live, const struct shape *shape,
+                       struct err *err)
 {
     const struct quota *q = &p->quota;
-    if (q->jobs >= 0 && p->jobs_live >= q->jobs)
+    if (q->jobs >= 0 && jobs_live >= q->jobs)
         return err_set(err, RC_OVER_QUOTA,
                        "project %s has %lld jobs queued or running, and its quota is %lld; wait "
                        "for some to end",
-                       p->name, (long long)p->jobs_live, (long long)q->jobs);
+                       p->name, (long long)jobs_live, (long long)q->jobs);
     if (q->gpu_milli >= 0 && shape->gpu.milli > q->gpu_milli)
         return err_set(err, RC_OVER_QUOTA,
                        "a task asks for %lld.%03lld GPUs, and project %s may hold %lld.%03lld at "
@@ -30,6 +31,23 @@ static bool fits_quota(const struct project *p, const struct shape *shape, struc
             err, RC_OVER_QUOTA,
             "a task asks for more memory than project %s may hold at once; it could never run",
             p->name);
+    return true;
+}
+
+static bool workdir_exists(struct call *c, struct submission *s, const struct job_spec *spec,
+                           struct err *err)
+{
+    struct rows r;
+    if (!text_given(spec->workdir) || text_is(spec->workdir, s->workdir))
+        return true;
+    if (!ROWS(c, BLOB_GET, &r, err, V_INT(s->project->id), V_TEXT(spec->workdir)))
+        return false;
+    if (r.count == 0)
+        return err_field(
+            err, "workdir",
+            "this folder has not been uploaded; PUT /v1/blobs/%s first (the CLI does it)",
+            spec->workdir);
+    s->workdir = spec->workdir;
     return true;
 }
 
@@ -65,16 +83,6 @@ static bool names_exist(struct call *c, int64_t project, const struct job_spec *
     if (n && home && home != n->id)
         return err_field(err, "node", "a volume of this job is on another node than '%s'",
                          spec->node);
-    if (text_given(spec->workdir)) {
-        struct rows r;
-        if (!ROWS(c, BLOB_GET, &r, err, V_INT(project), V_TEXT(spec->workdir)))
-            return false;
-        if (r.count == 0)
-            return err_field(
-                err, "workdir",
-                "this folder has not been uploaded; PUT /v1/blobs/%s first (the CLI does it)",
-                spec->workdir);
-    }
     return true;
 }
 
@@ -129,31 +137,50 @@ static void queue(struct call *c, struct job *j, const char *idem, const char *f
     sched_of_job(c->s, j, emit_news(c, SCHED_JOB));
 }
 
-bool job_submit(struct call *c, const void *body, struct err *err)
+bool job_check(struct call *c, struct submission *s, const struct job_spec *ask,
+               struct job_wish *out, struct err *err)
 {
-    struct job_spec spec = *(const struct job_spec *)body;
-    struct project *p = map_get(c->s->projects, c->who->project);
-    struct shape shape;
-    if (!settle_image(c, p->id, &spec, err) || !job_spec_settle(&spec, c->mem, &shape, err)
-        || !fits_quota(p, &shape, err) || !names_exist(c, p->id, &spec, err)
-        || !job_deps_settle(c, p->id, &spec, err))
+    struct project *p = s->project;
+    out->spec = *ask;
+    if (!settle_image(c, p->id, &out->spec, err)
+        || !job_spec_settle(&out->spec, c->mem, &out->shape, err)
+        || !fits_quota(p, p->jobs_live + s->jobs, &out->shape, err)
+        || !names_exist(c, p->id, &out->spec, err) || !workdir_exists(c, s, &out->spec, err)
+        || !job_deps_settle(c, p->id, &out->spec, err))
         return false;
     AUTO(str_done) struct str text = { 0 };
-    struct json_out out = { .to = &text };
-    bind_write(&out, &job_spec_fields, &spec);
-    if (p->spec_bytes + text.len > SPECS_MOST)
+    struct json_out json = { .to = &text };
+    bind_write(&json, &job_spec_fields, &out->spec);
+    if (p->spec_bytes + s->bytes + text.len > SPECS_MOST)
         return err_set(err, RC_OVER_QUOTA,
                        "the jobs of project %s that wait or run are described in %zu MB, which is "
                        "the most; wait for some to end, or put scripts into workdir",
-                       p->name, p->spec_bytes >> 20);
+                       p->name, (p->spec_bytes + s->bytes) >> 20);
+    out->text = arena_bytes(c->mem, text.at, text.len);
+    s->jobs++;
+    s->bytes += text.len;
+    return true;
+}
+
+struct job *job_accept(struct call *c, struct project *p, const struct job_wish *wish,
+                       const char *idem)
+{
     char flavor[48];
+    struct job *j = state_keep_job(c->s, new_id(c), p, wish->text, &wish->spec, &wish->shape);
+    queue(c, j, idem, flavor_of(&wish->shape, NULL, flavor));
+    return j;
+}
+
+bool job_submit(struct call *c, const void *body, struct err *err)
+{
+    struct submission s = { .project = map_get(c->s->projects, c->who->project) };
+    struct job_wish wish;
+    if (!job_check(c, &s, body, &wish, err))
+        return false;
     const char *idem = text_given(c->r->idem)
                            ? arena_printf(c->mem, "%s\n%.16s", c->r->idem, c->r->body_hash)
                            : NULL;
-    struct job *j = state_add_job(c->s, new_id(c), p, text.at, err);
-    if (!j)
-        return err_wrap(err, "this job cannot be kept");
-    queue(c, j, idem, flavor_of(&shape, NULL, flavor));
+    struct job *j = job_accept(c, s.project, &wish, idem);
     if (idem)
         state_idem_add(c->s, idem_key(c), VERB_JOB_SUBMIT, c->r->body_hash, j->id, NULL, c->now_ms);
     job_reply(c, j);

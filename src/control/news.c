@@ -34,10 +34,12 @@ void sched_of_node(const struct state *s, const struct node *n, struct sched_eve
 
 int64_t job_home(struct state *s, const struct job *j, bool *by_volume)
 {
+    *by_volume = false;
+    if (!text_given(j->spec.node) && !j->spec.volumes.count)
+        return 0;
     AUTO(arena_free) struct arena *mem = arena_new();
     struct node *n = text_given(j->spec.node) ? state_node(s, j->spec.node) : NULL;
     int64_t home = n ? n->id : text_given(j->spec.node) ? -1 : 0; /* a node that is gone: nowhere */
-    *by_volume = false;
     for (size_t i = 0; i < j->spec.volumes.count; i++) {
         struct job_mount m;
         struct err ignored;

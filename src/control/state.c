@@ -227,6 +227,22 @@ void state_drop_node(struct state *s, struct node *n)
     node_free(n);
 }
 
+static struct job *keep_job(struct state *s, int64_t id, struct project *p, struct job *j,
+                            struct arena *mem)
+{
+    j->id = id;
+    j->project = p;
+    j->priority = j->spec.priority;
+    j->count = j->spec.count;
+    j->version = 1;
+    j->name = text_given(j->spec.name) ? j->spec.name : "job";
+    j->tasks = map_new();
+    j->mem = mem;
+    p->spec_bytes += strlen(j->spec_text);
+    map_put(s->jobs, id, j);
+    return j;
+}
+
 struct job *state_add_job(struct state *s, int64_t id, struct project *p, const char *spec_text,
                           struct err *err)
 {
@@ -239,17 +255,18 @@ struct job *state_add_job(struct state *s, int64_t id, struct project *p, const 
         || !bind_read(doc, &job_spec_fields, mem, &j->spec, NULL, err)
         || !job_spec_settle(&j->spec, mem, &j->shape, err))
         return NULL;
-    j->id = id;
-    j->project = p;
-    j->priority = j->spec.priority;
-    j->count = j->spec.count;
-    j->version = 1;
-    j->name = text_given(j->spec.name) ? j->spec.name : "job";
-    j->tasks = map_new();
-    j->mem = TAKE(mem);
-    p->spec_bytes += strlen(spec_text);
-    map_put(s->jobs, id, j);
-    return j;
+    return keep_job(s, id, p, j, TAKE(mem));
+}
+
+struct job *state_keep_job(struct state *s, int64_t id, struct project *p, const char *spec_text,
+                           const struct job_spec *settled, const struct shape *shape)
+{
+    struct arena *mem = arena_new();
+    struct job *j = ARENA_NEW(mem, struct job);
+    j->spec_text = arena_text(mem, spec_text);
+    bind_copy(&job_spec_fields, settled, mem, &j->spec);
+    j->shape = *shape;
+    return keep_job(s, id, p, j, mem);
 }
 
 static void job_free(struct job *j)

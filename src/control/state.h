@@ -131,6 +131,7 @@ struct node *state_add_node(struct state *s, int64_t id, const char *name, int64
 void state_drop_node(struct state *s, struct node *n);
 void node_goner(struct node *n, int64_t volume);            /* a volume that was there is to be swept */
 struct job *state_add_job(struct state *s, int64_t id, struct project *p, const char *spec_text, struct err *err);   /* parses and settles the spec; NULL: it does not hold */
+struct job *state_keep_job(struct state *s, int64_t id, struct project *p, const char *spec_text, const struct job_spec *settled, const struct shape *shape);    /* the same, of one that was settled and printed just now */
 void state_end_job(struct state *s, struct job *j);        /* it is over: in s->ended until the commit has landed */
 void state_drop_job(struct state *s, struct job *j);       /* it never was */
 void state_forget_ended(struct state *s);

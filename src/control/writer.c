@@ -143,6 +143,15 @@ static void tell_planner(struct control *c, struct batch *b, bool reset, bool mo
     struct sched_event *copy = ARENA_ARRAY(mem, struct sched_event, b->news_count);
     if (b->news_count)
         memcpy(copy, b->news, b->news_count * sizeof *copy);
+    for (size_t i = 0; i < b->news_count; i++) {
+        struct sched_event *e = &copy[i];
+        if (e->gpu_count)
+            e->gpus = memcpy(ARENA_ARRAY(mem, struct sched_gpu, (size_t)e->gpu_count), e->gpus,
+                             (size_t)e->gpu_count * sizeof *e->gpus);
+        if (e->held_count)
+            e->held = memcpy(ARENA_ARRAY(mem, struct sched_held, (size_t)e->held_count), e->held,
+                             (size_t)e->held_count * sizeof *e->held);
+    }
     planner_tell(c, copy, b->news_count, reset, more, mem);
 }
 

@@ -166,6 +166,11 @@ static const struct field job_update_rows[] = {
 };
 const struct fields job_update_ask_fields = FIELDS(job_update_ask, job_update_rows);
 
+static const struct field job_batch_rows[] = {
+    FIELD(struct job_batch_ask, jobs, OBJECTS, .required = true, .sub = &job_spec_fields, .max = JOB_BATCH_MAX, .flag = "--jobs-json", .help = "each as job.submit takes it", .example = "[{\"command\": [\"true\"]}]"),
+};
+const struct fields job_batch_ask_fields = FIELDS(job_batch_ask, job_batch_rows);
+
 static const struct field job_cancel_rows[] = {
     THE_JOB(job_cancel_ask),
     TASK(job_cancel_ask, "only this task of an array; -1: all of them"),

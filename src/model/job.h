@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "model/job_state.h"
 
-enum { JOB_COUNT_MAX = 1000 * 1000, JOB_GRACE_MAX = 3600, JOB_GPUS_MAX = 64 };
+enum { JOB_COUNT_MAX = 1000 * 1000, JOB_GRACE_MAX = 3600, JOB_GPUS_MAX = 64, JOB_BATCH_MAX = 10 * 1000 };
 
 /* A GPU wish: "2", "0.5", "H200:8", "H200:0.5", "24GB..80GB:2", "24GB", plus mig and gpu_memory. */
 struct gpu_ask {

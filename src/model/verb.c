@@ -46,6 +46,7 @@ const struct verb verbs[VERB_COUNT] = {
     [VERB_BLOB_GET] = { "blob.get", VERB_STREAM, DEVELOPERS | NODES, "GET", "/v1/blobs/{digest}", TAKES(blob_ask), NULL, false, 200, "Download a blob" },
     [VERB_BLOB_ADD] = { "blob.add", VERB_INSIDE, DEVELOPERS, NO_ROUTE, TAKES(blob_ask), GIVES(blob_view), false, 201, "An upload is complete" },
     [VERB_JOB_SUBMIT] = { "job.submit", VERB_WRITE, DEVELOPERS, "POST", "/v1/jobs", TAKES(job_spec), GIVES(job_view), false, 201, "Queue a job" },
+    [VERB_JOB_BATCH] = { "job.batch", VERB_WRITE, DEVELOPERS, "POST", "/v1/jobs/batch", TAKES(job_batch_ask), GIVES(batch_view), false, 201, "Queue many different jobs at once: all of them, or none" },
     [VERB_JOB_LIST] = { "job.list", VERB_READ, VIEWERS, "GET", "/v1/jobs", TAKES(job_list_ask), GIVES(job_brief), true, 200, "List jobs, newest first; live ones unless all are asked for" },
     [VERB_JOB_GET] = { "job.get", VERB_READ, VIEWERS, "GET", "/v1/jobs/{job}", TAKES(job_ref), GIVES(job_view), false, 200, "Show a job, by id or by name (the newest of that name)" },
     [VERB_JOB_UPDATE] = { "job.update", VERB_WRITE, DEVELOPERS, "PATCH", "/v1/jobs/{job}", TAKES(job_update_ask), GIVES(job_view), false, 200, "Change the priority of a queued job" },

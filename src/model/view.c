@@ -256,3 +256,10 @@ static const struct field cancel_rows[] = {
     FIELD(struct cancel_view, tasks, INT, .help = "how many were told to end"),
 };
 const struct fields cancel_view_fields = FIELDS(cancel_view, cancel_rows);
+
+static const struct field batch_rows[] = {
+    HEAD(batch_view, PREFIX_PROJECT),
+    FIELD(struct batch_view, count, INT, .help = "how many were queued"),
+    FIELD(struct batch_view, jobs, TEXTS, .help = "their ids, in the order of the request"),
+};
+const struct fields batch_view_fields = FIELDS(batch_view, batch_rows);

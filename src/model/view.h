@@ -48,12 +48,13 @@ struct usage_view {
 struct whoami_view { int64_t id; const char *name, *state, *kind, *project, *roles; int64_t key_id, key_expires_ms; };
 struct token_view { int64_t id; const char *name, *state, *token; int64_t expires_ms; };
 struct join_view { int64_t id; const char *name, *state, *key; };
+struct batch_view { int64_t id; const char *name, *state; int64_t count; struct texts jobs; };   /* id, name: of the project */
 struct cancel_view { int64_t id; const char *name, *state; int64_t tasks; };
 
 extern const struct fields simple_view_fields, project_view_fields, member_view_fields, user_view_fields, key_view_fields, secret_view_fields,
     volume_view_fields, image_view_fields, blob_view_fields, job_view_fields, job_brief_fields, task_view_fields, attempt_view_fields, node_view_fields,
     node_brief_fields, gpu_view_fields, flavor_view_fields, event_view_fields, usage_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
-    join_view_fields, cancel_view_fields;
+    join_view_fields, cancel_view_fields, batch_view_fields;
 /* The same structs where they stand for another kind of thing, so that its id begins as it should. */
 extern const struct fields account_view_fields;         /* of struct member_view */
 extern const struct fields gone_node_fields;            /* of struct simple_view */

@@ -27,6 +27,7 @@ enum sched_kind {
 enum { SCHED_GPUS = 16 };   /* of one node; more are refused at hello */
 
 struct sched_gpu { int64_t index, mem_mib; char model[48]; char uuid[48]; bool healthy, simulated; };
+struct sched_held { int64_t index, milli, mem_mib; };
 struct sched_event {
     enum sched_kind kind;
     int64_t node, project, job, task;
@@ -35,7 +36,7 @@ struct sched_event {
     bool host_image;
     int64_t cpu_milli, mem_mib;
     int gpu_count;
-    struct sched_gpu gpus[SCHED_GPUS];
+    struct sched_gpu *gpus;     /* gpu_count of them; a pointer, for most events have none and there are many */
     /* SCHED_PROJECT */
     struct quota quota;
     /* SCHED_JOB */
@@ -48,7 +49,7 @@ struct sched_event {
     /* SCHED_TASK_HELD */
     int64_t cpu_held, mem_held;
     int held_count;
-    struct { int64_t index, milli, mem_mib; } held[SCHED_GPUS];
+    struct sched_held *held;
     /* SCHED_TASK_QUEUED */
     int64_t not_before_ms;
 };

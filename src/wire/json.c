@@ -7,7 +7,7 @@
 #include "wire/utf8.h"
 #include <stdlib.h>
 
-enum { DEPTH = 64, FEW = 16, VALUES = 20000, BYTES_EACH = 16 };
+enum { DEPTH = 64, FEW = 16, VALUES = 100 * 1000, BYTES_EACH = 16 };
 
 struct reader {
     char *at, *start, *end;

@@ -17,7 +17,7 @@ struct reader {
     yaml_parser_t parser;
     struct arena *mem;
     struct err *err;
-    size_t nodes;
+    size_t nodes, most;
     int depth;
     struct anchor *anchors;
 };
@@ -43,7 +43,7 @@ static bool next(struct reader *r, yaml_event_t *e)
 
 static bool new_node(struct reader *r, const yaml_mark_t *at, struct json **out)
 {
-    if (++r->nodes > NODES)
+    if (++r->nodes > r->most)
         return fail(r, at, "too many values (aliases count with all they stand for)");
     *out = ARENA_NEW(r->mem, struct json);
     return true;
@@ -241,29 +241,69 @@ static bool expect(struct reader *r, yaml_event_type_t type, const char *why)
     return next(r, &e) && (e.type == type || fail(r, &e.start_mark, why));
 }
 
+static bool one_document(struct reader *r, struct json **out)
+{
+    AUTO(event_done) yaml_event_t root = { 0 };
+    r->anchors = NULL;          /* an alias does not reach into another document */
+    return next(r, &root) && node(r, &root, out)
+           && expect(r, YAML_DOCUMENT_END_EVENT, "more than one value");
+}
+
 static bool document(struct reader *r, struct json **out)
 {
-    AUTO(event_done) yaml_event_t start = { 0 }, root = { 0 };
+    AUTO(event_done) yaml_event_t start = { 0 };
     if (!expect(r, YAML_STREAM_START_EVENT, "not a stream") || !next(r, &start))
         return false;
     if (start.type == YAML_STREAM_END_EVENT)
         return new_node(r, &start.start_mark, out);
-    return next(r, &root) && node(r, &root, out)
-           && expect(r, YAML_DOCUMENT_END_EVENT, "more than one value")
-           && expect(r, YAML_STREAM_END_EVENT, "more than one document");
+    return one_document(r, out) && expect(r, YAML_STREAM_END_EVENT, "more than one document");
+}
+
+static bool documents(struct reader *r, size_t most, struct json **out)
+{
+    struct json *all = json_new(r->mem, JSON_LIST);
+    if (!expect(r, YAML_STREAM_START_EVENT, "not a stream"))
+        return false;
+    for (size_t count = 0;;) {
+        AUTO(event_done) yaml_event_t start = { 0 };
+        struct json *v = NULL;
+        if (!next(r, &start))
+            return false;
+        if (start.type == YAML_STREAM_END_EVENT)
+            return *out = all, true;
+        if (!one_document(r, &v))
+            return false;
+        if (v->type == JSON_NULL)
+            continue;
+        if (++count > most)
+            return fail(r, &start.start_mark, "too many documents");
+        json_add(all, NULL, v);
+    }
+}
+
+static bool reader_start(struct reader *r, struct slice text)
+{
+    if (!yaml_parser_initialize(&r->parser))
+        return err_set(r->err, RC_INTERNAL, "no memory for a YAML reader");
+    yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&r->parser, (const unsigned char *)(text.at ? text.at : ""),
+                                 text.len);
+    return true;
 }
 
 bool yaml_parse(struct slice text, struct arena *mem, struct json **out, struct err *err)
 {
-    AUTO(reader_done) struct reader r = { .mem = mem, .err = err };
+    AUTO(reader_done) struct reader r = { .mem = mem, .err = err, .most = NODES };
     struct json *v = NULL;
-    if (!yaml_parser_initialize(&r.parser))
-        return err_set(err, RC_INTERNAL, "no memory for a YAML reader");
-    yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text.at ? text.at : ""),
-                                 text.len);
-    if (!document(&r, &v))
+    if (!reader_start(&r, text) || !document(&r, &v))
         return false;
     *out = v;
     return true;
+}
+
+bool yaml_parse_all(struct slice text, size_t most, struct arena *mem, struct json **out,
+                    struct err *err)
+{
+    AUTO(reader_done) struct reader r = { .mem = mem, .err = err, .most = NODES * 10 };
+    return reader_start(&r, text) && documents(&r, most, out);
 }

@@ -7,4 +7,6 @@
 #include "wire/json.h"
 
 MUST_CHECK bool yaml_parse(struct slice text, struct arena *mem, struct json **out, struct err *err);
+/* Several documents, as a list of at most `most`; empty ones are left out. Ten times as many nodes in all. */
+MUST_CHECK bool yaml_parse_all(struct slice text, size_t most, struct arena *mem, struct json **out, struct err *err);
 void yaml_print(struct str *out, const struct json *value);             /* for -o yaml; reads back as the same value */

@@ -36,6 +36,10 @@ EOF
 id=$(arcus submit -f train.yaml)
 like "submit prints the id and nothing else" "$id" '^job-[0-9a-z]{13}$'
 like "ps shows what is alive" "$(arcus ps)" 'train'
+printf 'name: one\ncommand: ["true"]\n---\nname: two\ncommand: ["true"]\ncount: 2\n' >many.yaml
+like "several workloads in one file are submitted together" "$(arcus submit -f many.yaml --cpus 0.1 --memory 64MB | tr '\n' ' ')" '^job-[0-9a-z]{13} job-[0-9a-z]{13} $'
+printf -- '---\nname: three\ncommand: ["true"]\nsecrets: [nosuch]\n' >>many.yaml
+like "... or not at all, and the bad one is named" "$(arcus submit -f many.yaml 2>&1)" 'jobs\[2\].*nosuch'
 is "logs -f follows to the end" "$(arcus logs -f train 2>/dev/null)" "epoch 1
 epoch 2
 epoch 3"

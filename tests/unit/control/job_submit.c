@@ -172,3 +172,33 @@ TEST(the_jobs_of_one_project_cannot_fill_the_memory_of_all)
     p = state_project(memory_of(d), "default");
     CHECK(p->spec_bytes == one); /* counted again when it is loaded */
 }
+
+/* A job is kept from what was bound, and after a restart from what was written: that must be the same. */
+TEST(what_memory_keeps_of_a_job_is_what_the_store_gives_back)
+{
+    static const char *const asks[] = {
+        "{\"command\":[\"true\"]}",
+        "{\"run\":[\"a\",\"b\"],\"setup\":\"c\",\"gpus\":\"H200:0.5\",\"gpu_memory\":\"10GB\",\"env\":{\"A\":\"1\"},\"labels\":{\"x\":\"y\"}}",
+        "{\"command\":\"sleep 5\",\"resources\":{\"gpus\":\"24GB..80GB:2\",\"memory\":\"3GB\"},\"array\":\"0-9\",\"retry\":{\"limit\":3,\"on\":[\"failed\"]}}",
+        "{\"command\":[\"x\"],\"flavor\":\"h200.1x\",\"user\":\"1:1\",\"max_duration\":\"1h\",\"on_lost\":\"wait\",\"priority\":0,\"grace\":0}",
+        "{\"command\":[\"x\"],\"mig\":\"1g.18gb\",\"name\":\"n\",\"cpus\":0.5,\"log_size\":\"1GB\",\"dependency\":[\"any:first\"]}",
+    };
+    AUTO(door_free) struct door *d = door_new(false);
+    door_submit(d, d->admin, "{\"name\":\"first\",\"command\":[\"true\"]}");
+    for (size_t i = 0; i < COUNT(asks); i++) {
+        int64_t id;
+        CHECK(id_parse(door_submit(d, d->admin, asks[i]), PREFIX_JOB, &id));
+        struct job *j = map_get(memory_of(d)->jobs, id);
+        struct job_spec spec = { 0 };
+        struct shape shape;
+        struct json *doc;
+        struct err err = { 0 };
+        CHECK(json_parse(SLICE(j->spec_text), d->mem, &doc, &err)
+              && bind_read(doc, &job_spec_fields, d->mem, &spec, NULL, &err)
+              && job_spec_settle(&spec, d->mem, &shape, &err));
+        AUTO(str_done) struct str a = { 0 }, b = { 0 };
+        bind_write(&(struct json_out){ .to = &a }, &job_spec_fields, &spec);
+        bind_write(&(struct json_out){ .to = &b }, &job_spec_fields, &j->spec);
+        CHECK(text_is(a.at, b.at) && text_is(a.at, j->spec_text) && memcmp(&shape, &j->shape, sizeof shape) == 0);
+    }
+}

@@ -70,6 +70,8 @@ const struct wish wishes[] = {
     { VERB_JOB_SUBMIT, "{\"command\":[\"true\"],\"after\":[{\"job\":\"{job}\"}]}", true },
     { VERB_JOB_SUBMIT, "{\"command\":[\"true\"],\"workdir\":\"{digest}\"}", true },
     { VERB_JOB_SUBMIT, "{\"command\":[\"true\"],\"image\":\"{imagename}\"}", true },
+    { VERB_JOB_BATCH, "{\"jobs\":[{\"command\":[\"true\"]},{\"command\":[\"true\"]}]}" },
+    { VERB_JOB_BATCH, "{\"jobs\":[{\"command\":[\"true\"],\"secrets\":[\"{secret}\"]}]}", true },
     { VERB_JOB_LIST, "{\"all\":true}" },
     { VERB_JOB_GET, JOB, true },
     { VERB_JOB_UPDATE, "{\"job\":\"{waits}\",\"priority\":7}", true },

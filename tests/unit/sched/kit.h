@@ -6,10 +6,19 @@
 
 struct kit_node { int64_t id; const char *model; int gpus; int64_t gpu_mib, cpus, mem_mib; bool away, host; };
 
+/* For as long as the test runs: events are passed around by value. */
+static inline void *kit_keep(size_t count, size_t size)
+{
+    static struct arena *mem;
+    mem = mem ? mem : arena_new();
+    return arena_take(mem, count, size);
+}
+
 static inline struct sched_event kit_node_event(const struct kit_node *n)
 {
     struct sched_event e = { .kind = SCHED_NODE, .node = n->id, .usable = !n->away, .host_image = n->host, .cpu_milli = n->cpus * 1000,
                              .mem_mib = n->mem_mib, .gpu_count = n->gpus };
+    e.gpus = kit_keep((size_t)n->gpus, sizeof *e.gpus);
     for (int i = 0; i < n->gpus; i++) {
         e.gpus[i] = (struct sched_gpu){ .index = i, .mem_mib = n->gpu_mib, .healthy = true };
         snprintf(e.gpus[i].model, sizeof e.gpus[i].model, "%s", n->model);
@@ -42,6 +51,7 @@ static inline struct sched_event kit_held_event(const struct placement *p, const
     struct sched_event e = { .kind = SCHED_TASK_HELD, .node = p->node, .project = job->project, .job = p->job, .task = p->task,
                              .cpu_held = job->shape.cpu_milli, .mem_held = job->shape.mem_mib, .held_count = (int)p->gpus.count };
     const struct order_gpu *g = p->gpus.at;
+    e.held = kit_keep(p->gpus.count, sizeof *e.held);
     for (size_t i = 0; i < p->gpus.count; i++) {
         e.held[i].index = g[i].index;
         e.held[i].milli = g[i].milli;

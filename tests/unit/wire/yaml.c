@@ -112,3 +112,16 @@ TEST(a_workload_file_binds_by_its_fields)
     CHECK(yaml_parse(SLICE("name: a\nenv:\n  TOKEN:\n"), mem, &doc, &err) && !bind_read(doc, &sample_fields, mem, &s, NULL, &err) && text_is(err.field, "env.TOKEN"));
     CHECK(yaml_parse(SLICE("name: a\ncount: '8'\n"), mem, &doc, &err) && !bind_read(doc, &sample_fields, mem, &s, NULL, &err) && text_is(err.field, "count"));
 }
+
+TEST(several_documents_are_a_list)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct json *all;
+    struct err err = { 0 };
+    CHECK(yaml_parse_all(SLICE("a: &x 1\n---\na: 2\n---\n---\n- 3\n"), 3, mem, &all, &err));
+    CHECK(all->type == JSON_LIST && json_get(all->first, "a") && text_is(json_text(all->first->next, "a"), "2")
+          && all->first->next->next->type == JSON_LIST && !all->first->next->next->next);
+    CHECK(yaml_parse_all(SLICE(""), 3, mem, &all, &err) && !all->first);
+    CHECK(!yaml_parse_all(SLICE("a: 1\n---\na: 2\n"), 1, mem, &all, &err) && strstr(err.text, "too many documents"));
+    CHECK(!yaml_parse_all(SLICE("a: &x 1\n---\na: *x\n"), 2, mem, &all, &err) && strstr(err.text, "alias"));
+}
