@@ -179,7 +179,7 @@ TEST(what_memory_keeps_of_a_job_is_what_the_store_gives_back)
     static const char *const asks[] = {
         "{\"command\":[\"true\"]}",
         "{\"run\":[\"a\",\"b\"],\"setup\":\"c\",\"gpus\":\"H200:0.5\",\"gpu_memory\":\"10GB\",\"env\":{\"A\":\"1\"},\"labels\":{\"x\":\"y\"}}",
-        "{\"command\":\"sleep 5\",\"resources\":{\"gpus\":\"24GB..80GB:2\",\"memory\":\"3GB\"},\"array\":\"0-9\",\"retry\":{\"limit\":3,\"on\":[\"failed\"]}}",
+        "{\"command\":\"sleep 5\",\"resources\":{\"gpus\":\"24GB..80GB:2\",\"memory\":\"3GB\"},\"array\":\"0-9\",\"retry\":{\"limit\":3,\"on\":[\"exited\"]}}",
         "{\"command\":[\"x\"],\"flavor\":\"h200.1x\",\"user\":\"1:1\",\"max_duration\":\"1h\",\"on_lost\":\"wait\",\"priority\":0,\"grace\":0}",
         "{\"command\":[\"x\"],\"mig\":\"1g.18gb\",\"name\":\"n\",\"cpus\":0.5,\"log_size\":\"1GB\",\"dependency\":[\"any:first\"]}",
     };

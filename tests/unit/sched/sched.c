@@ -184,7 +184,7 @@ static void check_sums(struct truth *t)
     for (int n = 0; n < NODES_MAX; n++) {
         t->ok = t->ok && cpu[n] <= t->nodes[n].cpu_milli && mem[n] <= t->nodes[n].mem_mib;
         for (int g = 0; g < SCHED_GPUS; g++)
-            t->ok = t->ok && milli[n][g] <= 1000 && mib[n][g] <= t->nodes[n].gpus[g].mem_mib;
+            t->ok = t->ok && milli[n][g] <= 1000 && mib[n][g] <= (g < t->nodes[n].gpu_count ? t->nodes[n].gpus[g].mem_mib : 0);
     }
 }
 
