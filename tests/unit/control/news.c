@@ -34,7 +34,8 @@ TEST(what_the_planner_hears_of_a_node_is_what_the_node_said)
 {
     AUTO(door_free) struct door *d = door_new(false);
     char key[SECRET_TEXT];
-    struct sched_event e = { 0 };
+    struct sched_gpu gpus[SCHED_GPUS];
+    struct sched_event e = { .gpus = gpus };
     door_node(d, "n1", 3, key);
     struct node *n = state_node(memory_of(d), "n1");
     sched_of_node(memory_of(d), n, &e);
