@@ -39,7 +39,7 @@ struct real {
 
     struct link ready, dirty, closing;  /* streams with work left for the end of the turn */
     size_t out_bytes, kept_bytes;   /* of all streams: not taken by the peers, not taken by the code above */
-    int handshakes;                 /* steps of them in this turn: each costs as much as many requests */
+    int handshakes, deferred;       /* steps of them in this turn: each costs as much as many requests; and those put off */
     /* every stream reads into it first: an idle stream has no buffer */
     char *scratch;
     char *spare[64];                /* out-buffers of SPARE_BYTES that nobody uses */
@@ -78,6 +78,8 @@ enum { IO_AGAIN = -1, IO_FAILED = -2 };
 struct ssl_st;
 struct ssl_st *tls_attach(struct tls *t, int fd, const char *server_name, struct err *err);
 void tls_detach(struct ssl_st *ssl);
+struct tls *tls_keep(struct tls *t);                            /* until one more tls_free */
+int tls_stage(struct ssl_st *ssl);                              /* another number: a handshake has moved */
 int tls_handshake(struct ssl_st *ssl, struct err *err);         /* 1: done */
 ssize_t tls_read(struct ssl_st *ssl, void *out, size_t n, struct err *err);
 ssize_t tls_write(struct ssl_st *ssl, const void *at, size_t n, struct err *err);

@@ -260,14 +260,27 @@ static void rstream_opened(struct rstream *s)
     rstream_ready(s);
 }
 
+static void deferred_set(struct rstream *s, bool deferred)
+{
+    s->src.loop->deferred += (int)deferred - (int)s->deferred;
+    s->deferred = deferred;
+}
+
 /* A step of one costs as much as many requests, and many may come at once: a few each turn, the rest in the next. */
 static void handshake(struct rstream *s)
 {
-    if (s->src.loop->handshakes++ >= HANDSHAKES_A_TURN) {
+    struct real *r = s->src.loop;
+    deferred_set(s, r->handshakes >= HANDSHAKES_A_TURN);
+    if (s->deferred) {
         rstream_ready(s);
         return;
     }
-    int done = tls_handshake(s->ssl, &s->why);
+    if (!s->ssl) {
+        s->ssl = tls_attach(s->tls, s->src.fd, NULL, &s->why);
+        tls_free(TAKE(s->tls));
+    }
+    int before = s->ssl ? tls_stage(s->ssl) : 0, done = s->ssl ? tls_handshake(s->ssl, &s->why) : IO_FAILED;
+    r->handshakes += s->ssl && tls_stage(s->ssl) != before;
     if (done == IO_FAILED)
         rstream_finish(s);
     else if (done == 1)
@@ -307,6 +320,8 @@ static void rstream_drop(struct source *src)
     link_cut(&s->over);
     dial_free(s);
     tls_detach(s->ssl);
+    tls_free(s->tls);
+    deferred_set(s, false);
     buffers_drop(s);
     if (s->src.fd >= 0)
         close(s->src.fd);
@@ -391,7 +406,7 @@ static void on_event(struct source *src, uint32_t ev)
         return;
     if (s->phase == PHASE_CONNECTING)
         dial_progress(s);
-    else if (s->phase == PHASE_HANDSHAKE)
+    else if (s->phase == PHASE_HANDSHAKE && (s->ssl || s->readable))
         handshake(s);
     else if (s->phase == PHASE_OPEN)
         rstream_read(s);
@@ -446,7 +461,12 @@ struct stream *rstream_accepted(struct real *r, int fd, struct tls *tls)
         source_end(&s->src);
         return NULL;
     }
-    rstream_start(s, tls, NULL);
+    if (tls) {
+        s->phase = PHASE_HANDSHAKE;
+        s->tls = tls_keep(tls);
+    } else {
+        rstream_opened(s);
+    }
     return &s->base;
 }
 

@@ -32,6 +32,8 @@ struct rstream {
     size_t kept_noted;                  /* of it, in the loop's count */
     struct out out;
     struct ssl_st *ssl;
+    struct tls *tls;                    /* of one that was accepted and has said nothing yet: until then it costs next to nothing */
+    bool deferred;                      /* a step of its handshake waits for the next turn */
     struct dial *dial;
     struct err why;
 };

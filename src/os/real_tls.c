@@ -15,16 +15,23 @@
 
 struct tls {
     SSL_CTX *ctx;
+    int holders;            /* the owner, and streams that have not begun with it yet */
     bool client, has_ca;
     char pin[65];           /* "" : none */
 };
 
 void tls_free(struct tls *t)
 {
-    if (!t)
+    if (!t || __atomic_sub_fetch(&t->holders, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     SSL_CTX_free(t->ctx);
     free(t);
+}
+
+struct tls *tls_keep(struct tls *t)
+{
+    __atomic_add_fetch(&t->holders, 1, __ATOMIC_RELAXED);
+    return t;
 }
 
 bool tls_error(struct err *err, const char *what)
@@ -39,6 +46,7 @@ static struct tls *tls_new(const SSL_METHOD *method, bool client)
 {
     struct tls *t = os_alloc(sizeof *t);
     t->client = client;
+    t->holders = 1;
     t->ctx = SSL_CTX_new(method);
     if (!t->ctx)
         abort();
@@ -47,6 +55,7 @@ static struct tls *tls_new(const SSL_METHOD *method, bool client)
     SSL_CTX_set_mode(t->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
                                  | SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(t->ctx, 1);      /* one read for a record's head and body */
+    SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_OFF);     /* resuming is by tickets, which are the clients' to keep */
     return t;
 }
 
@@ -200,6 +209,8 @@ static int outcome(SSL *ssl, int rc, const char *what, struct err *err)
         return 0;
     return failed(ssl, what, err);
 }
+
+int tls_stage(SSL *ssl) { return (int)SSL_get_state(ssl); }
 
 int tls_handshake(SSL *ssl, struct err *err)
 {

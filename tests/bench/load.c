@@ -1,11 +1,11 @@
 /* load.c - a load generator: many kept-alive connections to one server, and how long the replies took.
  *
- *   bench-load URL [-c CONNECTIONS] [-t SECONDS] [-r RATE] [-k KEY] [-m METHOD] [-b BODY] [-w SECONDS] [-i]
+ *   bench-load URL [-c CONNECTIONS] [-t SECONDS] [-r RATE] [-k KEY] [-m METHOD] [-b BODY] [-w SECONDS] [-n COUNT]
  *
  * URL is http://ADDRESS:PORT/PATH or https://.. (no certificate is checked). Without -r each connection asks again as soon as it
  * has its reply; with it RATE requests a second are due in all, and a request's time counts from when it was due, so that a
- * server that stands still is not flattered. -w: a while at the start that is not counted. -i: connections are only held,
- * to weigh them. One line comes out: name=value pairs, times in microseconds. A connection that the server closes is made anew. */
+ * server that stands still is not flattered. -w: a while at the start that is not counted. -n: each connection
+ * asks only so often and is then held, to weigh it. One line comes out: name=value pairs, times in microseconds. A connection that the server closes is made anew. */
 #include "base/base.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,14 +31,15 @@ struct client {
     char head[REPLY_HEAD];
     size_t head_len;
     int64_t body_left;              /* -1: the head is not whole yet */
-    int status;
+    int status, asked;
     bool closes;
 };
 struct load {
     struct sockaddr_in to;
     char host[64], path[512];
     const char *key, *method, *body;
-    bool tls, hold;
+    bool tls;
+    int most;                       /* requests of each connection; -1: any number */
     int count;
     double rate;
     int64_t begin_us, end_us, next_us;
@@ -157,6 +158,7 @@ static void push(struct load *l, struct client *c)
 static void ask(struct load *l, struct client *c, int64_t due_us)
 {
     c->busy = true;
+    c->asked++;
     c->sent = c->head_len = 0;
     c->body_left = -1;
     c->due_us = due_us;
@@ -166,7 +168,7 @@ static void ask(struct load *l, struct client *c, int64_t due_us)
 static void free_again(struct load *l, struct client *c, int64_t now)
 {
     c->busy = false;
-    if (l->hold || now >= l->end_us)
+    if (c->asked == l->most || now >= l->end_us)
         return;
     if (l->rate > 0 && !c->listed) {
         c->listed = true;
@@ -345,9 +347,9 @@ static void report(const struct load *l, double seconds)
 
 int main(int argc, char **argv)
 {
-    struct load l = { .method = "GET", .count = 64 };
+    struct load l = { .method = "GET", .count = 64, .most = -1 };
     double seconds = 5, warm = 0.5;
-    for (int o; (o = getopt(argc, argv, "c:t:r:k:m:b:w:i")) != -1;)
+    for (int o; (o = getopt(argc, argv, "c:t:r:k:m:b:w:n:")) != -1;)
         switch (o) {
         case 'c': l.count = atoi(optarg); break;
         case 't': seconds = atof(optarg); break;
@@ -356,11 +358,11 @@ int main(int argc, char **argv)
         case 'm': l.method = optarg; break;
         case 'b': l.body = optarg; break;
         case 'w': warm = atof(optarg); break;
-        case 'i': l.hold = true; break;
+        case 'n': l.most = atoi(optarg); break;
         default: return 2;
         }
     if (optind >= argc || !parse_url(&l, argv[optind]) || l.count < 1 || l.count > 100000) {
-        fprintf(stderr, "usage: bench-load http://127.0.0.1:PORT/PATH [-c CONNECTIONS] [-t SECONDS] [-r RATE] [-k KEY] [-m METHOD] [-b BODY] [-w SECONDS] [-i]\n");
+        fprintf(stderr, "usage: bench-load http://127.0.0.1:PORT/PATH [-c CONNECTIONS] [-t SECONDS] [-r RATE] [-k KEY] [-m METHOD] [-b BODY] [-w SECONDS] [-n COUNT]\n");
         return 2;
     }
     struct rlimit files;
