@@ -24,6 +24,7 @@ enum {
     LINGER_MS = 2000,
     KEPT_BUDGET = 32 * 1024 * 1024,     /* of bytes that the code above left, in all; beyond it reads are small */
     SMALL_READ = 2048,
+    UNSENT_MOST = 64 * 1024,            /* in the kernel, for a peer that does not read: else hundreds of those take all memory of TCP */
 };
 
 void rstream_ready(struct rstream *s) { link_add(&s->src.loop->ready, &s->ready); }
@@ -432,8 +433,9 @@ struct rstream *rstream_new(struct real *r, const struct stream_events *events, 
 
 bool rstream_take_socket(struct rstream *s, int fd)
 {
-    int on = 1;
+    int on = 1, unsent = UNSENT_MOST;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);   /* refused by a unix socket: fine */
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
     s->is_socket = true;
     return source_poll(&s->src, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
 }
