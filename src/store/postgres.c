@@ -93,6 +93,8 @@ static bool dial(struct pg_conn *c, struct err *err)
     const char *keys[COUNT(options) + 1] = { 0 }, *values[COUNT(options) + 1] = { 0 };
     for (size_t i = 0; i < COUNT(options); i++)
         keys[i] = options[i].key, values[i] = options[i].value;
+    if (store_fault("store.open", err))
+        return false;
     c->db = PQconnectdbParams(keys, values, 1);
     if (PQstatus(c->db) != CONNECTION_OK) {
         fails_with(c, "08001", PQerrorMessage(c->db), err);
@@ -536,7 +538,10 @@ static bool pg_conn_open(struct store *s, bool writes, struct conn **out, struct
     return true;
 }
 
-static bool pg_prepare(struct conn *c, struct err *err) { return prepare_all(pg_inside(c), err); }
+static bool pg_prepare(struct conn *c, struct err *err)
+{
+    return !store_fault("store.prepare", err) && prepare_all(pg_inside(c), err);
+}
 
 static bool pg_run(struct conn *c, const char *text, struct err *err)
 {
@@ -546,6 +551,8 @@ static bool pg_run(struct conn *c, const char *text, struct err *err)
 static bool pg_number(struct conn *base, const char *text, int64_t *out, struct err *err)
 {
     struct pg_conn *c = pg_inside(base);
+    if (store_fault("store.query", err))
+        return false;
     if (c->prepared && !pg_alive(c, err))  /* not amid a migration: its transaction would be gone */
         return false;
     AUTO(PQclear) PGresult *r = PQexec(c->db, text);

@@ -118,6 +118,8 @@ bool handle_open(struct store *s, bool writes, struct handle *h, struct err *err
 {
     struct sqlite *in = s->inside;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    if (store_fault("store.open", err))
+        return false;
     int rc = sqlite3_open_v2(in->uri, &h->db, flags, in->vfs ? in->vfs->zName : NULL);
     bool ok = rc == SQLITE_OK || fails(h->db, rc, err);
     ok = ok && handle_setup(h->db, in->vfs, writes, err);
@@ -263,6 +265,8 @@ static bool sqlite_prepare(struct conn *base, struct err *err)
     struct sqlite_conn *c = inside(base);
     struct sql_list list = base->store->statements;
     bool late = ((struct sqlite *)base->store->inside)->vfs;
+    if (store_fault("store.prepare", err))
+        return false;
     c->st = calloc((size_t)list.count + 1, sizeof *c->st);
     if (!c->st)
         abort();
@@ -466,7 +470,7 @@ static bool sqlite_run(struct conn *c, const char *text, struct err *err)
 
 static bool sqlite_number(struct conn *c, const char *text, int64_t *out, struct err *err)
 {
-    return number_of(inside(c)->h->db, text, out, err);
+    return !store_fault("store.query", err) && number_of(inside(c)->h->db, text, out, err);
 }
 
 /* Nobody can tell one handle on the file from another, and none can be paused inside a transaction

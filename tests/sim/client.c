@@ -191,6 +191,8 @@ struct wish *wish_submit(struct cloud *c)
     w->run_ms = chance(c, 0, 2) ? chance(c, 1, 3000) : chance(c, 3000, 60000);
     w->exit_code = chance(c, 0, 3) ? 0 : chance(c, 1, 255);
     w->count = chance(c, 0, 3) ? 1 : chance(c, 2, chance(c, 0, 3) ? 6 : 20);
+    if (w->count > 6)           /* many, but over in time */
+        w->run_ms = chance(c, 1, 3000);
     w->retries = chance(c, 0, 2) ? 0 : chance(c, 1, 2);
     w->max_duration_s = chance(c, 0, 4) ? 0 : chance(c, 1, 20);
     w->waits = chance(c, 0, 5) == 0;

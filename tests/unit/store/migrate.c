@@ -1,5 +1,7 @@
 #include "place.h"
 #include "base/fault.h"
+#include "os/sim.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -119,6 +121,103 @@ BOTH_CLOSED(a_migration_that_fails_anywhere_goes_on_from_there)
     }
     CHECK(nth > 5 && nth < 100 && steps_seen(p) == COUNT(texts));
     p->err = (struct err){ 0 };
+}
+#endif
+
+/* --- the schema of the program itself, from every step it ever had */
+
+#ifdef FAULTS
+static const char drop_all[]
+    = "DO $$ DECLARE r RECORD; BEGIN FOR r IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+      " LOOP EXECUTE 'DROP TABLE ' || quote_ident(r.tablename) || ' CASCADE'; END LOOP; END $$";
+
+static void empty(struct place *p)
+{
+    static const char *const ends[] = { "", "-wal", "-shm" };
+    AUTO(store_close) struct store *s = NULL;
+    AUTO(conn_close) struct conn *c = NULL;
+    for (size_t i = 0; !text_is(p->kind, "postgres") && i < COUNT(ends); i++)
+        unlink(arena_printf(p->mem, "%s%s", p->where, ends[i]));
+    if (!text_is(p->kind, "postgres"))
+        return;
+    CHECK(store_open_with(p->os, p->where, (struct steps){ store_steps().at, 0 }, thing_statements, &s, &p->err) || strstr(p->err.text, "newer"));
+    if (s)
+        return;         /* nothing was there */
+    CHECK(store_open(p->os, p->where, &s, &p->err) && s->how->conn_open(s, true, &c, &p->err) && run(p, c, drop_all));
+}
+
+static bool open_at(struct place *p, int steps)
+{
+    AUTO(store_close) struct store *s = NULL;
+    return store_open_with(p->os, p->where, (struct steps){ store_steps().at, steps }, thing_statements, &s, &p->err);
+}
+
+/* Opens with the nth operation failing; true when none did. Every statement of the program must then be there. */
+static bool upgrade_with(struct place *p, int nth)
+{
+    AUTO(store_close) struct store *s = NULL;
+    AUTO(conn_close) struct conn *c = NULL;
+    fault_arm(nth);
+    bool ok = store_open(p->os, p->where, &s, &p->err) && conn_open(s, true, &c, &p->err), fired = fault_fired();
+    fault_arm(0);
+    CHECK(ok == !fired);
+    if (ok)
+        CHECK(store_count(c, "migration") == store_steps().count);
+    return !fired;
+}
+
+BOTH_CLOSED(whatever_fails_once_in_an_upgrade_from_any_step_the_next_start_completes_it)
+{
+    bool postgres = text_is(p->kind, "postgres");
+    for (int from = 0; from <= store_steps().count; from += postgres || !getenv("ARCUS_SOAK") ? 9 : 1) {
+        empty(p);
+        bool begun = open_at(p, from);
+        CHECK(begun);
+        if (!begun)
+            printf("# to step %d: %s\n", from, p->err.text);
+        int nth = 1;
+        while (nth < 500 && !upgrade_with(p, nth))
+            nth++;
+        CHECK(nth > 3 && nth < 500);
+    }
+    for (int nth = 1; !postgres && nth < 1000; nth += getenv("ARCUS_SOAK") ? 1 : 7) {   /* the nth of them all */
+        empty(p);
+        if (upgrade_with(p, nth))
+            break;
+        CHECK(upgrade_with(p, 0));
+    }
+    p->err = (struct err){ 0 };
+}
+
+/* From the nth operation on nothing works any more, and then the power goes. */
+TEST(a_power_cut_anywhere_in_an_upgrade_is_made_good_by_the_next_start)
+{
+    int count = store_steps().count, rounds = 0;
+    bool fired = true;
+    for (int nth = 1, from = 0; fired; nth += 5, from = (from + 7) % count, rounds++) {
+        AUTO(sim_free) struct sim *w = sim_new((uint64_t)nth);
+        struct os *os = sim_machine(w, "m");
+        struct err err = { 0 };
+        struct store *s = NULL;
+        CHECK(store_open_with(os, "/db", (struct steps){ store_steps().at, from }, thing_statements, &s, &err));
+        store_close(TAKE(s));
+        fault_arm_from(from ? nth % 120 + 1 : nth);
+        bool ok = store_open(os, "/db", &s, &err);
+        fired = fault_fired() || from;
+        fault_arm(0);
+        sim_crash(w, os);
+        if (ok)
+            store_close(TAKE(s));
+        os = sim_machine(w, "m");
+        AUTO(conn_close) struct conn *c = NULL;
+        AUTO(store_close) struct store *again = NULL;
+        bool mended = store_open(os, "/db", &again, &err) && conn_open(again, true, &c, &err);
+        CHECK(mended && store_count(c, "migration") == count);
+        if (!mended)
+            printf("# from step %d, operation %d: %s\n", from, nth, err.text);
+        CHECK(rounds < 1000);
+    }
+    CHECK(rounds > 10);
 }
 #endif
 
