@@ -106,7 +106,7 @@ static struct lines text_of(const struct state *s, struct arena *mem)
 
 void books_memory(struct cloud *c)
 {
-    if (!c->server)
+    if (!c->server || server_control(c->server)->writer.stale) /* it knows that it must be built again */
         return;
     AUTO(arena_free) struct arena *mem = arena_new();
     struct control *k = server_control(c->server);
