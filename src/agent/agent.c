@@ -9,6 +9,7 @@
 #include "agent/probe.h"
 #include "agent/reconcile.h"
 #include "agent/runtime.h"
+#include "agent/self.h"
 #include "agent/spool.h"
 #include "agent/streams.h"
 #include "base/id.h"
@@ -19,7 +20,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { BEAT_MS = 5000, RETRY_MS = 1000, MAX_SERVERS = 8, CLOCK_DRIFT_MS = 30000, LOOK_MS = 5000 };
+enum { BEAT_MS = 5000, RETRY_MS = 1000, CLOCK_DRIFT_MS = 30000, LOOK_MS = 5000 };
 
 struct task { /* an attempt that something is known of */
     struct task_now now;
@@ -30,8 +31,8 @@ struct agent {
     struct os *os;
     struct arena *mem; /* of the configuration */
     struct agent_config config;
-    struct http_client *clients[MAX_SERVERS];
-    size_t client_count;
+    struct heads *heads;
+    struct self *self;
     struct runtime *runtime;
     struct spool *spool;
     struct join *join;
@@ -284,6 +285,10 @@ static void on_desired(void *arg, const struct desired *d, bool fresh)
     if (!(d->full ? spool_align : spool_kept)(a->spool, d->kept, &err))
         log_line(LOG_ERROR, "agent", "%s", err.text);
     tell_drift(a, d->now_ms);
+    self_greeted(a->self);
+    self_servers(a->self, d->servers);
+    if (d->rotate)
+        self_rotate(a->self);
     want(a, d);
     act(a, mem);
     sweep_volumes(a, d->volumes_gone);
@@ -340,12 +345,14 @@ static struct objects pending_items(void *arg, int64_t after, size_t limit)
 static void on_open(void *arg, const struct open_stream *o)
 {
     struct agent *a = arg;
-    streams_open(a->streams, link_client(a->link), o);
+    streams_open(a->streams, heads_client(a->heads), o);
 }
 
 static void on_down(void *arg, const struct err *why)
 {
-    (void)arg;
+    struct agent *a = arg;
+    if (why->rc == RC_UNAUTHENTICATED)
+        self_refused(a->self);
     enum log_level level
         = why->rc == RC_UNAUTHENTICATED || why->rc == RC_DENIED ? LOG_ERROR : LOG_WARN;
     log_line(level, "agent", "not connected: %s",
@@ -361,18 +368,22 @@ static const struct link_events link_events = {
     .on_down = on_down,
 };
 
-static void start_link(struct agent *a, const struct join_view *who)
+static void on_switch(void *arg)
+{
+    link_again(((struct agent *)arg)->link);
+}
+
+static void start_link(struct agent *a, const struct identity *who)
 {
     char id[ID_TEXT];
     log_line(LOG_INFO, "agent", "this is %s (%s)", id_text(id, PREFIX_NODE, who->id),
              who->name ? who->name : "");
-    for (size_t i = 0; i < a->client_count; i++)
-        http_client_token(a->clients[i], who->key);
-    a->link = link_new(a->os, a->clients, a->client_count, a->config.beat_ms, &link_events, a);
+    a->self = self_new(a->os, a->heads, a->config.data, who, on_switch, a);
+    a->link = link_new(a->os, a->heads, a->config.beat_ms, &link_events, a);
     a->look = timer_start(a->os, LOOK_MS, on_look, a);
 }
 
-static void on_joined(void *arg, const struct join_view *who)
+static void on_joined(void *arg, const struct identity *who)
 {
     struct agent *a = arg;
     a->join = NULL;
@@ -390,20 +401,32 @@ static void on_refused(void *arg, const struct err *why)
         os_stop(a->os);
 }
 
-static bool join_or_link(struct agent *a, struct err *err)
+/* A token may have the hash of the cloud's authority behind it: jt_SECRET.HASH. */
+static const char *token_pin(const char *token)
+{
+    const char *dot = token ? strchr(token, '.') : NULL;
+    return dot ? dot + 1 : NULL;
+}
+
+/* Flags come before what was kept, and that before what a token says. */
+static bool make_heads(struct agent *a, const struct identity *me, struct err *err)
+{
+    const struct agent_config *c = &a->config;
+    const char *pin = text_given(c->pin)      ? c->pin
+                      : text_given(c->ca_pem) ? NULL
+                      : text_given(me->pin)   ? me->pin
+                                              : token_pin(c->token);
+    a->heads = heads_new(a->os, c->ca_pem, pin);
+    for (size_t i = 0; i < c->servers.count; i++)
+        if (!heads_add(a->heads, c->servers.at[i], err))
+            return err_wrap(err, "server %s", c->servers.at[i]);
+    return heads_count(a->heads) > 0 || err_field(err, "server", "give at least one server address");
+}
+
+static bool start_join(struct agent *a, struct err *err)
 {
     static const struct join_events events = { .on_joined = on_joined, .on_refused = on_refused };
-    struct join_view who = { 0 };
     struct node_info info = { 0 };
-    bool joined;
-    if (!identity_load(a->os, a->config.data, a->mem, &who, &joined, err))
-        return false;
-    if (joined)
-        return start_link(a, &who), true;
-    if (!text_given(a->config.token))
-        return err_field(err, "token",
-                         "this machine has not joined yet: give --token (an operator gets one with "
-                         "`arcus nodes token`)");
     probe_machine(a->os, &(struct probe_config){ 0 }, a->config.data, a->mem, &info);
     if (!text_given(a->config.name) && text_is(info.hostname, PROBE_NO_NAME)) /* it would be for good */
         return err_field(err, "name",
@@ -412,7 +435,7 @@ static bool join_or_link(struct agent *a, struct err *err)
         = { .token = a->config.token,
             .name
             = text_given(a->config.name) ? a->config.name : join_name(info.hostname, a->mem) };
-    a->join = join_start(a->os, a->clients, a->client_count, a->config.data, &ask,
+    a->join = join_start(a->os, a->heads, a->config.data, &ask, token_pin(a->config.token),
                          text_given(a->config.name), &events, a);
     return true;
 }
@@ -461,24 +484,20 @@ static void copy_config(struct agent *a, const struct agent_config *c)
     to->beat_ms = c->beat_ms > 0 ? c->beat_ms : BEAT_MS;
 }
 
-static bool make_clients(struct agent *a, struct err *err)
-{
-    const struct texts *urls = &a->config.servers;
-    if (urls->count == 0 || urls->count > MAX_SERVERS)
-        return err_field(err, "server", "give one to %d server addresses", MAX_SERVERS);
-    for (; a->client_count < urls->count; a->client_count++)
-        if (!http_client_new(a->os, urls->at[a->client_count], a->config.ca_pem, a->config.pin,
-                             NULL, &a->clients[a->client_count], err))
-            return err_wrap(err, "server %s", urls->at[a->client_count]);
-    return true;
-}
-
 static bool start(struct agent *a, struct err *err)
 {
     static const struct runtime_events events = { .on_status = on_status };
     const struct agent_config *c = &a->config;
-    if (!make_clients(a, err) || !dir_make(a->os, c->data, 0711, err)
-        || !spool_open(a->os, arena_printf(a->mem, "%s/spool", c->data), &a->spool, err))
+    struct identity me = { 0 };
+    bool joined;
+    if (!dir_make(a->os, c->data, 0711, err)
+        || !identity_load(a->os, c->data, a->mem, &me, &joined, err) || !make_heads(a, &me, err))
+        return false;
+    if (!joined && !text_given(c->token))
+        return err_field(err, "token",
+                         "this machine has not joined yet: give --token (an operator gets one with "
+                         "`arcus nodes token`)");
+    if (!spool_open(a->os, arena_printf(a->mem, "%s/spool", c->data), &a->spool, err))
         return false;
     if (spool_damaged(a->spool))
         log_line(LOG_WARN, "agent", "%zu lines of the spool were damaged and left out",
@@ -491,11 +510,11 @@ static bool start(struct agent *a, struct err *err)
                                  .self = c->self,
                                  .host_image = c->host_image,
                                  .hide = c->hide,
-                                 .server = a->clients[0] };
+                                 .heads = a->heads };
     if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
         return false;
     a->streams = streams_new(a->os, c->data, &streams_host, a);
-    return join_or_link(a, err);
+    return joined ? (start_link(a, &me), true) : start_join(a, err);
 }
 
 struct agent *agent_new(struct os *os, const struct agent_config *config, struct err *err)
@@ -523,8 +542,8 @@ void agent_free(struct agent *a)
     if (a->runtime)
         runtime_close(a->runtime);
     spool_free(a->spool);
-    for (size_t i = 0; i < a->client_count; i++)
-        http_client_free(a->clients[i]);
+    self_free(a->self);
+    heads_free(a->heads);
     for (size_t at = 0; (t = map_next(a->tasks, &at));)
         task_drop(a, t);
     map_free(a->tasks);

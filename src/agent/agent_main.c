@@ -104,7 +104,7 @@ static const struct flag {
     size_t offset;
     const char *help;
 } table[] = {
-    { "--server", "URL", on_server, 0, "the cloud's address, https://host:6640; may be given again for more head nodes" },
+    { "--server", "URL[,URL]", on_server, 0, "the cloud's address, https://host:6640, or those of several head nodes; may be given again" },
     { "--token", "TOKEN", NULL, offsetof(struct flags, config.token), "one-time token, only for the first start (an operator gets one with `arcus nodes token`)" },
     { "--token-file", "FILE", NULL, offsetof(struct flags, token_file), "the same from a file, so that it shows in no process list" },
     { "--data", "DIR", NULL, offsetof(struct flags, config.data), "what must outlive a reboot (/var/lib/arcus)" },
@@ -116,7 +116,7 @@ static const struct flag {
     { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },
     { "--hide", "PATH", on_hide, 0, "a path that such jobs must not see; may be given again" },
     { "--ca", "FILE", NULL, offsetof(struct flags, ca), "PEM file of the authority that signed the server's certificate" },
-    { "--pin", "SHA256", NULL, offsetof(struct flags, config.pin), "hash of the server's certificate, instead of an authority" },
+    { "--pin", "SHA256", NULL, offsetof(struct flags, config.pin), "hash of the cloud's own authority; the token has it, and it is kept" },
     { "--beat-ms", "MS", on_beat, 0, "how often to be heard at least (5000)" },
     { "--log-level", "LEVEL", on_log_level, 0, "debug, info, warn or error (info)" },
     { "--help", NULL, on_help, 0, "this text" },

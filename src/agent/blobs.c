@@ -2,6 +2,7 @@
  * writing are a workshop's work, and the server is made to wait while too many pieces are under
  * way. */
 #include "agent/blobs.h"
+#include "agent/heads.h"
 #include "agent/image_manifest.h"
 #include "agent/workshop.h"
 #include "net/http.h"
@@ -13,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { UNDERWAY_MAX = 4 << 20, STALL_MS = 60000 };
+enum { UNDERWAY_MAX = 4 << 20, STALL_MS = 60000, TRIES = 30, AGAIN_MS = 500 };
 
 struct waiter {
     struct waiter *next;
@@ -22,7 +23,7 @@ struct waiter {
 };
 struct blobs {
     struct os *os;
-    struct http_client *server;
+    struct heads *heads;
     struct workshop *shop;
     char *folder;
     struct fetch *fetches;
@@ -33,6 +34,9 @@ struct fetch {
     struct blobs *blobs;
     struct waiter *waiters;
     struct http_call *call;
+    struct timer *again;
+    int tries;
+    bool lost; /* the server went away, or does not serve at the moment */
     size_t underway; /* bytes at the workshop */
     bool ending;     /* `end` is at the workshop: it frees us if nobody is left to be told */
     char digest[80], path[4200], part[4200];
@@ -49,13 +53,13 @@ struct piece {
     char at[];
 };
 
-struct blobs *blobs_new(struct os *os, const char *folder, struct http_client *server)
+struct blobs *blobs_new(struct os *os, const char *folder, struct heads *heads)
 {
     struct blobs *b = calloc(1, sizeof *b);
     if (!b)
         abort();
     *b = (struct blobs){
-        .os = os, .server = server, .folder = strdup(folder), .shop = workshop_new(os, "blobs")
+        .os = os, .heads = heads, .folder = strdup(folder), .shop = workshop_new(os, "blobs")
     };
     return b;
 }
@@ -78,9 +82,11 @@ void blobs_free(struct blobs *b)
 {
     if (!b)
         return;
-    for (struct fetch *f = b->fetches; f; f = f->next)
+    for (struct fetch *f = b->fetches; f; f = f->next) {
         if (f->call)
             http_call_cancel(f->call);
+        timer_cancel(TAKE(f->again));
+    }
     workshop_close(b->shop);
     for (struct fetch *f = b->fetches, *next; f; f = next) {
         next = f->next;
@@ -137,10 +143,30 @@ static void tell(struct fetch *f, const struct err *err)
     fetch_free(f);
 }
 
+static bool fetch_start(struct blobs *b, struct fetch *f, struct err *err);
+
+static void on_again(void *arg)
+{
+    struct fetch *f = arg;
+    struct err err = { 0 };
+    f->again = NULL;
+    if (!fetch_start(f->blobs, f, &err))
+        tell(f, &err);
+}
+
+/* A server that goes away in the middle is no reason to fail a task: another one has it too. */
 static void end_done(struct work *w)
 {
     struct fetch *f = CONTAINER(w, struct fetch, end);
     struct err err = f->err;
+    f->ending = false;
+    if (f->lost && ++f->tries < TRIES) {
+        close(f->fd);
+        f->fd = -1;
+        f->err = (struct err){ 0 };
+        f->again = timer_start(f->blobs->os, AGAIN_MS, on_again, f);
+        return;
+    }
     tell(f, &err);
 }
 
@@ -186,6 +212,7 @@ static void on_end(void *arg, int status, struct slice body, const struct err *e
     (void)body;
     struct fetch *f = arg;
     f->call = NULL;
+    f->lost = (err && err->rc) || status == 421 || status == 429 || status >= 502;
     if (err && err->rc)
         f->err = *err;
     else if (status == 404)
@@ -205,12 +232,13 @@ static bool fetch_start(struct blobs *b, struct fetch *f, struct err *err)
     f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->fd == -1)
         return err_errno(err, "cannot make %s", f->part);
-    if (!b->server)
+    struct http_client *server = b->heads ? heads_client(b->heads) : NULL;
+    if (!server)
         return err_set(err, RC_UNAVAILABLE, "there is no server to fetch %s from", f->digest);
     f->hash = sha256_new();
     char path[128];
     snprintf(path, sizeof path, "/v1/blobs/%s", f->digest);
-    f->call = http_call(b->server, "GET", path, NULL, 0, (struct slice){ 0 }, 0, &events, f);
+    f->call = http_call(server, "GET", path, NULL, 0, (struct slice){ 0 }, 0, &events, f);
     http_call_timeout(f->call, STALL_MS);
     return true;
 }

@@ -1,5 +1,6 @@
-/* join.c - asks until there is an answer. The token is good once, so from the answer on nothing may lose the key: it is
- * stored before anybody hears of it, and storing is tried until it succeeds. */
+/* join.c - asks until there is an answer. The key is made here and kept before the first ask, so an answer that was lost is asked for
+ * again, also after a crash: the server knows the asker by it. It is the node's own from the answer on, and that is stored before
+ * anybody hears of it; storing is tried until it succeeds. */
 #include "agent/join.h"
 #include "base/log.h"
 #include "wire/bind.h"
@@ -7,7 +8,6 @@
 #include <stdlib.h>
 
 enum {
-    FILE_LIMIT = 64 << 10,
     PAUSE_MIN_MS = 200,
     PAUSE_MAX_MS = 5000,
     NAME_LIMIT = 63,
@@ -16,8 +16,7 @@ enum {
 
 struct join {
     struct os *os;
-    struct http_client *const *clients;
-    size_t client_count, client;
+    struct heads *heads;
     const char *data;
     struct node_join_ask ask;
     const char *base_name;
@@ -29,47 +28,9 @@ struct join {
     struct timer *again;
     int64_t pause_ms;
     struct arena *mem;
-    struct join_view who; /* given by the server, not stored yet */
+    struct identity who; /* given by the server, not stored yet */
     bool given;
 };
-
-static const char *identity_path(const char *data, struct arena *mem)
-{
-    return arena_printf(mem, "%s/node.json", data);
-}
-
-static bool identity_read(const struct json *doc, struct arena *mem, struct join_view *out,
-                          struct err *err)
-{
-    *out = (struct join_view){ 0 };
-    if (!bind_read(doc, &join_view_fields, mem, out, NULL, err))
-        return false;
-    return (out->id && text_given(out->key))
-           || err_set(err, RC_BAD_INPUT, "an id and a key are missing");
-}
-
-bool identity_load(struct os *os, const char *data, struct arena *mem, struct join_view *out,
-                   bool *found, struct err *err)
-{
-    const char *path = identity_path(data, mem);
-    struct slice text;
-    struct json *doc;
-    *found = disk_exists(os, path);
-    if (!*found)
-        return true;
-    return (file_read(os, path, FILE_LIMIT, mem, &text, err) && json_parse(text, mem, &doc, err)
-            && identity_read(doc, mem, out, err))
-           || err_wrap(err, "the node's key in %s", path);
-}
-
-static bool identity_store(struct join *j, struct err *err)
-{
-    AUTO(str_done) struct str text = { 0 };
-    bind_write(&(struct json_out){ .to = &text }, &join_view_fields, &j->who);
-    str_char(&text, '\n');
-    return file_replace(j->os, identity_path(j->data, j->mem), (struct slice){ text.at, text.len },
-                        0600, err);
-}
 
 const char *join_name(const char *hostname, struct arena *mem)
 {
@@ -100,14 +61,15 @@ static void later(struct join *j)
 {
     j->again = timer_start(j->os, j->pause_ms, on_again, j);
     j->pause_ms = MIN(j->pause_ms * 2, PAUSE_MAX_MS);
-    j->client = (j->client + 1) % j->client_count;
+    heads_next(j->heads);
 }
 
 /* The token is spent by now, so a full disk must not lose the key: try until it is stored. */
 static void finish(struct join *j)
 {
     struct err err = { 0 };
-    if (identity_store(j, &err)) {
+    if (identity_store(j->os, j->data, &j->who, &err)) {
+        identity_joined(j->os, j->data);
         j->events->on_joined(j->arg, &j->who);
         join_free(j);
         return;
@@ -121,8 +83,15 @@ static bool read_answer(struct join *j, int status, struct slice body, struct er
     struct json *doc;
     if (!json_parse(body, j->mem, &doc, err))
         return false;
-    if (status / 100 == 2)
-        return identity_read(doc, j->mem, &j->who, err);
+    struct join_view view = { 0 };
+    if (status / 100 == 2) {
+        if (!bind_read(doc, &join_view_fields, j->mem, &view, NULL, err))
+            return false;
+        j->who.id = view.id;
+        j->who.name = view.name;
+        j->who.key = text_given(view.key) ? view.key : j->ask.key; /* a server may still give one */
+        return view.id || err_set(err, RC_BAD_INPUT, "the server's answer has no id");
+    }
     const char *detail = json_text(doc, "detail");
     return err_set(err, rc_of_http(status), "%s", detail ? detail : "the server refused");
 }
@@ -151,7 +120,7 @@ static void on_end(void *arg, int status, struct slice body, const struct err *w
     if (another_name(j, &err))
         return;
     bool refused = err.rc == RC_UNAUTHENTICATED || err.rc == RC_DENIED || err.rc == RC_CONFLICT
-                   || err.rc == RC_GONE || (err.rc == RC_BAD_INPUT && status / 100 == 4)
+                   || err.rc == RC_GONE || (err.rc == RC_BAD_INPUT && status / 100 == 4 && status != 421)
                    || err.rc == RC_NOT_FOUND;
     if (refused) {
         err_wrap(&err, "the node cannot join");
@@ -168,26 +137,33 @@ static void ask(struct join *j)
     static const struct http_header headers[] = { { "Content-Type", "application/json" } };
     static const struct http_call_events events = { .on_end = on_end };
     AUTO(str_done) struct str body = { 0 };
+    struct err err = { 0 };
+    if (!j->ask.key && !identity_joining(j->os, j->data, j->mem, &j->ask.key, &err)) {
+        log_line(LOG_ERROR, "agent", "a key for this node cannot be stored: %s", err.text);
+        later(j);
+        return;
+    }
     struct json_out o
         = { .to = &body }; /* by hand: a table does not print secrets, and the token is one */
     json_open(&o, '{');
     json_key(&o, "token"), json_put_text(&o, j->ask.token);
     json_key(&o, "name"), json_put_text(&o, j->ask.name);
+    json_key(&o, "key"), json_put_text(&o, j->ask.key);
     json_close(&o, '}');
-    j->call = http_call(j->clients[j->client], "POST", "/v1/nodes/join", headers, COUNT(headers),
+    j->call = http_call(heads_client(j->heads), "POST", "/v1/nodes/join", headers, COUNT(headers),
                         (struct slice){ body.at, body.len }, (int64_t)body.len, &events, j);
 }
 
-struct join *join_start(struct os *os, struct http_client *const *clients, size_t count,
-                        const char *data, const struct node_join_ask *asked, bool fixed,
+struct join *join_start(struct os *os, struct heads *heads, const char *data,
+                        const struct node_join_ask *asked, const char *pin, bool fixed,
                         const struct join_events *events, void *arg)
 {
     struct join *j = calloc(1, sizeof *j);
     if (!j)
         abort();
     *j = (struct join){ .os = os,
-                        .clients = clients,
-                        .client_count = count,
+                        .heads = heads,
+                        .who = { .pin = pin },
                         .data = data,
                         .ask = *asked,
                         .base_name = asked->name,

@@ -10,6 +10,7 @@
 enum {
     PAUSE_MIN_MS = 100,
     PAUSE_MAX_MS = 5000,
+    OPEN_MS = 3000, /* before the next address is tried, where there is one */
     ITEMS_AT_ONCE = 256,
     SEND_WAITING = 256 << 10, /* more is not pushed into a slow connection */
     MESSAGE_LIMIT = 16 << 20,
@@ -27,15 +28,16 @@ struct wire {
 
 struct link {
     struct os *os;
-    struct http_client *const *clients;
-    size_t client_count, client;
+    struct heads *heads;
+    size_t hops; /* addresses tried since the server last answered */
     int64_t beat_ms;
     const struct link_events *events;
     void *arg;
     struct wire *wire; /* NULL: between two connections */
     bool open, greeted;
+    bool come_again; /* we cut it ourselves, to come with another key */
     bool echoes; /* the server tells which beat it answers */
-    struct timer *again, *tick;
+    struct timer *again, *tick, *opening;
     int64_t pause_ms;
     struct rng rng;
     int64_t sent_n, kept; /* items sent and confirmed on this connection */
@@ -59,14 +61,30 @@ static void on_again(void *arg)
     dial(l);
 }
 
-/* Half of the pause is chance, so that a thousand agents do not come back in step. */
-static void pause_and_dial(struct link *l)
+/* Half of the pause is chance, so that a thousand agents do not come back in step. It grows once a round. A server that sends us
+ * elsewhere, or says goodbye, is left at once, but nobody is asked twice a round without a pause. */
+static void dial_again(struct link *l, bool at_once)
 {
+    size_t count = MAX(heads_count(l->heads), (size_t)1);
     int64_t half = l->pause_ms / 2;
-    l->again
-        = timer_start(l->os, half + (int64_t)rng_below(&l->rng, (uint64_t)half + 1), on_again, l);
-    l->pause_ms = MIN(l->pause_ms * 2, PAUSE_MAX_MS);
-    l->client = (l->client + 1) % l->client_count;
+    int64_t wait = half + (int64_t)rng_below(&l->rng, (uint64_t)half + 1);
+    at_once = at_once && l->hops < count;
+    l->again = timer_start(l->os, at_once ? 0 : wait, on_again, l);
+    if (++l->hops % count == 0)
+        l->pause_ms = MIN(l->pause_ms * 2, PAUSE_MAX_MS);
+}
+
+static bool leave(struct link *l, const struct ws *ws)
+{
+    static const int elsewhere = 4421, goodbyes[] = { 1001, 1012, 4421 };
+    bool said = false;
+    if (l->come_again)
+        return true; /* to the same one */
+    for (size_t i = 0; i < COUNT(goodbyes); i++)
+        said |= ws_code(ws) == goodbyes[i];
+    if (ws_code(ws) != elsewhere || !*ws_elsewhere(ws) || !heads_prefer(l->heads, ws_elsewhere(ws)))
+        heads_next(l->heads);
+    return said;
 }
 
 /* --- up */
@@ -174,6 +192,7 @@ static bool take_desired(struct link *l, const struct json *doc, struct arena *m
     l->greeted = true;
     l->echoes |= d.beat != 0;
     l->pause_ms = PAUSE_MIN_MS;
+    l->hops = 0;
     l->generation = d.generation;
     struct wire *w = l->wire;
     l->events->on_desired(l->arg, &d, is_fresh(l, &d));
@@ -219,6 +238,7 @@ static void on_open(void *arg, struct ws *ws)
     if (!l)
         return;
     l->open = true;
+    timer_cancel(TAKE(l->opening));
     l->last_heard = l->last_kept = os_boot_ms(l->os);
     send_hello(l);
     l->tick = timer_start(l->os, l->beat_ms, on_tick, l);
@@ -259,7 +279,6 @@ static void on_close(void *arg, struct ws *ws, const struct err *why)
 {
     struct wire *w = arg;
     struct link *l = w->link;
-    (void)ws;
     str_done(&w->parts);
     free(w);
     if (!l)
@@ -267,8 +286,11 @@ static void on_close(void *arg, struct ws *ws, const struct err *why)
     l->wire = NULL;
     l->open = l->greeted = l->echoes = false;
     timer_cancel(TAKE(l->tick));
-    pause_and_dial(l);
-    tell_down(l, why);
+    timer_cancel(TAKE(l->opening));
+    dial_again(l, leave(l, ws));
+    if (!l->come_again)
+        tell_down(l, why);
+    l->come_again = false;
 }
 
 static const struct ws_events ws_events = {
@@ -278,6 +300,13 @@ static const struct ws_events ws_events = {
     .on_close = on_close,
 };
 
+static void on_opening(void *arg)
+{
+    struct link *l = arg;
+    l->opening = NULL;
+    ws_drop(l->wire->ws);
+}
+
 static void dial(struct link *l)
 {
     struct wire *w = calloc(1, sizeof *w);
@@ -286,19 +315,20 @@ static void dial(struct link *l)
     w->link = l;
     l->wire = w;
     l->beat = l->sent_n = l->kept = 0;
-    w->ws = ws_dial(l->clients[l->client], "/v1/nodes/link", NULL, 0,
+    if (heads_count(l->heads) > 1)
+        l->opening = timer_start(l->os, OPEN_MS, on_opening, l);
+    w->ws = ws_dial(heads_client(l->heads), "/v1/nodes/link", NULL, 0,
                     &(struct ws_limits){ .message_bytes = MESSAGE_LIMIT }, &ws_events, w);
 }
 
-struct link *link_new(struct os *os, struct http_client *const *clients, size_t count,
-                      int64_t beat_ms, const struct link_events *events, void *arg)
+struct link *link_new(struct os *os, struct heads *heads, int64_t beat_ms,
+                      const struct link_events *events, void *arg)
 {
     struct link *l = calloc(1, sizeof *l);
     if (!l)
         abort();
     *l = (struct link){ .os = os,
-                        .clients = clients,
-                        .client_count = count,
+                        .heads = heads,
                         .beat_ms = beat_ms,
                         .events = events,
                         .arg = arg,
@@ -314,6 +344,7 @@ void link_free(struct link *l)
         return;
     timer_cancel(l->again);
     timer_cancel(l->tick);
+    timer_cancel(l->opening);
     if (l->wire) {
         l->wire->link = NULL;
         ws_close(l->wire->ws, 1001, "the agent leaves");
@@ -326,7 +357,10 @@ bool link_up(const struct link *l)
     return l->greeted;
 }
 
-struct http_client *link_client(const struct link *l)
+void link_again(struct link *l)
 {
-    return l->clients[l->client];
+    if (!l->wire)
+        return;
+    l->come_again = true;
+    ws_drop(l->wire->ws);
 }

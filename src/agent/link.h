@@ -2,14 +2,15 @@
  *
  * After hello the server answers with the full desired set and what it kept of our reports; only then do reports go up, each item
  * once on a connection, and again from `kept` + 1 on the next one. A beat goes up when nothing else did. A server that
- * is silent, or that does not confirm reports, is dropped and dialled again after a jittered pause of up to 5 s.
+ * is silent, or that does not confirm reports, is dropped and the next one dialled after a jittered pause of up to 5 s. One that
+ * goes away, or sends us to the one that writes, is left at once.
  *
  * `fresh` tells whether the message answers something that we sent less than a beat ago: only then may it renew what must
  * end without contact, since the server counts from what it received, not from what we did. */
 #pragma once
 #include "model/hello.h"
 #include "model/order.h"
-#include "net/http.h"
+#include "agent/heads.h"
 
 struct link;
 struct link_events {
@@ -20,11 +21,10 @@ struct link_events {
     void (*on_open)(void *arg, const struct open_stream *o);
     void (*on_down)(void *arg, const struct err *why);                  /* a connection or a try to make one ended; may be NULL */
 };
-/* clients: where to dial, in turn; borrowed. */
-struct link *link_new(struct os *os, struct http_client *const *clients, size_t count, int64_t beat_ms,
-                      const struct link_events *events, void *arg);
+/* heads: where to dial, in turn; borrowed. */
+struct link *link_new(struct os *os, struct heads *heads, int64_t beat_ms, const struct link_events *events, void *arg);
 void link_free(struct link *l);             /* NULL is fine; no callback follows */
 void link_kick(struct link *l);             /* there are items to send */
 void link_greet(struct link *l);            /* what hello() tells has changed: say it again, if the link is up */
 bool link_up(const struct link *l);         /* the server has answered on this connection */
-struct http_client *link_client(const struct link *l);      /* the server that is, or was last, dialled */
+void link_again(struct link *l);            /* dial anew, the same server, with the key that heads_token has set */

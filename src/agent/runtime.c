@@ -405,7 +405,7 @@ static bool open_real(struct runtime *r, struct err *err)
     r->shop = workshop_new(r->os, "runtime");
     r->quick = workshop_new(r->os, "cleaner");
     r->scratches = scratch_pool_new(r->os);
-    r->blobs = blobs_new(r->os, arena_printf(r->mem, "%s/blobs", r->config.data), r->config.server);
+    r->blobs = blobs_new(r->os, arena_printf(r->mem, "%s/blobs", r->config.data), r->config.heads);
     if (!images_open(r->os, r->config.data, r->blobs, &r->images, err))
         return false;
     trial_start(r);

@@ -15,7 +15,7 @@ struct runtime_config {
     const char *self;           /* absolute path of the arcus program */
     bool host_image;
     struct texts hide;          /* further paths of the node that a task of `image: host` must not see: keys, config, the store */
-    struct http_client *server; /* where blobs (images, work folders) come from */
+    struct heads *heads;        /* where blobs (images, work folders) come from */
 };
 
 /* What a supervisor writes to DATA/status/ATTEMPT, the whole of it each time. */

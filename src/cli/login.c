@@ -11,7 +11,7 @@ enum { VALUE_MOST = 64 << 10 };
 struct login_own { const char *pin, *ca; };
 static const struct field login_rows[] = {
     FIELD(struct login_own, pin, TEXT, .max = 64,
-          .help = "SHA-256 of the server's certificate in hex, if no CA vouches for it",
+          .help = "SHA-256 in hex of the cloud's own authority, if no public CA vouches for the server",
           .example = "9f2c..."),
     FIELD(struct login_own, ca, TEXT, .max = 4096,
           .help = "a file with the certificates to trust, in PEM"),

@@ -100,7 +100,8 @@ const struct word words[] = {
 
     { "nodes list", VERB_NODE_LIST, word_generic, "", "List nodes", COLUMNS(node_columns), .examples = "arcus nodes\narcus nodes -o wide" },
     { "nodes get", VERB_NODE_GET, word_generic, "NODE", "Show a node and what its agent tells about the machine", .examples = "arcus nodes get gpu-07" },
-    { "nodes token", VERB_NODE_TOKEN, word_generic, "", "Make a token that one machine can join with, once", .examples = "arcus nodes token --expires-in 24h" },
+    { "nodes token", VERB_NODE_TOKEN, word_generic, "", "Make a token that one machine can join with, once", .examples = "arcus nodes token\narcus nodes token --expires-in 24h" },
+    { "nodes rotate", VERB_NODE_ROTATE, word_generic, "NODE", "Have a node replace its key now; each does so by itself every week", .examples = "arcus nodes rotate gpu-07" },
     { "nodes cordon", VERB_NODE_UPDATE, word_generic, "NODE", "Place nothing new on a node", .fixed = "{\"state\":\"cordoned\"}", .takes = "node", .examples = "arcus nodes cordon gpu-07" },
     { "nodes uncordon", VERB_NODE_UPDATE, word_generic, "NODE", "Use a node again", .fixed = "{\"state\":\"ready\"}", .takes = "node", .examples = "arcus nodes uncordon gpu-07" },
     { "nodes remove", VERB_NODE_REMOVE, word_generic, "NODE", "Take a node out of the fleet; its tasks count as lost", .examples = "arcus nodes remove gpu-07" },

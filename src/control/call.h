@@ -74,7 +74,7 @@ VERB(key_create); VERB(key_list); VERB(key_disable); VERB(secret_set); VERB(secr
 VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files); VERB(image_add); VERB(image_list); VERB(image_remove);
 VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_batch); VERB(job_list); VERB(job_get); VERB(job_update);
 VERB(job_cancel); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_files); VERB(job_place); VERB(job_tick);
-VERB(node_token); VERB(node_join); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_remove); VERB(node_link); VERB(node_stream);
+VERB(node_token); VERB(node_join); VERB(node_rekey); VERB(node_rotate); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_remove); VERB(node_link); VERB(node_stream);
 VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(backup); VERB(server_list);
 
 /* Shared by several verbs. */
@@ -96,6 +96,12 @@ const char *idem_key(struct call *c);                                           
 const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat);      /* and nothing is pending for n any more */
 bool key_make(struct call *c, enum principal kind, int64_t owner, int64_t project, unsigned roles, const char *name, const char *prefix,
               int64_t expires_ms, struct key_view *view);
+/* The same with a secret that its owner has made (NULL: one is made). */
+bool key_keep(struct call *c, enum principal kind, int64_t owner, int64_t project, unsigned roles, const char *name, const char *prefix,
+              int64_t expires_ms, const char *own, struct key_view *view);
+void node_reply(struct call *c, const struct node *n);
+void node_key_used(struct call *c, struct node *n);                             /* the caller has come with it: the one before is good no more */
+bool node_key_is_old(const struct node *n, int64_t now_ms);                     /* it is to bring a new one */
 bool job_locate(struct call *c, const char *ref, int64_t *id, struct err *err); /* in a read: a job of the caller's project, by id or name */
 bool job_gone(struct call *c, const char *ref, struct err *err);   /* why a job is not live: it has ended, or never was; always false */
 void job_reply(struct call *c, const struct job *j);

@@ -18,6 +18,7 @@ struct control_config {
     int64_t run_for_s;          /* how long a task may run unseen (on_lost: requeue); 300 */
     int64_t margin_s;           /* after that, before another node gets it; 15 */
     const char *default_image;  /* "host" under `arcus up`; "" : a job must name one */
+    const char *ca_pin;         /* SHA-256 of the cloud's authority, for join tokens; "" or NULL: clients know it otherwise */
     bool plan;                  /* run the planner (false in tests of verbs) */
     bool shared;                /* other servers may be on this store: the lease is renewed, watched and taken over */
     const char *version;        /* for server.list; may be NULL */

@@ -52,6 +52,8 @@ const struct handler handlers[VERB_COUNT] = {
     [VERB_JOB_TICK] = { job_tick },
     [VERB_NODE_TOKEN] = { node_token, .once = true },
     [VERB_NODE_JOIN] = { node_join, .once = true },
+    [VERB_NODE_REKEY] = { node_rekey },
+    [VERB_NODE_ROTATE] = { node_rotate },
     [VERB_NODE_LIST] = { node_list },
     [VERB_NODE_GET] = { node_get },
     [VERB_NODE_UPDATE] = { node_update },

@@ -8,10 +8,19 @@
 bool key_make(struct call *c, enum principal kind, int64_t owner, int64_t project, unsigned roles,
               const char *name, const char *prefix, int64_t expires_ms, struct key_view *view)
 {
+    return key_keep(c, kind, owner, project, roles, name, prefix, expires_ms, NULL, view);
+}
+
+bool key_keep(struct call *c, enum principal kind, int64_t owner, int64_t project, unsigned roles,
+              const char *name, const char *prefix, int64_t expires_ms, const char *own,
+              struct key_view *view)
+{
     unsigned char random[32];
     char *secret = arena_take(c->mem, SECRET_TEXT, 1), *role_names = arena_take(c->mem, 96, 1);
     control_random(c->control, random, sizeof random);
     secret_make(random, prefix, secret);
+    if (text_given(own))
+        snprintf(secret, SECRET_TEXT, "%s", own);
     struct apikey k = { .id = new_id(c),
                         .owner_kind = kind,
                         .owner = owner,

@@ -189,6 +189,7 @@ bool node_hello(struct call *c, const void *body, struct err *err)
     }
     n->linked = true;
     n->heard_boot_ms = c->boot_ms;
+    node_key_used(c, n);
     if (changed || n->state == NODE_DOWN)
         node_state(c, n, n->cordoned ? NODE_CORDONED : NODE_READY,
                    n->state == NODE_DOWN ? "node.up" : "node.changed");
@@ -316,7 +317,7 @@ bool node_remove(struct call *c, const void *body, struct err *err)
 }
 
 /* As node.get shows it, from memory: what is free is what no attempt holds. */
-static void node_reply(struct call *c, const struct node *n)
+void node_reply(struct call *c, const struct node *n)
 {
     const struct gpu_info *gpus = n->info.gpus.at;
     struct node_view v = { .id = n->id,
@@ -362,59 +363,5 @@ bool node_update(struct call *c, const void *body, struct err *err)
     node_state(c, n, n->state == NODE_DOWN ? NODE_DOWN : (enum node_state)ask->state,
                n->cordoned ? "node.cordoned" : "node.ready");
     node_reply(c, n);
-    return true;
-}
-
-bool node_token(struct call *c, const void *body, struct err *err)
-{
-    (void)err;
-    const struct node_token_ask *ask = body;
-    struct token *t = ARENA_NEW(c->s->mem, struct token);
-    unsigned char random[32];
-    char secret[SECRET_TEXT];
-    control_random(c->control, random, sizeof random);
-    secret_make(random, "jt_", secret);
-    t->id = new_id(c);
-    t->expires_ms = c->now_ms + (ask->expires_in_s > 0 ? ask->expires_in_s : 3600) * 1000;
-    digest_keyed(control_keys(c->control)->hash, secret, t->hash);
-    map_put_text(c->s->tokens, t->hash, t);
-    EMIT(c, TOKEN_ADD, V_INT(t->id), V_TEXT(t->hash), V_INT(c->now_ms), V_INT(t->expires_ms));
-    emit_event(c, 0, "node.token", id_of(c, "tok", t->id), NULL);
-    struct token_view view = {
-        .id = t->id, .name = "join", .state = "active", .token = secret, .expires_ms = t->expires_ms
-    };
-    reply_view(c, &token_view_fields, &view);
-    return true;
-}
-
-bool node_join(struct call *c, const void *body, struct err *err)
-{
-    const struct node_join_ask *ask = body;
-    char hash[DIGEST_HEX];
-    digest_keyed(control_keys(c->control)->hash, ask->token, hash);
-    struct token *t = map_get_text(c->s->tokens, hash);
-    if (!t || t->expires_ms <= c->now_ms)
-        return err_set(err, RC_UNAUTHENTICATED,
-                       "this join token is not valid: it was used, has expired or never was; make "
-                       "one: arcus nodes token");
-    if (!name_check(ask->name, PREFIX_NODE, err))
-        return false;
-    if (map_get_text(c->s->node_names, ask->name))
-        return err_set(
-            err, RC_CONFLICT,
-            "there is a node '%s' already; choose another name, or remove that one first",
-            ask->name);
-    struct node *n = state_add_node(c->s, new_id(c), ask->name, c->now_ms);
-    n->heard_boot_ms = c->boot_ms;
-    (void)!state_node_info(n, "{}", err);
-    map_take_text(c->s->tokens, hash);
-    EMIT(c, NODE_ADD, V_INT(n->id), V_TEXT(n->name), V_TEXT("{}"), V_INT(c->now_ms));
-    EMIT(c, TOKEN_USE, V_INT(t->id), V_INT(c->now_ms), V_INT(n->id));
-    struct key_view key;
-    key_make(c, PRINCIPAL_NODE, n->id, 0, ROLE_NODE, n->name, "nk_", 0, &key);
-    emit_event(c, 0, "node.joined", id_of(c, PREFIX_NODE, n->id),
-               arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
-    struct join_view view = { .id = n->id, .name = n->name, .state = "joined", .key = key.key };
-    reply_view(c, &join_view_fields, &view);
     return true;
 }

@@ -157,11 +157,29 @@ struct apikey *state_add_key(struct state *s, const struct apikey *k)
     *copy = *k;
     map_put(s->keys, copy->id, copy);
     map_put_text(s->key_hashes, copy->hash, copy);
+    state_link_key(s, copy);
     return copy;
+}
+
+/* In whatever order they are loaded the older one is in use. */
+void state_link_key(struct state *s, struct apikey *k)
+{
+    struct node *n = k->owner_kind == PRINCIPAL_NODE ? map_get(s->nodes, k->owner) : NULL;
+    if (!n || n->key == k || n->next_key == k)
+        return;
+    bool older = n->key && k->id < n->key->id;
+    struct apikey *newer = older ? n->key : k;
+    n->key = !n->key || older ? k : n->key;
+    n->next_key = newer == n->key ? NULL : newer;
 }
 
 void state_drop_key(struct state *s, struct apikey *k)
 {
+    struct node *n = k->owner_kind == PRINCIPAL_NODE ? map_get(s->nodes, k->owner) : NULL;
+    if (n && n->key == k)
+        n->key = TAKE(n->next_key);
+    else if (n && n->next_key == k)
+        n->next_key = NULL;
     map_take(s->keys, k->id);
     map_take_text(s->key_hashes, k->hash);
     free(k);

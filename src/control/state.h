@@ -43,6 +43,8 @@ struct node {
     struct arena *info_mem;
     struct node_info info;
     struct map *attempts;       /* live ones here */
+    struct apikey *key, *next_key;  /* in use; brought by the node and not used yet */
+    int64_t rotate_ms;          /* a key made before is to be replaced */
     size_t order_bytes;         /* about what their orders take */
     int64_t heard_boot_ms;      /* last contact; the start of this process counts as one */
     int64_t generation;
@@ -125,6 +127,7 @@ void state_facts(struct state *s, const struct credential *from, struct auth_fac
 /* Used while loading and by verbs alike, so that memory is built in one way. */
 struct project *state_add_project(struct state *s, int64_t id, int64_t org, const char *name, const char *quota, int64_t created_ms);
 struct apikey *state_add_key(struct state *s, const struct apikey *k);
+void state_link_key(struct state *s, struct apikey *k);     /* to its node, if it is one's */
 void state_drop_key(struct state *s, struct apikey *k);
 MUST_CHECK bool state_node_info(struct node *n, const char *json, struct err *err);
 struct node *state_add_node(struct state *s, int64_t id, const char *name, int64_t joined_ms);

@@ -153,7 +153,7 @@ static bool load_things(struct load *l)
     {
         struct node *n = state_add_node(s, INT(0), TEXT(1), INT(5));
         n->state = (enum node_state)INT(2), n->kept = INT(4), n->version = INT(6),
-        n->cordoned = INT(7) != 0;
+        n->cordoned = INT(7) != 0, n->rotate_ms = INT(8);
         n->heard_boot_ms = l->boot_ms;
         if (!state_node_info(n, TEXT(3), l->err))
             return err_wrap(l->err, "node %s", n->name);
@@ -362,5 +362,8 @@ bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t se
         return err_wrap(err, "the store does not hold together");
     }
     link_jobs(s);
+    struct apikey *k;
+    for (size_t i = 0; (k = map_next(s->keys, &i));)
+        state_link_key(s, k);
     return *out = s, true;
 }

@@ -214,15 +214,20 @@ static const struct field volume_files_rows[] = {
 const struct fields volume_files_fields = FIELDS(files_ask, volume_files_rows);
 
 static const struct field node_token_rows[] = {
-    FIELD_AS(struct node_token_ask, expires_in_s, "expires_in", DURATION, .min = 60, .max = 30 * 86400, .def = "1h", .flag = "--expires-in --expires", .aliases = "expires", .help = "how long a machine may wait before it joins", .example = "24h"),
+    FIELD_AS(struct node_token_ask, expires_in_s, "expires_in", DURATION, .min = 60, .max = 86400, .def = "1h", .flag = "--expires-in --expires", .aliases = "expires", .help = "how long a machine may wait before it joins; a day at most", .example = "24h"),
 };
 const struct fields node_token_ask_fields = FIELDS(node_token_ask, node_token_rows);
 static const struct field node_join_rows[] = {
-    FIELD(struct node_join_ask, token, TEXT, .required = true, .max = 128, .help = "the one-time token of `arcus nodes token`"),
+    FIELD(struct node_join_ask, token, TEXT, .required = true, .secret = true, .max = 128, .help = "the one-time token of `arcus nodes token`"),
     NAME(node_join_ask, "what the node is to be called", "gpu-07"),
+    FIELD(struct node_join_ask, key, TEXT, .secret = true, .max = 64, .help = "the key that the machine has made for itself: nk_ and 43 letters; asking again with it is the same join. Without one the reply has one, once"),
 };
 const struct fields node_join_ask_fields = FIELDS(node_join_ask, node_join_rows);
 
+static const struct field node_key_rows[] = {
+    FIELD(struct node_key_ask, key, TEXT, .required = true, .secret = true, .max = 64, .help = "nk_ and 43 letters by chance"),
+};
+const struct fields node_key_ask_fields = FIELDS(node_key_ask, node_key_rows);
 #define THE_NODE FIELD(struct node_ask, node, TEXT, .in_path = true, .max = 64, .help = "name or id of a node", .example = "gpu-07")
 static const struct field node_ref_rows[] = { THE_NODE };
 const struct fields node_ref_fields = FIELDS(node_ask, node_ref_rows);

@@ -29,7 +29,8 @@ struct job_logs_ask { const char *job; int64_t task, tail; bool follow; const ch
 struct job_exec_ask { const char *job; int64_t task; struct texts argv; bool tty; int64_t rows, cols; };
 struct files_ask { const char *job, *volume; int64_t task; const char *path; bool put; };
 struct node_token_ask { int64_t expires_in_s; };
-struct node_join_ask { const char *token, *name; };
+struct node_join_ask { const char *token, *name, *key; };
+struct node_key_ask { const char *key; };
 struct node_ask { const char *node; int state; };               /* state: enum node_state; ready or cordoned */
 struct stream_ask { const char *stream; };
 struct event_ask { int64_t since, limit; bool follow; };
@@ -43,5 +44,5 @@ extern const struct fields nothing_fields, page_ask_fields, login_ask_fields, pa
     project_ref_fields, project_set_fields, member_ask_fields, member_ref_fields, user_ask_fields, user_set_fields, account_ask_fields,
     account_ref_fields, key_ask_fields, key_ref_fields, secret_ask_fields, secret_ref_fields, volume_ask_fields, volume_ref_fields,
     image_ask_fields, image_ref_fields, blob_ask_fields, job_list_ask_fields, job_ref_fields, job_update_ask_fields, job_batch_ask_fields, job_cancel_ask_fields,
-    job_logs_ask_fields, job_exec_ask_fields, job_files_fields, volume_files_fields, node_token_ask_fields, node_join_ask_fields,
+    job_logs_ask_fields, job_exec_ask_fields, job_files_fields, volume_files_fields, node_token_ask_fields, node_join_ask_fields, node_key_ask_fields,
     node_ref_fields, node_set_fields, stream_ask_fields, event_ask_fields, usage_ask_fields, quota_fields;

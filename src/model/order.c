@@ -80,6 +80,7 @@ static const struct field desired_rows[] = {
     FIELD(struct desired, volumes_gone, TEXTS, .max = ORDERS_MOST, .when_set = true),
     FIELD(struct desired, kept, INT, .min = 0, .max = INT64_MAX),
     FIELD(struct desired, now_ms, INT, .min = 0, .max = max_ms),
+    FIELD(struct desired, rotate, BOOL, .when_set = true),
     FIELD(struct desired, beat, INT, .min = 0, .max = INT64_MAX, .when_set = true),
     FIELD(struct desired, servers, TEXTS, .max = 64, .when_set = true),
 };

@@ -44,6 +44,7 @@ struct desired {                /* down: the orders of this node. full: all ther
     struct texts volumes_gone;  /* removed volumes; named until a report says that they are swept */
     int64_t kept;               /* report items up to this number are durable: drop them */
     int64_t now_ms;             /* the server's clock, to tell a drift */
+    bool rotate;                /* bring a new key (node.rekey), then come with it */
     int64_t beat;               /* of the last report or hello that came on this connection: only what answers something sent a
                                    moment ago renews the run-until times; 0: not told */
     struct texts servers;       /* URLs of the servers that live, the one that writes among them; none: nothing is told about it */

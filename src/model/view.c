@@ -247,7 +247,7 @@ const struct fields token_view_fields = FIELDS(token_view, token_rows);
 
 static const struct field join_rows[] = {
     HEAD(join_view, PREFIX_NODE),
-    FIELD(struct join_view, key, TEXT, .help = "the node's own key, shown once"),
+    FIELD(struct join_view, key, TEXT, .when_set = true, .help = "the node's own key, shown once, where it did not bring one"),
 };
 const struct fields join_view_fields = FIELDS(join_view, join_rows);
 

@@ -310,6 +310,13 @@ static bool take_url(struct http_client *c, const char *url, bool *secure, struc
     return true;
 }
 
+/* A key that travels in the open is everybody's. Simulated machines have no TLS. */
+static bool may_be_plain(const struct http_client *c, const char *url, struct err *err)
+{
+    return address_is_loopback(c->address) || os_is_simulated(c->os)
+           || err_set(err, RC_BAD_INPUT, "%.100s: only this machine is spoken to without TLS; use https://", url);
+}
+
 bool http_client_new(struct os *os, const char *url, const char *ca_pem, const char *pin,
                      const char *token, struct http_client **out, struct err *err)
 {
@@ -318,7 +325,7 @@ bool http_client_new(struct os *os, const char *url, const char *ca_pem, const c
         abort();
     c->os = os;
     bool secure = false;
-    if (!take_url(c, url, &secure, err) || (secure && !tls_client(&c->tls, ca_pem, pin, err))) {
+    if (!take_url(c, url, &secure, err) || (!secure && !may_be_plain(c, url, err)) || (secure && !tls_client(&c->tls, ca_pem, pin, err))) {
         http_client_free(c);
         return false;
     }

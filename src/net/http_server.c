@@ -133,6 +133,8 @@ bool http_listen(struct os *os, const char *address, struct tls *tls,
                  const struct http_limits *limits, const struct http_handler *handler, void *arg,
                  struct http_server **out, struct err *err)
 {
+    if (!tls && !address_is_loopback(address) && !os_is_simulated(os))
+        return err_set(err, RC_BAD_INPUT, "%.100s: only loopback is served without TLS", address);
     struct http_server *s = calloc(1, sizeof *s);
     if (!s)
         abort();

@@ -43,8 +43,13 @@ static void because_code(struct ws *w, int code, const char *reason, size_t n,
 {
     char text[REASON + 1];
     snprintf(text, sizeof text, "%.*s", (int)MIN(n, (size_t)REASON), reason);
+    if (!w->why_known)
+        w->code = code;
     because(w, rc_of_code(code), *text ? text : otherwise);
 }
+
+int ws_code(const struct ws *w) { return w->code; }
+const char *ws_elsewhere(const struct ws *w) { return w->elsewhere; }
 
 void ws_over(struct ws *w, const struct err *otherwise)
 {

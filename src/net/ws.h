@@ -14,6 +14,11 @@ struct ws_events {
 /* Why it closed: rc RC_OK after a goodbye with code 1000; codes 4400 to 4599 stand for the HTTP status behind the 4. */
 struct ws_limits { size_t message_bytes; int64_t ping_ms; };        /* defaults, if zero: 1 MiB, 10 s */
 
+/* In on_close: the code of the goodbye (4000 and the HTTP status of a refused dial; 0: there was none), and the server that a refusal
+ * named in the header Arcus-Writer ("": none). */
+int ws_code(const struct ws *w);
+const char *ws_elsewhere(const struct ws *w);
+
 bool ws_asked(const struct http_request *rq);                       /* a valid upgrade request? */
 struct ws *ws_accept(struct http_request *rq, const struct ws_limits *limits, const struct ws_events *events, void *arg);   /* in on_request or later; takes rq. When the server closes, the peer is told 1001 */
 struct ws *ws_dial(struct http_client *c, const char *path, const struct http_header *headers, size_t count,

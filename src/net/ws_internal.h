@@ -24,6 +24,8 @@ struct ws {
     struct timer *ping, *last;  /* last: the time the peer has to leave after a goodbye */
     size_t waiting_before;
     bool why_known;
+    int code;
+    char elsewhere[300];
     struct err why;
 };
 

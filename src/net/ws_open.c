@@ -94,6 +94,15 @@ static struct http_taker on_switched(void *arg, struct http_call *k, struct stre
     return (struct http_taker){ &ws_stream_events, w };
 }
 
+static void on_head(void *arg, int status, struct http_call *k)
+{
+    struct ws *w = arg;
+    const char *url = http_call_header(k, "arcus-writer");
+    w->code = status >= 400 ? 4000 + status : 0;
+    if (url && strlen(url) < sizeof w->elsewhere)
+        snprintf(w->elsewhere, sizeof w->elsewhere, "%s", url);
+}
+
 static void on_refused(void *arg, int status, struct slice body, const struct err *err)
 {
     struct ws *w = arg;
@@ -122,7 +131,7 @@ struct ws *ws_dial(struct http_client *c, const char *path, const struct http_he
                    size_t count, const struct ws_limits *limits, const struct ws_events *events,
                    void *arg)
 {
-    static const struct http_call_events call = { .on_end = on_refused };
+    static const struct http_call_events call = { .on_head = on_head, .on_end = on_refused };
     struct ws *w = ws_new(http_client_os(c), true, limits, events, arg);
     unsigned char chance[16];
     char key[WS_KEY_TEXT];

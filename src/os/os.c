@@ -1,6 +1,7 @@
 /* os.c - hands every call to the machine its object belongs to, and what both machines share. No
  * system calls here. */
 #include "os/os_internal.h"
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -93,6 +94,23 @@ void timer_cancel(struct timer *t)
 {
     if (t)
         t->os->ops->timer_cancel(t);
+}
+
+bool address_is_loopback(const char *address)
+{
+    char host[64];
+    unsigned char raw[16];
+    size_t bracket = *address == '[';
+    size_t n = bracket ? strcspn(address, "]") - 1 : strcspn(address, ":");
+    if (text_starts(address, "unix:"))
+        return true;
+    if (n >= sizeof host)
+        return false;
+    memcpy(host, address + bracket, n);
+    host[n] = 0;
+    if (bracket)
+        return text_is(host, "::1");
+    return text_is(host, "localhost") || (inet_pton(AF_INET, host, raw) == 1 && raw[0] == 127);
 }
 
 bool stream_listen(struct os *os, const char *address, struct tls *tls,

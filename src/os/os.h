@@ -38,10 +38,19 @@ struct stream_events {
  * after stream_pause(s, false). Before on_close has returned every call below is safe; after it the stream is freed. */
 struct tls;                                     /* a certificate and its key, or the CA to trust */
 MUST_CHECK bool tls_server(struct tls **out, const char *cert_pem, const char *key_pem, struct err *err);   /* PEM texts */
-MUST_CHECK bool tls_client(struct tls **out, const char *ca_pem, const char *pin_sha256, struct err *err);  /* NULL, NULL: the system's CAs */
+/* NULL, NULL: the system's CAs. A pin is the hash of the server's own certificate or of the authority that signed it: either is
+ * trusted whatever name it was dialled by. With a CA too, both are demanded. */
+MUST_CHECK bool tls_client(struct tls **out, const char *ca_pem, const char *pin_sha256, struct err *err);
 void tls_free(struct tls *t);
 AUTO_FN(struct tls *, tls_free)
-MUST_CHECK bool tls_self_signed(const char *host, struct arena *mem, char **cert_pem, char **key_pem, char **sha256_hex, struct err *err);
+/* A certificate for a server may be replaced while it serves: connections from then on are shown the new one. */
+MUST_CHECK bool tls_renew(struct tls *server, const char *cert_pem, const char *key_pem, struct err *err);
+/* The cloud's own authority, and certificates that it signs: for those names and the loopback's, with the authority's behind it. */
+MUST_CHECK bool tls_ca_make(struct arena *mem, char **cert_pem, char **key_pem, struct err *err);
+MUST_CHECK bool tls_cert_make(const char *ca_pem, const char *ca_key_pem, struct texts names, struct arena *mem, char **cert_pem, char **key_pem, struct err *err);
+bool tls_cert_holds(const char *cert_pem, const char *key_pem, const char *ca_pem, struct texts names);     /* it is this authority's, for just these names, and not near its end */
+MUST_CHECK bool tls_sha256(const char *cert_pem, char hex[static 65], struct err *err);   /* of the first certificate: what is pinned */
+bool address_is_loopback(const char *address);   /* "127.0.0.1:6640", "[::1]:6640", "localhost", "unix:/path"; no name that could mean something else */
 
 /* address: "127.0.0.1:6640", "[::1]:6640", "host:6640", "unix:/path". Port 0 picks one; listener_address tells it. */
 struct listener;

@@ -1,11 +1,10 @@
 /* real_tls.c - TLS 1.2 and above on a non-blocking socket, with OpenSSL.
  *
- *
- * A client trusts what its CA signed for the server's name, or the one certificate whose
- * SHA-256 it was given, or, given both, demands both. Certificates for a server that was given
- * none are made here too (tls_cert.c). */
+ * A client trusts what its CA signed for the server's name, or what the one certificate signed (or
+ * is) whose SHA-256 it was given, or, given both, demands both. An authority that is pinned is the
+ * cloud's own: whoever has a certificate of it is one of the cloud's servers, so the name that was
+ * dialled does not matter. Certificates for a server that was given none are made in tls_cert.c. */
 #include "os/tls_internal.h"
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -85,26 +84,77 @@ static bool use_key(SSL_CTX *ctx, const char *pem)
     return ok;
 }
 
+static bool use_both(SSL_CTX *ctx, const char *cert_pem, const char *key_pem, struct err *err)
+{
+    SSL_CTX_clear_chain_certs(ctx);
+    if (!use_chain(ctx, cert_pem))
+        return tls_error(err, "the certificate");
+    if (!use_key(ctx, key_pem) || SSL_CTX_check_private_key(ctx) != 1)
+        return tls_error(err, "the certificate's key");
+    return true;
+}
+
 bool tls_server(struct tls **out, const char *cert_pem, const char *key_pem, struct err *err)
 {
     AUTO(tls_free) struct tls *t = tls_new(TLS_server_method(), false);
-    if (!use_chain(t->ctx, cert_pem))
-        return tls_error(err, "the certificate");
-    if (!use_key(t->ctx, key_pem) || SSL_CTX_check_private_key(t->ctx) != 1)
-        return tls_error(err, "the certificate's key");
+    if (!use_both(t->ctx, cert_pem, key_pem, err))
+        return false;
     *out = TAKE(t);
     return true;
+}
+
+/* Tried on the side first, so that a bad pair leaves the good one where it is. */
+bool tls_renew(struct tls *server, const char *cert_pem, const char *key_pem, struct err *err)
+{
+    AUTO(tls_free) struct tls *trial = NULL;
+    return tls_server(&trial, cert_pem, key_pem, err) && use_both(server->ctx, cert_pem, key_pem, err);
+}
+
+static bool is_pinned(const struct tls *t, X509 *cert)
+{
+    char hex[65];
+    return cert_sha256(cert, hex) && text_is(hex, t->pin);
+}
+
+/* The authority among what the server showed; what is pinned must have signed, not only be shown. */
+static int check_signed(const struct tls *t, X509_STORE_CTX *store)
+{
+    STACK_OF(X509) *shown = X509_STORE_CTX_get0_untrusted(store);
+    for (int i = 0; i < sk_X509_num(shown); i++) {
+        X509 *ca = sk_X509_value(shown, i);
+        if (!is_pinned(t, ca))
+            continue;
+        STACK_OF(X509) *roots = sk_X509_new_null();
+        if (!roots || !sk_X509_push(roots, ca))
+            abort();
+        X509_VERIFY_PARAM_set_flags(X509_STORE_CTX_get0_param(store), X509_V_FLAG_PARTIAL_CHAIN);
+        X509_STORE_CTX_set0_trusted_stack(store, roots);
+        int ok = X509_verify_cert(store);
+        X509_STORE_CTX_set0_trusted_stack(store, NULL);
+        sk_X509_free(roots);
+        return ok;
+    }
+    X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
+    return 0;
 }
 
 static int check_peer(X509_STORE_CTX *store, void *arg)
 {
     struct tls *t = arg;
-    char hex[65];
-    if (*t->pin && (!cert_sha256(X509_STORE_CTX_get0_cert(store), hex) || !text_is(hex, t->pin))) {
-        X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
+    if (!*t->pin)
+        return X509_verify_cert(store);
+    if (t->has_ca && X509_verify_cert(store) != 1)
         return 0;
-    }
-    return *t->pin && !t->has_ca ? 1 : X509_verify_cert(store);
+    if (is_pinned(t, X509_STORE_CTX_get0_cert(store)))
+        return 1;
+    if (!t->has_ca)
+        return check_signed(t, store);
+    STACK_OF(X509) *chain = X509_STORE_CTX_get0_chain(store);
+    for (int i = 0; i < sk_X509_num(chain); i++)
+        if (is_pinned(t, sk_X509_value(chain, i)))
+            return 1;
+    X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
+    return 0;
 }
 
 static bool trust_ca(struct tls *t, const char *pem)
@@ -151,25 +201,22 @@ bool tls_client(struct tls **out, const char *ca_pem, const char *pin_sha256, st
 }
 
 /* --- one connection */
-static bool is_ip(const char *name)
-{
-    unsigned char raw[16];
-    return inet_pton(AF_INET, name, raw) == 1 || inet_pton(AF_INET6, name, raw) == 1;
-}
-
-static bool expect_name(SSL *ssl, const char *name)
+static bool expect_name(const struct tls *t, SSL *ssl, const char *name)
 {
     if (!text_given(name))
         return true;
-    if (is_ip(name))
-        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
-    return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+    if (!host_is_ip(name) && SSL_set_tlsext_host_name(ssl, name) != 1)
+        return false;
+    if (*t->pin && !t->has_ca)
+        return true;
+    return host_is_ip(name) ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1
+                       : SSL_set1_host(ssl, name) == 1;
 }
 
 SSL *tls_attach(struct tls *t, int fd, const char *server_name, struct err *err)
 {
     SSL *ssl = SSL_new(t->ctx);
-    if (!ssl || SSL_set_fd(ssl, fd) != 1 || (t->client && !expect_name(ssl, server_name))) {
+    if (!ssl || SSL_set_fd(ssl, fd) != 1 || (t->client && !expect_name(t, ssl, server_name))) {
         tls_error(err, "TLS");
         SSL_free(ssl);
         return NULL;

@@ -6,3 +6,4 @@
 
 bool tls_error(struct err *err, const char *what);      /* with OpenSSL's reason; always false */
 bool cert_sha256(const X509 *cert, char hex[static 65]);
+bool host_is_ip(const char *host);

@@ -1,11 +1,14 @@
 #include "server/server.h"
 #include "api/api.h"
+#include "server/own_tls.h"
 #include "model/ask.h"
 #include "wire/json.h"
 #include "base/log.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+enum { LOOK_AT_CERT_MS = 12 * 3600 * 1000, HOSTS = 5 };
 
 struct server {
     struct os *os;
@@ -14,49 +17,80 @@ struct server {
     struct control *control;
     struct api *api;
     struct tls *tls;
+    struct own_ca ca;
+    const char *data, *hosts[HOSTS];    /* of a certificate of our own */
+    size_t host_count;
+    struct timer *look;
     char url[300], pin[DIGEST_HEX];
     int64_t grace_ms;
     void (*on_closed)(void *arg);
     void *arg;
 };
 
-static bool is_loopback(const char *address)
+/* The host of "host:port", "[::1]:port" or "https://host:port"; NULL: it is none that anybody could dial. */
+static const char *host_of(struct arena *mem, const char *address)
 {
-    return text_starts(address, "127.") || text_starts(address, "[::1]") || text_starts(address, "localhost:") || text_starts(address, "unix:");
+    static const char *const everywhere[] = { "", "0.0.0.0", "::", "*" };
+    const char *at = strstr(address, "://") ? strstr(address, "://") + 3 : address;
+    if (text_starts(at, "unix:"))
+        return NULL;
+    const char *host = *at == '[' ? arena_bytes(mem, at + 1, strcspn(at + 1, "]")) : arena_bytes(mem, at, strcspn(at, ":/"));
+    for (size_t i = 0; i < COUNT(everywhere); i++)
+        if (text_is(host, everywhere[i]))
+            return NULL;
+    return host;
 }
 
-/* A certificate that was given, or one of our own, kept in DATA/tls. */
-static bool open_tls(struct server *s, const struct server_config *c, const char *address, struct err *err)
+/* What this server may be dialled by: what it was told, or where that says nothing, the machine's own name. */
+static void hosts_of(struct server *s, const struct server_config *c, const char *address)
+{
+    const char *told[] = { c->host, host_of(s->mem, address), text_given(c->advertise) ? host_of(s->mem, c->advertise) : NULL };
+    char name[256] = "";
+    for (size_t i = 0; i < COUNT(told); i++)
+        if (text_given(told[i]))
+            s->hosts[s->host_count++] = arena_text(s->mem, told[i]);
+    if (!told[1] && gethostname(name, sizeof name - 1) == 0 && *name)
+        s->hosts[s->host_count++] = arena_text(s->mem, name);
+}
+
+static void look_at_cert(void *arg)
+{
+    struct server *s = arg;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct own_cert mine;
+    struct err err = { 0 };
+    s->look = timer_start(s->os, LOOK_AT_CERT_MS, look_at_cert, s);
+    if (!own_cert(s->os, s->data, &s->ca, (struct texts){ s->hosts, s->host_count }, mem, &mine, &err)
+        || (mine.made && !tls_renew(s->tls, mine.cert, mine.key, &err)))
+        log_line(LOG_ERROR, "server", "%s", err.text);
+    else if (mine.made)
+        log_line(LOG_INFO, "server", "the certificate was made anew");
+}
+
+/* A certificate that was given, or one of the cloud's own authority. TLS is not simulated. */
+static bool open_tls(struct server *s, const struct server_config *c, const char *address, const char *keys, struct err *err)
 {
     struct slice cert, key;
+    struct own_cert mine;
+    if (os_is_simulated(s->os))
+        return true;
+    if (!own_ca(s->os, keys, s->mem, &s->ca, err))
+        return false;
     if (text_given(c->cert) || text_given(c->key)) {
         if (!text_given(c->cert) || !text_given(c->key))
             return err_set(err, RC_BAD_INPUT, "give both --tls-cert and --tls-key");
         return file_read(s->os, c->cert, 1 << 20, s->mem, &cert, err) && file_read(s->os, c->key, 1 << 20, s->mem, &key, err)
                && tls_server(&s->tls, cert.at, key.at, err);
     }
-    if (is_loopback(address))
+    if (address_is_loopback(address))
         return true;
-    const char *folder = arena_printf(s->mem, "%s/tls", c->data), *cert_file = arena_printf(s->mem, "%s/cert.pem", folder),
-               *key_file = arena_printf(s->mem, "%s/key.pem", folder), *pin_file = arena_printf(s->mem, "%s/pin", folder);
-    struct slice pin;
-    struct err why = { 0 };
-    if (!file_read(s->os, cert_file, 1 << 20, s->mem, &cert, &why) || !file_read(s->os, key_file, 1 << 20, s->mem, &key, &why)
-        || !file_read(s->os, pin_file, 256, s->mem, &pin, &why)) {
-        if (why.rc != RC_NOT_FOUND)
-            return *err = why, false;
-        char *cert_pem, *key_pem, *hex, *host = arena_text(s->mem, c->host ? c->host : address);
-        char *colon = strrchr(host, ':');
-        if (colon && !c->host)
-            *colon = 0;
-        if (!tls_self_signed(host, s->mem, &cert_pem, &key_pem, &hex, err) || !dir_make(s->os, folder, 0700, err)
-            || !file_replace(s->os, key_file, SLICE(key_pem), 0600, err) || !file_replace(s->os, cert_file, SLICE(cert_pem), 0644, err)
-            || !file_replace(s->os, pin_file, SLICE(hex), 0644, err))
-            return err_wrap(err, "a certificate of our own");
-        cert = SLICE(cert_pem), key = SLICE(key_pem), pin = SLICE(hex);
-    }
-    snprintf(s->pin, sizeof s->pin, "%.64s", pin.at);
-    return tls_server(&s->tls, cert.at, key.at, err);
+    hosts_of(s, c, address);
+    s->data = arena_text(s->mem, c->data);
+    if (!own_cert(s->os, s->data, &s->ca, (struct texts){ s->hosts, s->host_count }, s->mem, &mine, err) || !tls_server(&s->tls, mine.cert, mine.key, err))
+        return false;
+    snprintf(s->pin, sizeof s->pin, "%s", s->ca.pin);
+    s->look = timer_start(s->os, LOOK_AT_CERT_MS, look_at_cert, s);
+    return true;
 }
 
 static void api_gone(void *arg)
@@ -84,15 +118,6 @@ static const char *reached_by(struct server *s, const struct server_config *c)
     return s->url;
 }
 
-/* The servers of a cloud know each other by its CA, where it has one. */
-static const char *peer_ca(struct server *s, const char *keys)
-{
-    struct slice pem;
-    struct err err;
-    const char *file = arena_printf(s->mem, "%s/ca.pem", keys);
-    return file_read(s->os, file, 1 << 20, s->mem, &pem, &err) ? arena_bytes(s->mem, pem.at, pem.len) : NULL;
-}
-
 static bool open_parts(struct server *s, const struct server_config *c, struct err *err)
 {
     const char *address = c->address ? c->address : ARCUS_ADDRESS,
@@ -100,13 +125,13 @@ static bool open_parts(struct server *s, const struct server_config *c, struct e
                *where = c->store ? c->store : arena_printf(s->mem, "%s/arcus.db", c->data), *key_file = arena_printf(s->mem, "%s/admin.key", c->data);
     bool made;
     if (!dir_make(s->os, c->data, 0711, err) || !store_open(s->os, where, &s->store, err)
-        || !control_bootstrap(s->os, s->store, keys, key_file, &made, err) || !open_tls(s, c, address, err))
+        || !control_bootstrap(s->os, s->store, keys, key_file, &made, err) || !open_tls(s, c, address, keys, err))
         return false;
     struct control_config control = { .keys = keys, .run_for_s = c->run_for_s ? c->run_for_s : 300, .margin_s = 15,
-                                      .default_image = c->default_image ? arena_text(s->mem, c->default_image) : "", .plan = true,
+                                      .default_image = c->default_image ? arena_text(s->mem, c->default_image) : "", .plan = true, .ca_pin = s->pin,
                                       .shared = c->shared || text_is(store_kind(s->store), "postgres"), .version = ARCUS_VERSION };
     struct api_config api = { .address = address, .tls = s->tls, .data = arena_text(s->mem, c->data), .store = s->store, .version = ARCUS_VERSION, .rates = c->rates, .limits = c->limits,
-                              .peer_ca = peer_ca(s, keys), .simulated = c->simulated, .on_closed = api_gone, .arg = s };
+                              .peer_ca = text_given(c->cert) ? NULL : s->ca.cert, /* the servers of a cloud know each other by its authority */ .simulated = c->simulated, .on_closed = api_gone, .arg = s };
     if (!control_open(s->os, s->store, &control, &s->control, err) || !api_open(s->os, s->control, &api, &s->api, err))
         return false;
     snprintf(s->url, sizeof s->url, "%s://%s", s->tls ? "https" : "http", api_address(s->api));
@@ -147,6 +172,7 @@ void server_free(struct server *s)
 {
     if (!s)
         return;
+    timer_cancel(s->look);
     control_close(s->control);
     store_close(s->store);
     tls_free(s->tls);

@@ -29,7 +29,7 @@ void server_close(struct server *s, int64_t grace_ms, void (*on_closed)(void *ar
 void server_free(struct server *s);
 struct control *server_control(struct server *s);       /* its door, for a follower in the same process */
 const char *server_url(const struct server *s);         /* http://127.0.0.1:6640 */
-const char *server_pin(const struct server *s);         /* SHA-256 of a certificate that we made; "" none */
+const char *server_pin(const struct server *s);         /* SHA-256 of the cloud's own authority, where it vouches for this server; "" none */
 /* A token for one agent, asked for by the server's own process. on_token runs on the loop; NULL: it could not be made. */
 void server_token(struct server *s, void (*on_token)(void *arg, const char *token), void *arg);
 

@@ -261,7 +261,7 @@ static bool serve(struct run *r, struct err *err)
     struct err ignored;
     (void)!file_replace(r->os, arena_printf(r->mem, "%s/address", r->config.data), SLICE(server_url(r->server)), 0644, &ignored);
     log_line(LOG_INFO, "server", "arcus %s serves %s from %s%s%s", ARCUS_VERSION, server_url(r->server), r->config.data,
-             text_given(server_pin(r->server)) ? ", certificate sha256 " : "", server_pin(r->server));
+             text_given(server_pin(r->server)) ? ", authority sha256 " : "", server_pin(r->server));
     if (r->up)
         agent_start(r);
     os_run(r->os);

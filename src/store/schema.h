@@ -68,4 +68,5 @@
     X("CREATE TABLE server (id BIGINT PRIMARY KEY, address TEXT NOT NULL, version TEXT NOT NULL, seen_ms BIGINT NOT NULL)")    \
     X("CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL)")                                                     \
     X("CREATE TABLE blob_part (project BIGINT NOT NULL, digest TEXT NOT NULL, n BIGINT NOT NULL, at_ms BIGINT NOT NULL, bytes BYTEA NOT NULL," \
-      " PRIMARY KEY (project, digest, n))")
+      " PRIMARY KEY (project, digest, n))") \
+    X("ALTER TABLE node ADD COLUMN rotate_ms BIGINT NOT NULL DEFAULT 0") /* a key made before is to be replaced */

@@ -32,6 +32,7 @@
     X(SECRET_DROP, "i", "DELETE FROM secret WHERE id = ?1")                                                                    \
     X(NODE_ADD, "itti", "INSERT INTO node (id, name, state, cordoned, info, kept, joined_ms, version) VALUES (?1, ?2, 2, 0, ?3, 0, ?4, 1)")  \
     X(NODE_SET, "iiitii", "UPDATE node SET state = ?2, cordoned = ?3, info = ?4, kept = ?5, version = ?6 WHERE id = ?1")                       \
+    X(NODE_ROTATE, "iii", "UPDATE node SET rotate_ms = ?2, version = ?3 WHERE id = ?1")                                       \
     X(NODE_KEPT, "ii", "UPDATE node SET kept = ?2 WHERE id = ?1")                                                              \
     X(NODE_DROP, "i", "DELETE FROM node WHERE id = ?1")                                                                        \
     X(TOKEN_ADD, "itii", "INSERT INTO jointoken (id, hash, created_ms, expires_ms, used_ms, node) VALUES (?1, ?2, ?3, ?4, 0, 0)") \
@@ -62,7 +63,7 @@
     X(LOAD_ACCOUNT, "", "SELECT id, project, name, roles, state, created_ms FROM account ORDER BY id")                         \
     X(LOAD_KEY, "ii", "SELECT id, owner_kind, owner, project, roles, name, hint, hash, state, created_ms, expires_ms FROM apikey WHERE state = 0 AND (expires_ms = 0 OR expires_ms > ?1) AND id > ?2 ORDER BY id LIMIT 2000") \
     X(LOAD_SECRET, "", "SELECT id, project, name, sealed, created_ms, updated_ms, version FROM secret ORDER BY id")            \
-    X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned FROM node ORDER BY id")                           \
+    X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned, rotate_ms FROM node ORDER BY id")                           \
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
     X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 2000") \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# 11-tls.t - nothing but loopback is served without TLS: a certificate of our own at first start, pinned by agents and command lines, or one that was given.
+# 11-tls.t - nothing but loopback is served without TLS: a certificate of the cloud's own authority, which agents and command lines pin, or one that was given.
 # also on PostgreSQL
 . "$(dirname "$0")/lib.sh"
 
@@ -10,16 +10,19 @@ like "anything but loopback is https" "$URL" '^https://'
 URL=https://127.0.0.1:$PORT
 PIN=$(cat "$DATA/tls/pin")
 like "the certificate's hash is kept and told" "$PIN $(grep -c "$PIN" "$BASE/server.log")" '^[0-9a-f]{64} 1$'
-is "its key is for its owner alone" "$(stat -c %a "$DATA/tls/key.pem") $(stat -c %a "$DATA/tls")" "600 700"
-is "the pin is that of the certificate" "$(openssl x509 -in "$DATA/tls/cert.pem" -outform DER | sha256sum | cut -d' ' -f1)" "$PIN"
+is "keys are for their owner alone" "$(stat -c %a "$DATA/tls/key.pem" "$DATA/tls" "$DATA/keys/ca.key" "$DATA/keys" | tr '\n' ' ')" "600 700 600 700 "
+is "the pin is that of the cloud's own authority" "$(openssl x509 -in "$DATA/keys/ca.pem" -outform DER | sha256sum | cut -d' ' -f1)" "$PIN"
+ok "... which signed the certificate" openssl verify -CAfile "$DATA/keys/ca.pem" -purpose sslserver "$DATA/tls/cert.pem"
 like "it names the host" "$(openssl x509 -in "$DATA/tls/cert.pem" -noout -ext subjectAltName 2>/dev/null)" 'cloud\.test'
-ok "it is what is shown" test "$(openssl s_client -connect "127.0.0.1:$PORT" </dev/null 2>/dev/null | openssl x509 -outform DER | sha256sum | cut -d' ' -f1)" = "$PIN"
+shown() { openssl s_client -connect "127.0.0.1:$PORT" </dev/null 2>/dev/null | openssl x509 -outform DER | sha256sum | cut -d' ' -f1; }
+of_cert() { openssl x509 -in "$DATA/tls/cert.pem" -outform DER | sha256sum | cut -d' ' -f1; }
+is "it is what is shown" "$(shown)" "$(of_cert)"
 plain=$(curl -s --max-time 5 -o "$BASE/plain" -w '%{http_code}' -H "Authorization: Bearer $KEY" "http://127.0.0.1:$PORT/v1/whoami"; true)
 touch "$BASE/plain"
 like "plain HTTP is not served" "$plain" '^(000|400|426)$'
 unlike "... and tells nothing" "$(tr -d '\0' <"$BASE/plain" 2>/dev/null)" admin
 is "a client that trusts nobody does not come in" "$(curl -s --max-time 5 -o /dev/null -w '%{http_code}' "$URL/healthz")" 000
-is "... one that knows the certificate does" "$(curl -s --max-time 5 --cacert "$DATA/tls/cert.pem" --resolve "cloud.test:$PORT:127.0.0.1" -o /dev/null -w '%{http_code}' "https://cloud.test:$PORT/healthz")" 200
+is "... one that knows the authority does" "$(curl -s --max-time 5 --cacert "$DATA/keys/ca.pem" --resolve "cloud.test:$PORT:127.0.0.1" -o /dev/null -w '%{http_code}' "https://cloud.test:$PORT/healthz")" 200
 for version in tls1 tls1_1; do
     ok "$version is refused" eval "! openssl s_client -$version -cipher ALL:@SECLEVEL=0 -connect 127.0.0.1:$PORT </dev/null 2>/dev/null | grep -q 'Cipher is [A-Z]'"
 done
@@ -39,8 +42,16 @@ code=$?
 ok "without one it stops too ($code)" test $code != 0 -a -s "$BASE/err"
 arcus config use pinned >/dev/null
 
+for where in http://10.255.255.1:6640 http://cloud.test:6640 http://127.evil.test:6640; do
+    arcus --server "$where" whoami >"$BASE/out" 2>"$BASE/err"
+    is "$where is not spoken to in the open" "$? $(grep -c https "$BASE/err")" "2 1"
+    timeout 10 "$ARCUS" agent --server "$where" --token x --data "$BASE/none.data" --run "$BASE/none.run" >"$BASE/out" 2>&1
+    is "... nor by an agent" "$? $(grep -c https "$BASE/out")" "2 1"
+done
+
 # --- an agent
 TOKEN=$(arcus nodes token -o json | jq -r .token)
+like "the join token carries the authority's hash" "$TOKEN" "^jt_[A-Za-z0-9_-]+\\.$PIN\$"
 agent_start "$NODE-w" --pin "$WRONG" --token "$TOKEN"
 WRONG_AGENT=$AGENT
 until_ok 10 grep -qiE 'certificate|pin' "$BASE/$NODE-w.log"
@@ -48,9 +59,9 @@ like "an agent with a wrong pin does not join, and says why" "$(cat "$BASE/$NODE
 kill "$WRONG_AGENT" 2>/dev/null
 wait "$WRONG_AGENT" 2>/dev/null
 is "... nor did it spend its token" "$(arcus nodes -o json | jq '.items | length')" 0
-agent_start "$NODE" --pin "$PIN" --token "$TOKEN" --sim-gpus 1
+agent_start "$NODE" --token "$TOKEN" --sim-gpus 1
 until_ok 20 node_ready
-ok "an agent with the right one joins" node_ready
+ok "an agent needs the token alone" node_ready
 RUN=$BASE/$NODE.run
 is "a job runs, its log and a shell come through TLS" "$(arcus run -c 0.2 -m 128MB -- echo through tls 2>/dev/null) $(arcus run -d --name box -c 0.2 -m 128MB -- sleep 600 >/dev/null 2>&1; wait_for box running; arcus exec box -- echo and back </dev/null)" "through tls and back"
 head -c 3000000 /dev/urandom >"$BASE/bytes"
@@ -59,13 +70,25 @@ is "... and three million bytes" "$(sha256sum <"$BASE/back")" "$(sha256sum <"$BA
 arcus cancel box --grace 0s >/dev/null
 
 # --- it stays the same
+CERT=$(of_cert)
 stop "$UP"
 server_start server --listen "0.0.0.0:$PORT" --host cloud.test --default-image host
 URL=https://127.0.0.1:$PORT
-is "after a restart the certificate is the same" "$(cat "$DATA/tls/pin")" "$PIN"
+is "after a restart authority and certificate are the same" "$(cat "$DATA/tls/pin") $(shown)" "$PIN $CERT"
 until_ok 20 node_ready
 ok "... and the agent comes back by itself" node_ready
 wait_end box
+stop "$UP"
+server_start server --listen "0.0.0.0:$PORT" --host other.test --default-image host
+URL=https://127.0.0.1:$PORT
+is "with another name the certificate is made anew, by the same authority" "$(cat "$DATA/tls/pin") $([ "$(shown)" != "$CERT" ] && openssl x509 -in "$DATA/tls/cert.pem" -noout -ext subjectAltName 2>/dev/null | grep -o other.test)" "$PIN other.test"
+until_ok 20 node_ready
+ok "... and whoever knows that does not notice" node_ready
+is "... on the command line too" "$(arcus whoami -o json | jq -r .name)" admin
+stop "$AGENT"
+agent_start "$NODE" --sim-gpus 1
+until_ok 20 eval '[ "$(grep -c "this is node-" "$BASE/$NODE.log")" = 2 ]'
+ok "an agent keeps the hash that came with its token" until_ok 20 eval '[ "$(grep -c "is connected" "$BASE/server.log")" -ge 4 ]'
 stop "$UP"
 
 # --- one that was given

@@ -1,4 +1,5 @@
 #include "agent/agent.h"
+#include "agent/identity.h"
 #include "agent/spool.h"
 #include "base/fault.h"
 #include "base/rand.h"
@@ -120,12 +121,111 @@ TEST(a_node_joins_once_and_tells_what_it_is)
     run_for(c.sim, 3000);
     CHECK(agent_linked(c.agent) && c.head.joins == 1 && c.head.hellos == 1 && c.head.hello_next == 1);
     CHECK(strstr(c.head.hello_text, "\"simulated\":true") && strstr(c.head.hello_text, "\"zone\":\"a\"") && strstr(c.head.hello_text, "\"version\":\"test\""));
-    CHECK(text_is(c.head.bearer, "Bearer nk_1"));
+    CHECK(text_starts(c.head.bearer, "Bearer nk_") && text_is(c.head.bearer + 7, c.head.node_key));
     agent_down(&c);
     agent_up(&c, NULL);
     run_for(c.sim, 3000);
     CHECK(agent_linked(c.agent) && c.head.joins == 1 && c.head.hellos == 2);
     cluster_close(&c);
+}
+
+/* --- keys */
+
+static bool rotated(void *arg) { struct cluster *c = arg; return !c->head.rotate && c->agent && agent_linked(c->agent); }
+
+static bool key_on_disk_is_good(struct cluster *c)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct identity me = { 0 };
+    struct err err = { 0 };
+    bool found;
+    return identity_load(c->os, "/data", mem, &me, &found, &err) && found
+           && (text_is(me.key, c->head.node_key) || text_is(me.next_key, c->head.node_key) || text_is(me.next_key, c->head.next_key));
+}
+
+static void rotate_now(struct cluster *c)
+{
+    c->head.rotate = true;
+    if (c->head.link)
+        head_push(&c->head, false);
+}
+
+TEST(a_node_brings_a_new_key_when_asked_and_forgets_the_old_one)
+{
+    struct cluster c;
+    char before[64];
+    cluster_open(&c, 61);
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 3000);
+    snprintf(before, sizeof before, "%s", c.head.node_key);
+    order(&c, 5);
+    rotate_now(&c);
+    CHECK(run_until(c.sim, 10000, rotated, &c));
+    run_for(c.sim, 1000);
+    CHECK(!text_is(before, c.head.node_key) && c.head.rekeys == 1 && key_on_disk_is_good(&c) && c.head.joins == 1);
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct slice text;
+    struct err err = { 0 };
+    CHECK(file_read(c.os, "/data/node.json", 4096, mem, &text, &err) && !strstr(text.at, before) && !strstr(text.at, "next_key"));
+    agent_down(&c);
+    agent_up(&c, NULL);
+    run_for(c.sim, 10000);
+    CHECK(agent_linked(c.agent) && told_once(&c, 5, OUTCOME_SUCCEEDED));
+    cluster_close(&c);
+}
+
+TEST(whichever_operation_fails_while_a_key_is_replaced_the_node_is_not_locked_out)
+{
+    for (int nth = 1;; nth++) {
+        struct cluster c;
+        cluster_open(&c, 62);
+        agent_up(&c, "jt_1");
+        run_for(c.sim, 3000);
+        fault_arm(nth);
+        rotate_now(&c);
+        (void)!run_until(c.sim, 60000, rotated, &c);
+        bool fired = fault_fired();
+        fault_arm(0);
+        CHECK(key_on_disk_is_good(&c));
+        CHECK(run_until(c.sim, 60000, rotated, &c) && c.failed == 0);
+        agent_down(&c);
+        agent_up(&c, NULL);
+        run_for(c.sim, 3000);
+        CHECK(agent_linked(c.agent) && key_on_disk_is_good(&c) && c.head.joins == 1);
+        cluster_close(&c);
+        if (!fired)
+            break;
+        CHECK(nth < 400);
+    }
+}
+
+/* The agent, the machine or the server's answers die after any number of steps. */
+TEST(whenever_somebody_dies_while_a_key_is_replaced_the_node_is_not_locked_out)
+{
+    for (int step = 0, over = 0; !over; step++) {
+        struct cluster c;
+        cluster_open(&c, (uint64_t)(100 + step));
+        agent_up(&c, "jt_1");
+        run_for(c.sim, 3000);
+        c.head.lose = step % 2;
+        rotate_now(&c);
+        for (int i = 0; i < step && !over; i++)
+            over = rotated(&c) || !sim_step(c.sim);
+        CHECK(key_on_disk_is_good(&c));
+        if (step % 3 == 0)
+            machine_crash(&c);
+        else
+            agent_down(&c);
+        CHECK(key_on_disk_is_good(&c));
+        agent_up(&c, NULL);
+        CHECK(run_until(c.sim, 60000, rotated, &c));
+        run_for(c.sim, 1000);
+        CHECK(key_on_disk_is_good(&c) && c.head.joins == 1 && c.failed == 0);
+        cluster_close(&c);
+        CHECK(step < 400);
+        if (step >= 400)
+            break;
+    }
 }
 
 TEST(without_a_token_and_without_a_key_it_does_not_start)
@@ -464,6 +564,12 @@ TEST(whatever_befalls_a_node_nothing_runs_twice_and_everything_is_told_once)
             CHECK(end && told_once(&c, a, end->outcome));
         }
         bool clean = c.head.order_count == 0 && nothing_is_left(&c);
+        if (!clean) { /* a spool in doubt is written with its next item, or by the next agent */
+            agent_down(&c);
+            agent_up(&c, NULL);
+            run_for(c.sim, 30000);
+            clean = c.head.order_count == 0 && nothing_is_left(&c);
+        }
         if (!clean)
             printf("# seed %d\n", (int)seed);
         CHECK(clean);

@@ -1,4 +1,5 @@
 #include "agent/blobs.h"
+#include "agent/heads.h"
 #include "agent/tree.h"
 #include "net/http.h"
 #include "os/os.h"
@@ -14,7 +15,7 @@
 struct world {
     struct os *os;
     struct http_server *server;
-    struct http_client *client;
+    struct heads *heads;
     struct blobs *blobs;
     char top[40], good[80], *bytes;
     size_t n;
@@ -59,8 +60,9 @@ static struct world *world_make(void)
     w->os = os_real_new(&err);
     CHECK(http_listen(w->os, "127.0.0.1:0", NULL, &http_limits_default, &handler, w, &w->server, &err));
     snprintf(url, sizeof url, "http://%s", http_address(w->server));
-    CHECK(http_client_new(w->os, url, NULL, NULL, "token", &w->client, &err));
-    w->blobs = blobs_new(w->os, w->top, w->client);
+    w->heads = heads_new(w->os, NULL, NULL);
+    CHECK(heads_add(w->heads, url, &err));
+    w->blobs = blobs_new(w->os, w->top, w->heads);
     return w;
 }
 
@@ -70,7 +72,7 @@ static void world_drop(struct world *w)
 {
     struct err err = {0};
     blobs_free(w->blobs);
-    http_client_free(w->client);
+    heads_free(w->heads);
     http_server_close(w->server, 0);
     timer_start(w->os, 20, stop, w);
     os_run(w->os);

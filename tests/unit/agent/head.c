@@ -39,7 +39,7 @@ static void desired_text(struct head *h, struct str *out, bool full, size_t firs
 {
     struct desired d = { .kind = "desired", .generation = ++h->generation, .full = full, .kept = h->kept, .now_ms = os_wall_ms(h->os),
                          .orders = { h->orders + first, h->order_count - first }, .gone = { h->gone, h->gone_count },
-                         .beat = h->no_echo ? 0 : beat };
+                         .rotate = h->rotate && !*h->next_key, .servers = h->servers, .beat = h->no_echo ? 0 : beat };
     h->gone_count = 0;
     bind_write(&(struct json_out){ .to = out }, &desired_fields, &d);
 }
@@ -122,6 +122,11 @@ static void on_message(void *arg, struct ws *ws, bool text, const char *at, size
     CHECK(bind_read(doc, &hello_fields, mem, &hello, NULL, &err));
     h->hellos++;
     h->hello_next = hello.next;
+    if (*h->next_key && text_is(h->link_key, h->next_key)) { /* it was used: the one before is good no more */
+        snprintf(h->node_key, sizeof h->node_key, "%s", h->next_key);
+        h->next_key[0] = 0;
+        h->rotate = false;
+    }
     h->hello_generation = hello.generation;
     snprintf(h->hello_text, sizeof h->hello_text, "%.*s", (int)n, at);
     answer(h, true, hello.beat);
@@ -168,19 +173,49 @@ void head_stream_send(struct head *h, int channel, const char *at, size_t n)
 
 /* --- HTTP */
 
+/* The work was done; whoever asked does not hear of it. */
+static bool lost(struct head *h, struct http_request *rq)
+{
+    if (!h->lose)
+        return false;
+    h->lose--;
+    http_abort(rq);
+    return true;
+}
+
 static void take_join(struct head *h, struct http_request *rq)
 {
     struct err err = { 0 };
     struct json *doc = NULL;
     CHECK(json_parse(http_body(rq), http_mem(rq), &doc, &err));
-    const char *token = doc ? json_text(doc, "token") : NULL;
+    const char *token = doc ? json_text(doc, "token") : NULL, *key = doc ? json_text(doc, "key") : NULL;
     h->joins++;
-    if (!text_is(token, h->token)) {
+    bool same = *h->node_key && text_is(key, h->node_key);
+    if (!same && !text_is(token, h->token)) {
         http_reply(rq, 401, "application/problem+json", NULL, 0, SLICE("{\"detail\":\"this join token is not valid\"}"));
         return;
     }
     h->token[0] = 0;            /* good once */
-    http_reply(rq, 201, "application/json", NULL, 0, SLICE("{\"id\":\"nod-0000000000001\",\"name\":\"n1\",\"state\":\"joined\",\"key\":\"nk_1\"}"));
+    snprintf(h->node_key, sizeof h->node_key, "%s", key);
+    if (!lost(h, rq))
+        http_reply(rq, 201, "application/json", NULL, 0, SLICE("{\"id\":\"nod-0000000000001\",\"name\":\"n1\",\"state\":\"joined\"}"));
+}
+
+static bool is_bearer(const struct head *h, const char *key) { return *key && text_starts(h->bearer, "Bearer ") && text_is(h->bearer + 7, key); }
+
+static void take_rekey(struct head *h, struct http_request *rq)
+{
+    struct err err = { 0 };
+    struct json *doc = NULL;
+    CHECK(json_parse(http_body(rq), http_mem(rq), &doc, &err));
+    h->rekeys++;
+    if (!is_bearer(h, h->node_key)) {
+        http_reply(rq, 401, "application/problem+json", NULL, 0, SLICE("{\"detail\":\"not your key\"}"));
+        return;
+    }
+    snprintf(h->next_key, sizeof h->next_key, "%s", json_text(doc, "key"));
+    if (!lost(h, rq))
+        http_reply(rq, 200, "application/json", NULL, 0, SLICE("{\"id\":\"nod-0000000000001\",\"name\":\"n1\",\"state\":\"joined\"}"));
 }
 
 static void on_request(void *arg, struct http_request *rq)
@@ -192,12 +227,17 @@ static void on_request(void *arg, struct http_request *rq)
     snprintf(h->bearer, sizeof h->bearer, "%s", auth ? auth : "");
     if (text_is(path, "/v1/nodes/join")) {
         take_join(h, rq);
+    } else if (text_is(path, "/v1/nodes/key")) {
+        take_rekey(h, rq);
     } else if (text_is(path, "/v1/nodes/link") && ws_asked(rq)) {
         h->dials++;
-        if (h->refuse) {
-            http_reply(rq, h->refuse, "application/problem+json", NULL, 0, SLICE("{\"detail\":\"not today\"}"));
+        bool known = !*h->node_key || is_bearer(h, h->node_key) || is_bearer(h, h->next_key);
+        struct http_header elsewhere = { "Arcus-Writer", h->writer_url };
+        if (h->refuse || !known) {
+            http_reply(rq, h->refuse ? h->refuse : 401, "application/problem+json", &elsewhere, h->writer_url ? 1 : 0, SLICE("{\"detail\":\"not today\"}"));
             return;
         }
+        snprintf(h->link_key, sizeof h->link_key, "%s", text_starts(h->bearer, "Bearer ") ? h->bearer + 7 : "");
         if (h->link)
             ws_drop(h->link);
         h->link = ws_accept(rq, NULL, &link, h);
@@ -225,10 +265,10 @@ void head_open(struct head *h, struct sim *sim)
     log_level_set((enum log_level)(LOG_ERROR + 1));     /* failing is what is tried here */
     h->sim = sim;
     if (!h->os)
-        h->os = sim_machine(sim, "head");
+        h->os = sim_machine(sim, h->address ? h->address : "head");
     if (!h->mem)
         h->mem = arena_new();
-    CHECK(http_listen(h->os, sim ? "head:80" : "127.0.0.1:0", NULL, &http_limits_default, &handler, h, &h->http, &err));
+    CHECK(http_listen(h->os, sim ? (h->address ? arena_printf(h->mem, "%s:80", h->address) : "head:80") : "127.0.0.1:0", NULL, &http_limits_default, &handler, h, &h->http, &err));
 }
 
 void head_close(struct head *h)

@@ -29,6 +29,9 @@ struct head {
     char token[64], bearer[64];
     /* its memory; survives head_close, as a store would */
     int64_t kept, generation;
+    char node_key[64], next_key[64];    /* of the node; "": any is good */
+    int rekeys;
+    char link_key[64];          /* that the link came with */
     struct order orders[HEAD_MOST];
     size_t order_count;
     const char *gone[HEAD_MOST];
@@ -42,6 +45,11 @@ struct head {
     int refuse;                 /* HTTP status for dials of the link; 0: accepts */
     int64_t delay_ms;           /* before an answer */
     const char *say;            /* instead of the answer to a hello */
+    bool rotate;                /* wants a new key */
+    int lose;                   /* so many answers to join and rekey are lost after the work was done */
+    const char *writer_url;     /* with a refusal: the header Arcus-Writer */
+    const char *address;        /* its machine; NULL: head */
+    struct texts servers;       /* told with every answer */
 };
 
 void head_open(struct head *h, struct sim *sim);        /* listens on "head:80" of a (new) machine "head"; without a sim, on h->os */

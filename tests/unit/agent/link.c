@@ -5,7 +5,7 @@
 /* An agent's half: a list of items, and what came down. */
 struct half {
     struct os *os;
-    struct http_client *client;
+    struct heads *heads;
     struct link *link;
     struct report_item items[64];
     size_t count;
@@ -65,15 +65,17 @@ static void both_open(struct both *b, uint64_t seed)
     *b = (struct both){ .sim = sim_new(seed) };
     head_open(&b->head, b->sim);
     b->half.os = sim_machine(b->sim, "n1");
-    CHECK(http_client_new(b->half.os, "http://head:80", NULL, NULL, "nk_1", &b->half.client, &err));
-    b->half.link = link_new(b->half.os, &b->half.client, 1, 5000, &events, &b->half);
+    b->half.heads = heads_new(b->half.os, NULL, NULL);
+    heads_token(b->half.heads, "nk_1");
+    CHECK(heads_add(b->half.heads, "http://head:80", &err));
+    b->half.link = link_new(b->half.os, b->half.heads, 5000, &events, &b->half);
 }
 
 static void both_close(struct both *b)
 {
     link_free(TAKE(b->half.link));
     run_for(b->sim, 10000);
-    http_client_free(b->half.client);
+    heads_free(b->half.heads);
     head_free(&b->head);
     run_for(b->sim, 10000);
     sim_free(b->sim);
@@ -106,7 +108,6 @@ TEST(hello_comes_first_and_reports_follow_the_answer)
     b.head.delay_ms = 0;
     CHECK(run_until(b.sim, 2000, all_kept, &b));
     CHECK(b.head.hellos == 1 && b.head.item_count == 1 && b.half.fulls == 1 && text_is(b.head.bearer, "Bearer nk_1"));
-    CHECK(link_client(b.half.link) == b.half.client);
     both_close(&b);
 }
 

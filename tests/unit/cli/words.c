@@ -4,7 +4,7 @@
 /* Verbs that people do not ask for by a word. */
 static const enum verb_id not_words[] = {
     VERB_BLOB_PUT, VERB_BLOB_HEAD, VERB_BLOB_GET,           /* inside run -w and images import */
-    VERB_NODE_JOIN, VERB_NODE_LINK, VERB_NODE_STREAM,       /* agents */
+    VERB_NODE_JOIN, VERB_NODE_REKEY, VERB_NODE_LINK, VERB_NODE_STREAM,       /* agents */
     VERB_PASSWORD,                                          /* users passwd, without a name */
     VERB_JOB_GET, VERB_JOB_FILES, VERB_VOLUME_FILES,        /* describe and cp ask for several */
     VERB_JOB_BATCH,                                         /* submit -f with several documents */

@@ -52,9 +52,10 @@ static void nodes(struct lines *l, const struct state *s)
     struct node *n;
     struct token *t;
     for (size_t i = 0; (n = map_next(s->nodes, &i));)
-        str_printf(line(l), "node %lld %s state %d%s kept %lld v%lld attempts %zu orders %zu info %s",
+        str_printf(line(l), "node %lld %s state %d%s kept %lld v%lld attempts %zu orders %zu keys %lld %lld rotate %lld info %s",
                    LL(n->id), n->name, n->state, n->cordoned ? " cordoned" : "", LL(n->kept),
-                   LL(n->version), map_count(n->attempts), n->order_bytes, n->info_text);
+                   LL(n->version), map_count(n->attempts), n->order_bytes, LL(n->key ? n->key->id : 0),
+                   LL(n->next_key ? n->next_key->id : 0), LL(n->rotate_ms), n->info_text);
     for (size_t i = 0; (t = map_next(s->tokens, &i));)
         str_printf(line(l), "token %lld %s until %lld", LL(t->id), t->hash, LL(t->expires_ms));
 }

@@ -84,6 +84,8 @@ const struct wish wishes[] = {
     { VERB_JOB_PLACE, NULL },
     { VERB_JOB_TICK, NULL },
     { VERB_NODE_TOKEN, "{}" },
+    { VERB_NODE_REKEY, "{\"key\":\"nk_0123456789012345678901234567890123456789abc\"}" },
+    { VERB_NODE_ROTATE, "{\"node\":\"{node}\"}" },
     { VERB_NODE_JOIN, "{\"token\":\"jt_nonesuch\",\"name\":\"n9\"}" },
     { VERB_NODE_LIST, PAGE },
     { VERB_NODE_GET, "{\"node\":\"{node}\"}" },

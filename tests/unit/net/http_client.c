@@ -429,8 +429,9 @@ TEST(a_reply_too_large_to_collect_is_refused)
 
 TEST(addresses_are_checked_before_anything_is_dialled)
 {
-    static const char *const bad[] = { "", "ftp://x", "http://", "http://u@h", "http://h/path", "http://[::1", "http://h h", "h:80" };
-    static const char *const good[] = { "http://h", "http://h:1/", "https://h", "http://[::1]:80", "unix:/x" };
+    static const char *const bad[] = { "", "ftp://x", "http://", "http://u@h", "http://h/path", "http://[::1", "http://h h", "h:80",
+                                       "http://head", "http://10.0.0.1:80", "http://127.evil.example" /* in the open */ };
+    static const char *const good[] = { "http://localhost", "http://127.0.0.1:1/", "https://h", "http://[::1]:80", "unix:/x" };
     struct err err = { 0 };
     struct os *os = os_real_new(&err);
     struct http_client *c = NULL;
@@ -464,8 +465,8 @@ TEST(tls_carries_the_same_conversation_and_a_stranger_is_refused)
 {
     struct err err = { 0 };
     AUTO(arena_free) struct arena *mem = arena_new();
-    char *cert = NULL, *key = NULL, *pin = NULL;
-    CHECK(tls_self_signed("127.0.0.1", mem, &cert, &key, &pin, &err));
+    char *ca = NULL, *ca_key = NULL, *cert = NULL, *key = NULL, pin[65];
+    CHECK(tls_ca_make(mem, &ca, &ca_key, &err) && tls_cert_make(ca, ca_key, (struct texts){ 0 }, mem, &cert, &key, &err) && tls_sha256(ca, pin, &err));
     AUTO(tls_free) struct tls *tls = NULL;
     CHECK(tls_server(&tls, cert, key, &err));
     struct world w;
@@ -476,7 +477,7 @@ TEST(tls_carries_the_same_conversation_and_a_stranger_is_refused)
     for (int i = 0; i < 3; i++) {
         struct http_client *c = NULL;
         const char *wrong = "0000000000000000000000000000000000000000000000000000000000000000";
-        CHECK(http_client_new(w.far, w.url, i == 1 ? cert : NULL, i == 0 ? pin : i == 2 ? wrong : NULL, NULL, &c, &err));
+        CHECK(http_client_new(w.far, w.url, i == 1 ? ca : NULL, i == 0 ? pin : i == 2 ? wrong : NULL, NULL, &c, &err));
         struct answer a;
         answer_start(&a, &w, c, "POST", "/echo", SLICE("secret"));
         CHECK(answer_wait(&a) && a.status == (i < 2 ? 200 : 0) && text_is(a.body.at, i < 2 ? "secret" : ""));

@@ -613,3 +613,16 @@ TEST(while_too_many_replies_wait_for_their_clients_nothing_new_is_begun)
     raw_done(&other);
     world_close(&w);
 }
+
+TEST(only_loopback_is_served_without_tls)
+{
+    static const char *const open[] = { "0.0.0.0:0", "[::]:0", "10.0.0.1:0", "127.evil.example:0" };
+    static const struct http_handler handler = { 0 };
+    struct err err = { 0 };
+    struct os *os = os_real_new(&err);
+    struct http_server *s = NULL;
+    for (size_t i = 0; i < COUNT(open); i++)
+        CHECK(!http_listen(os, open[i], NULL, NULL, &handler, NULL, &s, &err) && err.rc == RC_BAD_INPUT && strstr(err.text, "TLS"));
+    CHECK(!s);
+    os_free(os);
+}

@@ -1,4 +1,5 @@
 #include "pair.h"
+#include "secure.h"
 #include <openssl/ssl.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -6,7 +7,8 @@
 struct secure {
     struct os *os;
     struct arena *mem;
-    char *cert, *key, *sha;
+    struct pair_pem pem;
+    const char *ca, *sha; /* the authority's, and its hash */
     struct tls *server_tls;
     struct listener *l;
     struct peer server, client;
@@ -18,8 +20,10 @@ static struct secure *secure_new(const char *host)
     struct secure *w = calloc(1, sizeof *w);
     w->os = w->server.os = w->client.os = os_real_new(&err);
     w->mem = arena_new();
-    CHECK(tls_self_signed(host, w->mem, &w->cert, &w->key, &w->sha, &err));
-    CHECK(tls_server(&w->server_tls, w->cert, w->key, &err));
+    w->pem = pem_for(host, w->mem);
+    w->ca = w->pem.ca;
+    w->sha = w->pem.pin;
+    CHECK(tls_server(&w->server_tls, w->pem.cert, w->pem.key, &err));
     CHECK(stream_listen(w->os, "127.0.0.1:0", w->server_tls, peer_accept, &w->server, &w->l, &err));
     return w;
 }
@@ -64,7 +68,7 @@ TEST(a_mebibyte_comes_back_over_tls)
     struct secure *w = secure_new("localhost");
     struct err err = { 0 };
     AUTO(tls_free) struct tls *t = NULL;
-    CHECK(tls_client(&t, w->cert, NULL, &err));
+    CHECK(tls_client(&t, w->ca, NULL, &err));
     w->server.echo = true;
     w->client.stop_at = MIB;
     w->client.s
@@ -115,31 +119,65 @@ TEST(a_client_trusts_its_ca_its_pin_or_demands_both)
     char upper[65];
     for (int i = 0; i < 65; i++)
         upper[i] = (char)(w->sha[i] >= 'a' ? w->sha[i] - 32 : w->sha[i]);
-    CHECK(talks(w, w->cert, NULL, "cloud.example"));
-    CHECK(talks(w, w->cert, NULL, "localhost"));
-    CHECK(talks(w, w->cert, NULL, NULL));           /* the address' own host, 127.0.0.1 */
+    CHECK(talks(w, w->ca, NULL, "cloud.example"));
+    CHECK(talks(w, w->ca, NULL, "localhost"));
+    CHECK(talks(w, w->ca, NULL, NULL));           /* the address' own host, 127.0.0.1 */
     CHECK(talks(w, NULL, w->sha, NULL));
     CHECK(talks(w, NULL, upper, "any.name.at.all"));
-    CHECK(talks(w, w->cert, w->sha, "cloud.example"));
+    CHECK(talks(w, w->ca, w->sha, "cloud.example"));
+    CHECK(talks(w, NULL, w->pem.own, "any.name.at.all")); /* that very certificate */
+    CHECK(talks(w, w->ca, w->pem.own, "cloud.example"));
 
-    CHECK(!talks(w, w->cert, NULL, "evil.example"));
+    CHECK(!talks(w, w->ca, NULL, "evil.example"));
     CHECK(strstr(w->client.why.text, "mismatch"));
-    CHECK(!talks(w, w->cert, NULL, "127.0.0.2"));
-    CHECK(!talks(w, other->cert, NULL, "cloud.example"));
+    CHECK(!talks(w, w->ca, NULL, "127.0.0.2"));
+    CHECK(!talks(w, other->ca, NULL, "cloud.example"));
     CHECK(!talks(w, NULL, other->sha, "cloud.example"));
     CHECK(strstr(w->client.why.text, "pinned"));
-    CHECK(!talks(w, w->cert, other->sha, "cloud.example"));
-    CHECK(!talks(w, other->cert, w->sha, "cloud.example"));
+    CHECK(!talks(w, w->ca, other->sha, "cloud.example"));
+    CHECK(!talks(w, other->ca, w->sha, "cloud.example"));
     CHECK(!talks(w, NULL, NULL, "cloud.example"));  /* no CA of this machine signed it */
     secure_done(w);
     secure_done(other);
 }
 
+/* What is pinned is public. Showing it is not enough: it must have signed. */
+TEST(who_shows_the_pinned_authority_behind_a_certificate_of_another_is_refused)
+{
+    struct secure *w = secure_new("cloud.example"), *evil = secure_new("cloud.example");
+    struct err err = { 0 };
+    const char *leaf = arena_bytes(evil->mem, evil->pem.cert, (size_t)(strstr(evil->pem.cert + 1, "-----BEGIN") - evil->pem.cert));
+    const char *const shown[] = { arena_printf(evil->mem, "%s%s", leaf, w->ca), arena_printf(evil->mem, "%s%s", evil->pem.cert, w->ca),
+                                  arena_printf(evil->mem, "%s%s", leaf, w->pem.cert) };
+    for (size_t i = 0; i < COUNT(shown); i++) {
+        CHECK(tls_renew(evil->server_tls, shown[i], evil->pem.key, &err));
+        CHECK(!talks(evil, NULL, w->sha, "cloud.example"));
+        CHECK(!talks(evil, NULL, w->pem.own, "cloud.example"));
+        CHECK(talks(evil, NULL, evil->pem.own, "cloud.example")); /* so the check can fail */
+    }
+    secure_done(w);
+    secure_done(evil);
+}
+
+TEST(a_certificate_can_be_replaced_while_it_serves)
+{
+    struct secure *w = secure_new("cloud.example");
+    struct err err = { 0 };
+    const char *name = "cloud.example";
+    char *cert, *key, own[65];
+    CHECK(tls_cert_make(w->ca, w->pem.ca_key, (struct texts){ &name, 1 }, w->mem, &cert, &key, &err) && tls_sha256(cert, own, &err));
+    CHECK(!tls_renew(w->server_tls, cert, w->pem.key, &err)); /* a bad pair changes nothing */
+    CHECK(talks(w, w->ca, w->pem.own, name) && !talks(w, w->ca, own, name));
+    CHECK(tls_renew(w->server_tls, cert, key, &err));
+    CHECK(!talks(w, w->ca, w->pem.own, name) && talks(w, w->ca, own, name) && talks(w, NULL, w->sha, name));
+    secure_done(w);
+}
+
 TEST(an_address_can_be_in_the_certificate)
 {
     struct secure *w = secure_new("10.1.2.3");
-    CHECK(talks(w, w->cert, NULL, "10.1.2.3"));
-    CHECK(!talks(w, w->cert, NULL, "10.1.2.4"));
+    CHECK(talks(w, w->ca, NULL, "10.1.2.3"));
+    CHECK(!talks(w, w->ca, NULL, "10.1.2.4"));
     secure_done(w);
 }
 
