@@ -126,6 +126,27 @@ TEST(what_is_committed_while_a_page_is_read_is_neither_lost_nor_told_twice)
     world_close(&w);
 }
 
+TEST(a_page_that_overtakes_the_news_of_its_commit_is_not_told_again)
+{
+    struct world w;
+    struct got g;
+    struct past p = { .count = 12 };
+    world_open(&w);
+    w.control->script = history;
+    w.control->arg = &p;
+    got_start(&g, &w, "op", "GET", "/v1/events?follow=true", NULL, (struct slice){ 0 });
+    CHECK(got_has(&g, &w, "id: 12\n"));
+    world_wait(&w, 10);
+    struct event e[] = { { .seq = 11, .project = 500, .kind = "job.queued", .data = "{}" },
+                         { .seq = 12, .project = 500, .kind = "job.queued", .data = "{}" },
+                         { .seq = 13, .project = 500, .kind = "job.done", .data = "{}" } };
+    fake_commit(w.control, &(struct commit){ .events = e, .event_count = 3 });
+    CHECK(got_has(&g, &w, "id: 13\n"));
+    CHECK(count_of(&g, "id: 11\n") == 1 && count_of(&g, "id: 12\n") == 1 && count_of(&g, "id: 13\n") == 1);
+    got_done(&g);
+    world_close(&w);
+}
+
 TEST(a_tenant_sees_its_own_events_only_and_resumes_behind_the_last)
 {
     struct world w;
