@@ -179,9 +179,8 @@ left_processes() { ps -eo pid=,args= | grep -F "$BASE" | grep -vE "^ *($$|$BASHP
 left_mounts() { grep -lF -e "$BASE" /proc/[0-9]*/mounts 2>/dev/null | head -n 5 || true; grep -hF "$BASE/" /proc/self/mountinfo || true; }
 left_loops() { losetup -a 2>/dev/null | grep -F "$BASE" || true; }
 attempts_seen() { ls "$DATA/agent/logs" "$BASE"/*.data/logs 2>/dev/null | grep '^att-' | sort -u; }
-left_groups() {
-    local a
-    for a in $(attempts_seen); do find /sys/fs/cgroup -maxdepth 4 -type d -name "$a" 2>/dev/null; done
+left_groups() { # of our attempts: other clouds of the machine have theirs
+    { find /sys/fs/cgroup -maxdepth 4 -type d -name 'att-*' 2>/dev/null || true; } | { grep -F -f <(attempts_seen | sed 's|^|/|') || true; }
 }
 left_files() { # what is only there while something happens
     find "$BASE/tmp" "$RUN/tasks" "$BASE"/*.run/tasks "$RUN/crun" "$RUN/runc" "$BASE"/*.run/crun "$BASE"/*.run/runc -mindepth 1 -maxdepth 2 2>/dev/null
