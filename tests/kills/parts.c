@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TICK_MS = 10, AGAIN_MS = 300, START_MS = 60000, STOP_MS = 30000, MINE_MOST = 4096, LEASE_S = 5 };
+enum { TICK_MS = 10, AGAIN_MS = 300, START_MS = 60000, STOP_MS = 30000, MINE_MOST = 4096, LEASE_S = 5, UNAVAILABLE = 7 /* it leaves with this where the database is away as it starts */ };
 
 static pid_t spawn(const char *const *argv, const char *log)
 {
@@ -64,7 +64,7 @@ static void ended(struct cloud *c, struct part *p, int status)
     if (guest && WIFEXITED(status)) {
         p->refused = true; /* its token was spent by an answer that a kill swallowed */
         p->wanted = false;
-    } else if (WIFSIGNALED(status) || p != &c->parts[SERVER] || !c->db_down) {
+    } else if (WIFSIGNALED(status) || p != &c->parts[SERVER] || !c->pg || p->code != UNAVAILABLE) {
         problem(c, "process", "%s ended by itself with %d (its log is %s.log)", p->name, p->code, p->name);
     }
 }
