@@ -359,7 +359,8 @@ bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t se
         || !load_pages(&load, load_job_idems) || !load_pages(&load, load_event_idems)
         || !load_numbers(&load)) {
         state_free(s);
-        return err_wrap(err, "the store does not hold together");
+        return err->rc == RC_UNAVAILABLE ? false
+                                         : err_wrap(err, "the store does not hold together");
     }
     link_jobs(s);
     struct apikey *k;

@@ -29,6 +29,7 @@ struct job_rec {
     enum job_kind kind;
     int count, client;
     bool acked, keyed, cancel_asked, cancelled; /* cancelled: acknowledged */
+    bool visited;                               /* execs come: it gets more CPU */
 };
 struct key_rec {
     char id[32], secret[160];

@@ -67,9 +67,9 @@ static void told(struct client *l, struct job_rec *j, const struct reply *r)
 static char *submit_body(struct arena *mem, const struct job_rec *j, uint64_t draw)
 {
     int ticks = (int)(draw % 8 == 0 ? 60 + draw / 8 % 60 : 1 + draw / 8 % 16), gpus = (int)(draw / 1024 % 3);
-    return arena_printf(mem, "{\"name\":\"%s\",\"command\":[\"bash\",\"-c\",\"%s\",\"x\",\"%d\",\"%d\"],\"cpus\":0.1,\"memory\":\"64MB\","
+    return arena_printf(mem, "{\"name\":\"%s\",\"command\":[\"bash\",\"-c\",\"%s\",\"x\",\"%d\",\"%d\"],\"cpus\":%s,\"memory\":\"64MB\","
                              "\"gpus\":\"%d\",\"count\":%d,\"grace\":\"1s\",\"labels\":{\"seed\":\"d%llu\"}}",
-                        j->name, script, ticks, j->kind == KIND_BAD ? 3 : 0, gpus, j->count, (unsigned long long)draw);
+                        j->name, script, ticks, j->kind == KIND_BAD ? 3 : 0, j->visited ? "0.5" : "0.1", gpus, j->count, (unsigned long long)draw);
 }
 
 static void submit(struct client *l, struct job_rec *j, uint64_t draw, bool again)
@@ -149,6 +149,7 @@ static void op_exec(struct client *l, uint64_t draw)
     if (!j)
         return;
     j->count = 1;
+    j->visited = true;
     submit(l, j, draw / 8 * 8, false);
     for (int64_t until = now_ms() + EXEC_WAIT_MS; j->acked && now_ms() < until && !l->c->load_stops;) {
         l->c->execs += exec_in(l->c, j->id, &(struct rng){ draw });
