@@ -217,7 +217,7 @@ static const struct {
     void (*run)(struct client *l, uint64_t draw);
 } ops[] = {
     { 40, op_submit }, { 8, op_keyless }, { 10, op_array }, { 14, op_cancel }, { 8, op_logs },
-    { 6, op_exec },    { 6, op_read },    { 5, op_key },    { 3, op_key_off },
+    { 3, op_exec },    { 6, op_read },    { 5, op_key },    { 3, op_key_off },
 };
 
 void *client_run(void *arg)
