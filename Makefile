@@ -35,10 +35,12 @@ ALL_OBJ := $(call obj,$(LAYERS:%=src/%/*.c) src/main.c)
 
 all: $(BUILD)/arcus
 
+# Named both ways: a folder that was built as build/test and as /path/build/test follows its headers either way.
+DEPS = -MMD -MP -MT $(abspath $@) -MT $(patsubst $(CURDIR)/%,%,$(abspath $@))
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$Q$(CC) $(CFLAGS) -MMD -MP -MT $@ -c $< -o $@
+	$Q$(CC) $(CFLAGS) $(DEPS) -c $< -o $@
 
 include src/task/task.mk
 ALL_OBJ += $(BUILD)/obj/task_blob.o

@@ -10,7 +10,7 @@ TASK_OBJ := $(TASK_SRC:%.c=$(BUILD)/task/%.o)
 $(BUILD)/task/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  cc    $< (task)"
-	$Q$(CC) $(TASK_CFLAGS) -MMD -MP -MT $@ -c $< -o $@
+	$Q$(CC) $(TASK_CFLAGS) $(DEPS) -c $< -o $@
 
 $(BUILD)/arcus-task: $(TASK_OBJ)
 	@echo "  link  $@"
