@@ -188,7 +188,7 @@ static void op_key(struct client *l, uint64_t draw)
         text_copy(k->secret, sizeof k->secret, secret);
     }
     pthread_mutex_unlock(&c->lock);
-    if (r.status / 100 == 4)
+    if (r.status / 100 == 4 && r.status != 409) /* 409: it was made, and a kill swallowed the answer with its secret */
         problem(c, "load", "a new key was refused: %d %.200s", r.status, r.body.at);
     str_done(&r.body);
 }
