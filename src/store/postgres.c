@@ -80,11 +80,11 @@ static bool dial(struct pg_conn *c, struct err *err)
 {
     const struct { const char *key, *value; } options[] = {
         { "application_name", "arcus" },
-        { "connect_timeout", "10" },
-        { "keepalives_idle", "10" },
-        { "keepalives_interval", "5" },
+        { "connect_timeout", "5" },
+        { "keepalives_idle", "3" },
+        { "keepalives_interval", "2" },
         { "keepalives_count", "3" },
-        { "tcp_user_timeout", "30000" },
+        { "tcp_user_timeout", "6000" },
         { "gssencmode", "disable" },
         { "target_session_attrs", c->base.writes ? "read-write" : "any" },
         { "dbname", c->base.store->where },

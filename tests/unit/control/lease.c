@@ -1,0 +1,251 @@
+/* Two doors on one store, each as if it were a server of its own; on SQLite (a shared file) and on PostgreSQL. */
+#include "door.h"
+#include "store/store_internal.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct head {
+    struct store *store;
+    struct control *control;
+    int64_t heard, gap;         /* the last event that a follower was told; the first that was not the next */
+    int turns;
+    bool resigned;
+};
+struct pair_of {
+    struct os *os;
+    struct arena *mem;
+    char dir[40], key[SECRET_TEXT];
+    const char *where;
+    struct head heads[2];
+    bool (*until)(struct pair_of *p);
+    int64_t late_ms;
+};
+
+static void heard(void *arg, const struct commit *k)
+{
+    struct head *h = arg;
+    for (size_t i = 0; i < k->event_count; i++) {
+        if (k->events[i].seq != h->heard + 1 && !h->gap)
+            h->gap = k->events[i].seq;
+        h->heard = k->events[i].seq;
+    }
+}
+static void turned(void *arg) { ((struct head *)arg)->turns++; }
+
+static bool head_open(struct pair_of *p, int i)
+{
+    struct head *h = &p->heads[i];
+    const char *keys = arena_printf(p->mem, "%s/keys", p->dir);
+    struct control_config config = { .keys = keys, .run_for_s = 300, .margin_s = 15, .default_image = "host",
+                                     .plan = true, .shared = true, .version = "test" };
+    struct err err = { 0 };
+    bool made, ok = store_open(p->os, p->where, &h->store, &err)
+                    && control_bootstrap(p->os, h->store, keys, arena_printf(p->mem, "%s/admin.key", p->dir), &made, &err)
+                    && control_open(p->os, h->store, &config, &h->control, &err);
+    if (!ok)
+        printf("# %s\n", err.text);
+    CHECK(ok);
+    if (!ok)
+        return false;
+    h->heard = control_last_event(h->control);
+    control_follow(h->control, heard, h);
+    control_watch(h->control, turned, h);
+    control_advertise(h->control, i ? "http://two" : "http://one");
+    return true;
+}
+
+static void look(void *arg)
+{
+    struct pair_of *p = arg;
+    if (p->until(p) || os_boot_ms(p->os) > p->late_ms)
+        os_stop(p->os);
+    else
+        timer_start(p->os, 5, look, p);
+}
+static bool wait_until(struct pair_of *p, bool (*until)(struct pair_of *p))
+{
+    p->until = until;
+    p->late_ms = os_boot_ms(p->os) + 30000;
+    timer_start(p->os, 1, look, p);
+    os_run(p->os);
+    return until(p);
+}
+
+/* It is not dead, but nothing of its lease is done any more: as if it were paused. */
+static void pause_head(struct head *h)
+{
+    timer_cancel(TAKE(h->control->look_timer));
+    h->control->looking = true;
+}
+static void wake(struct head *h)
+{
+    h->control->looking = h->control->look_again = false;
+    control_advertise(h->control, control_address(h->control));
+}
+
+struct asked { struct request r; struct pair_of *p; bool done; };
+static void answered(void *arg, struct request *r)
+{
+    struct asked *a = arg;
+    (void)r;
+    a->done = true;
+    os_stop(a->p->os);
+}
+static struct asked *ask(struct pair_of *p, int i, enum verb_id verb, const char *body, const char *idem)
+{
+    struct asked *a = ARENA_NEW(p->mem, struct asked);
+    struct json *doc;
+    struct err err = { 0 };
+    a->p = p;
+    a->r = (struct request){ .verb = verb, .mem = p->mem, .on_reply = answered, .arg = a, .idem = idem };
+    void *bound = arena_take(p->mem, 1, verbs[verb].takes->size);
+    a->r.body = bound;
+    control_credential(p->heads[i].control, p->key, NULL, "test", &a->r.from);
+    CHECK(json_parse(SLICE(body), p->mem, &doc, &err) && bind_read(doc, verbs[verb].takes, p->mem, bound, &a->r.given, &err));
+    control_ask(p->heads[i].control, &a->r);
+    while (!a->done)
+        os_run(p->os);
+    if (a->r.reply.at) {
+        char *text = arena_bytes(p->mem, a->r.reply.at, a->r.reply.len);
+        str_done(&a->r.reply);
+        a->r.reply = (struct str){ .at = text, .len = strlen(text) };
+    }
+    return a;
+}
+#define SUBMIT "{\"command\":[\"true\"]}"
+
+static void schema(struct os *os, const char *url, const char *what, const char *name)
+{
+    struct store s = { .how = &postgres_backend, .os = os, .where = (char *)url };
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct conn *c = NULL;
+    struct err err = { 0 };
+    CHECK(s.how->open(&s, &err) && s.how->conn_open(&s, true, &c, &err)
+          && s.how->run(c, arena_printf(mem, "SET client_min_messages = error; %s SCHEMA %s %s", what, name,
+                                        text_is(what, "DROP") ? "CASCADE" : ""), &err));
+    if (c)
+        s.how->conn_close(c);
+    s.how->close(&s);
+}
+
+static void with_two(bool postgres, void (*test)(struct pair_of *p))
+{
+    static int number;
+    const char *base = getenv("ARCUS_TEST_POSTGRES");
+    struct pair_of p = { .dir = "/tmp/arcus-lease.XXXXXX", .mem = arena_new() };
+    struct err err = { 0 };
+    struct slice key;
+    char name[40];
+    if (postgres && !base) {
+        test_skip("ARCUS_TEST_POSTGRES is not set");
+        arena_free(p.mem);
+        return;
+    }
+    CHECK(mkdtemp(p.dir) != NULL);
+    snprintf(name, sizeof name, "lease_%d_%d", (int)getpid(), ++number);
+    p.os = os_real_new(&err);
+    if (postgres)
+        schema(p.os, base, "CREATE", name);
+    p.where = postgres ? arena_printf(p.mem, "%s&options=-csearch_path%%3D%s", base, name) : arena_printf(p.mem, "%s/arcus.db", p.dir);
+    if (head_open(&p, 0) && head_open(&p, 1) && file_read(p.os, arena_printf(p.mem, "%s/admin.key", p.dir), 256, p.mem, &key, &err)) {
+        snprintf(p.key, sizeof p.key, "%.*s", (int)strcspn(key.at, "\n"), key.at);
+        test(&p);
+    }
+    for (int i = 0; i < 2; i++) {
+        control_close(p.heads[i].control);
+        store_close(p.heads[i].store);
+    }
+    if (postgres)
+        schema(p.os, base, "DROP", name);
+    os_free(p.os);
+    static const char *const left[] = { "arcus.db", "arcus.db-wal", "arcus.db-shm", "admin.key", "keys/hash.key", "keys/seal.key" };
+    for (size_t i = 0; i < COUNT(left); i++)
+        unlink(arena_printf(p.mem, "%s/%s", p.dir, left[i]));
+    rmdir(arena_printf(p.mem, "%s/keys", p.dir));
+    CHECK(rmdir(p.dir) == 0);
+    arena_free(p.mem);
+}
+#define TWO(name_)                                                      \
+    static void name_(struct pair_of *p);                               \
+    TEST(name_##_on_sqlite) { with_two(false, name_); }                 \
+    TEST(name_##_on_postgres) { with_two(true, name_); }                \
+    static void name_(struct pair_of *p)
+
+static bool second_knows(struct pair_of *p) { return text_is(control_writer(p->heads[1].control), "http://one"); }
+static bool second_writes(struct pair_of *p) { return control_writes(p->heads[1].control); }
+static bool first_stands_by(struct pair_of *p) { return !control_writes(p->heads[0].control); }
+static bool first_knows(struct pair_of *p) { return first_stands_by(p) && text_is(control_writer(p->heads[0].control), "http://two"); }
+static bool both_heard(struct pair_of *p)
+{
+    return p->heads[0].heard == p->heads[1].heard && p->heads[0].heard == control_last_event(p->heads[1].control);
+}
+
+TWO(one_of_two_servers_writes_and_the_other_follows)
+{
+    CHECK(control_writes(p->heads[0].control) && !control_writes(p->heads[1].control));
+    CHECK(wait_until(p, second_knows));
+    CHECK(ask(p, 0, VERB_JOB_SUBMIT, SUBMIT, NULL)->r.ok);
+    struct asked *a = ask(p, 1, VERB_JOB_SUBMIT, SUBMIT, NULL);
+    CHECK(!a->r.ok && a->r.err.rc == RC_NOT_WRITER);
+    CHECK(ask(p, 1, VERB_JOB_LIST, "{}", NULL)->r.ok);
+    CHECK(wait_until(p, both_heard));
+    CHECK(!p->heads[0].gap && !p->heads[1].gap);
+    a = ask(p, 1, VERB_SERVER_LIST, "{}", NULL);
+    CHECK(a->r.ok && strstr(a->r.reply.at, "http://one") && strstr(a->r.reply.at, "\"writer\""));
+}
+
+TWO(a_writer_that_wakes_late_commits_nothing_and_answers_nothing_from_its_memory)
+{
+    CHECK(wait_until(p, second_knows));
+    CHECK(ask(p, 0, VERB_ORG_CREATE, "{\"name\":\"before\"}", NULL)->r.ok);
+    pause_head(&p->heads[0]);
+    CHECK(wait_until(p, second_writes));
+    CHECK(ask(p, 1, VERB_ORG_CREATE, "{\"name\":\"meanwhile\"}", NULL)->r.ok);
+    CHECK(control_writes(p->heads[0].control));         /* it thinks so */
+    struct asked *a = ask(p, 0, VERB_ORG_CREATE, "{\"name\":\"before\"}", NULL);    /* its memory would refuse this */
+    CHECK(!a->r.ok && (a->r.err.rc == RC_NOT_WRITER || a->r.err.rc == RC_UNAVAILABLE));
+    a = ask(p, 0, VERB_ORG_CREATE, "{\"name\":\"late\"}", NULL);
+    CHECK(!a->r.ok && (a->r.err.rc == RC_NOT_WRITER || a->r.err.rc == RC_UNAVAILABLE));
+    CHECK(!strstr(ask(p, 1, VERB_ORG_LIST, "{}", NULL)->r.reply.at, "late"));
+    wake(&p->heads[0]);
+    CHECK(wait_until(p, first_knows) && !p->heads[0].control->writer.state);
+    CHECK(ask(p, 1, VERB_ORG_CREATE, "{\"name\":\"after\"}", NULL)->r.ok);
+    CHECK(wait_until(p, both_heard));
+    CHECK(!p->heads[0].gap && !p->heads[1].gap);        /* each was told every event once, in order */
+}
+
+TWO(a_wish_that_was_acknowledged_by_one_server_is_known_to_the_next)
+{
+    CHECK(wait_until(p, second_knows));
+    struct asked *a = ask(p, 0, VERB_JOB_SUBMIT, SUBMIT, "wish-1");
+    CHECK(a->r.ok && !a->r.replayed);
+    pause_head(&p->heads[0]);
+    CHECK(wait_until(p, second_writes));
+    struct asked *b = ask(p, 1, VERB_JOB_SUBMIT, SUBMIT, "wish-1");
+    CHECK(b->r.ok && b->r.replayed && strncmp(a->r.reply.at, b->r.reply.at, 30) == 0);
+}
+
+static void resigned(void *arg) { ((struct head *)arg)->resigned = true; }
+
+TWO(who_resigns_leaves_the_lease_to_the_next_and_takes_it_no_more)
+{
+    CHECK(wait_until(p, second_knows));
+    int64_t began = os_boot_ms(p->os);
+    CHECK(control_resign(p->heads[0].control, resigned, &p->heads[0]));
+    CHECK(wait_until(p, second_writes));
+    CHECK(p->heads[0].resigned && first_stands_by(p));
+    printf("# handed over in %lld ms\n", (long long)(os_boot_ms(p->os) - began));
+    CHECK(ask(p, 1, VERB_JOB_SUBMIT, SUBMIT, NULL)->r.ok);
+    CHECK(!control_resign(p->heads[0].control, resigned, &p->heads[0]));
+    CHECK(wait_until(p, first_knows));
+}
+
+TWO(who_is_out_of_reach_loses_the_lease_although_it_renews_it)
+{
+    CHECK(wait_until(p, second_knows));
+    control_usurp(p->heads[1].control);
+    CHECK(wait_until(p, second_writes));
+    CHECK(wait_until(p, first_knows));
+    CHECK(ask(p, 1, VERB_JOB_SUBMIT, SUBMIT, NULL)->r.ok);
+}
