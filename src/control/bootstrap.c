@@ -1,8 +1,50 @@
 /* bootstrap.c - the first start: an organisation, a project, one person who may do everything,
  * and that person's key. The key's file is written before the rows, so that a crash between the
- * two only means that it is made again. */
+ * two only means that it is made again.
+ *
+ * Every later start checks that the master keys are those of the store: a server that joined with
+ * keys of its own would know nobody, and seal secrets that no other can open. */
 #include "control/control_internal.h"
 #include <stdio.h>
+
+/* Tells one keyring from another, and nothing about either. */
+static void keyring_name(const struct keyring *ring, char out[static DIGEST_HEX])
+{
+    char seal[DIGEST_HEX], both[DIGEST_HEX + 16];
+    digest_keyed(ring->seal, "the keys of a cloud", seal);
+    snprintf(both, sizeof both, "keyring\n%s", seal);
+    digest_keyed(ring->hash, both, out);
+}
+
+static bool setting(struct conn *conn, struct arena *mem, const char **out, struct err *err)
+{
+    struct rows r;
+    if (!store_query(conn, ST_SETTING_GET, (struct value[]){ V_TEXT("keyring") }, 1, mem, &r, err))
+        return false;
+    return *out = r.count ? row_text(&r, 0, 0) : NULL, true;
+}
+
+static bool wrong_keys(const char *keys, struct err *err)
+{
+    return err_set(err, RC_CONFLICT, "the keys in %s are not those of this store: copy the folder of keys from a "
+                   "server of this cloud, or from its backup, and name it with --keys", keys);
+}
+
+/* A store without a name for its keys gets that of ours; whoever was faster is believed. */
+static bool keys_fit(struct conn *conn, const struct keyring *ring, const char *keys, struct arena *mem,
+                     struct err *err)
+{
+    char name[DIGEST_HEX];
+    const char *known;
+    bool unknown;
+    keyring_name(ring, name);
+    struct value args[] = { V_TEXT("keyring"), V_TEXT(name) };
+    if (!setting(conn, mem, &known, err)
+        || (!known && !store_commit(conn, &(struct write){ ST_SETTING_SET, 2, args }, 1, &unknown, err))
+        || (!known && !setting(conn, mem, &known, err)))
+        return false;
+    return text_is(known, name) || wrong_keys(keys, err);
+}
 
 bool control_bootstrap(struct os *os, struct store *store, const char *keys, const char *key_file,
                        bool *made, struct err *err)
@@ -11,9 +53,13 @@ bool control_bootstrap(struct os *os, struct store *store, const char *keys, con
     AUTO(conn_close) struct conn *conn = NULL;
     struct keyring ring;
     struct rows r;
+    const char *known;
     *made = false;
-    if (!digest_start() || !keyring_open(os, keys, &ring, err)
-        || !conn_open(store, true, &conn, err)
+    if (!digest_start() || !conn_open(store, true, &conn, err) || !setting(conn, mem, &known, err))
+        return false;
+    if (known && !disk_exists(os, arena_printf(mem, "%s/hash.key", keys))) /* and none are made for it */
+        return wrong_keys(keys, err);
+    if (!keyring_open(os, keys, &ring, err) || !keys_fit(conn, &ring, keys, mem, err)
         || !store_query(conn, ST_LOAD_PERSON, NULL, 0, mem, &r, err))
         return false;
     if (r.count > 0)
@@ -62,7 +108,11 @@ bool control_bootstrap(struct os *os, struct store *store, const char *keys, con
         { ST_EVENT_ADD, (int)COUNT(events), events },
     };
     bool unknown;
-    if (!store_commit(conn, writes, COUNT(writes), &unknown, err))
-        return err_wrap(err, "the first rows");
+    if (!store_commit(conn, writes, COUNT(writes), &unknown, err)) {
+        struct err ignored;             /* another server may have made them at the same moment */
+        if (err->rc != RC_CONFLICT || !store_query(conn, ST_LOAD_PERSON, NULL, 0, mem, &r, &ignored) || !r.count)
+            return err_wrap(err, "the first rows");
+        return file_remove(os, key_file, err);
+    }
     return *made = true, true;
 }

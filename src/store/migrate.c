@@ -9,6 +9,25 @@
 static const char make_table[]
     = "CREATE TABLE IF NOT EXISTS migration (n BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL)";
 
+/* A newer program was here; it has said from which step on an older one can work beside it. */
+static bool readable(struct conn *c, int known)
+{
+    int64_t from;
+    struct err ignored;                 /* a store that does not say so is not */
+    return c->store->how->number(c, "SELECT CAST(value AS BIGINT) FROM setting WHERE name = 'compatible_from'",
+                                 &from, &ignored)
+        && from <= known;
+}
+
+/* In the transaction of the last step, so that no older program finds the one without the other. */
+static bool say_compatible(struct conn *c, struct steps steps, struct err *err)
+{
+    char text[200];
+    snprintf(text, sizeof text, "INSERT INTO setting (name, value) VALUES ('compatible_from', '%d') ON CONFLICT (name)"
+                                " DO UPDATE SET value = '%d'", steps.compatible_from, steps.compatible_from);
+    return !steps.compatible_from || c->store->how->run(c, text, err);
+}
+
 /* How many steps the store has seen. */
 static bool steps_done(struct conn *c, int known, int64_t *out, struct err *err)
 {
@@ -17,7 +36,7 @@ static bool steps_done(struct conn *c, int known, int64_t *out, struct err *err)
     if (!how->number(c, "SELECT COALESCE(MAX(n), 0) FROM migration", &highest, err)
         || !how->number(c, "SELECT COUNT(*) FROM migration", &count, err))
         return false;
-    if (highest > known)
+    if (highest > known && !readable(c, known))
         return err_set(err, RC_CONFLICT,
                        "the store was made by a newer arcus (its schema is at step %lld, this "
                        "program knows %d): start that version, or restore a backup of the store "
@@ -36,14 +55,13 @@ static bool step_in_transaction(struct conn *c, struct steps steps, int64_t *don
     char remember[96];
     if (!how->run(c, make_table, err) || !steps_done(c, steps.count, done, err))
         return false;
-    if (*done == steps.count)
+    if (*done >= steps.count)
         return true;
     snprintf(remember, sizeof remember, "INSERT INTO migration (n, at_ms) VALUES (%lld, %lld)",
              (long long)*done + 1, (long long)os_wall_ms(c->store->os));
     if (!how->run(c, steps.at[*done], err) || !how->run(c, remember, err))
         return err_wrap(err, "schema step %lld", (long long)*done + 1);
-    ++*done;
-    return true;
+    return ++*done < steps.count || say_compatible(c, steps, err);
 }
 
 static bool next_step(struct conn *c, struct steps steps, int64_t *done, struct err *err)

@@ -108,7 +108,7 @@ bool pg_evict(struct conn *base, int64_t pid, int64_t since, struct err *err)
     if (!pg_alive(c, err))
         return false;
     AUTO(PQclear) PGresult *r = ask(
-        c, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND " MICROS " = $2",
-        pid, since, 0, 2);
+        c, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND " MICROS " = $2"
+           " AND pid <> pg_backend_pid()", pid, since, 0, 2);
     return pg_succeeded(r) || pg_fails(c, r, err);
 }

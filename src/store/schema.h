@@ -4,6 +4,10 @@
  * Times are milliseconds since 1970, GPUs and CPUs thousandths, memory MiB. Every tenant's row names its project. */
 #pragma once
 
+/* A program that knows this many steps can work beside ours on one store, as during a rolling upgrade. Raise it with a step that an
+ * older program would break by not knowing it. */
+#define SCHEMA_COMPATIBLE_FROM 35
+
 #define SCHEMA_STEPS(X)                                                                                                        \
     X("CREATE TABLE org (id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms BIGINT NOT NULL)")                       \
     X("CREATE TABLE project (id BIGINT PRIMARY KEY, org BIGINT NOT NULL, name TEXT NOT NULL UNIQUE, state BIGINT NOT NULL,"     \

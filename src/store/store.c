@@ -29,7 +29,7 @@ struct steps store_steps(void)
         SCHEMA_STEPS(X)
 #undef X
     };
-    return (struct steps){ all, COUNT(all) };
+    return (struct steps){ all, COUNT(all), SCHEMA_COMPATIBLE_FROM };
 }
 
 static const struct { const char *scheme; const struct backend *how; bool keeps; } places[] = {

@@ -16,7 +16,7 @@ enum {
 
 struct sql { const char *name, *types, *text; };
 struct sql_list { const struct sql *at; int count; };
-struct steps { const char *const *at; int count; };
+struct steps { const char *const *at; int count, compatible_from; };   /* 0: an older program is always refused */
 
 typedef bool scan_fn(void *arg, const struct value *values, int count, struct err *err);
 struct backend {

@@ -97,3 +97,19 @@ TEST(a_crash_between_the_key_and_its_rows_only_means_that_they_are_made_again)
         CHECK(nth < 1000);
     }
 }
+
+TEST(a_server_that_comes_with_other_keys_is_refused_and_makes_none)
+{
+    struct start s = start_new();
+    bool made = false;
+    struct err err = { 0 };
+    CHECK(bootstrap(&s, &made) && made);
+    CHECK(!control_bootstrap(s.os, s.store, "/other/keys", "/other/admin.key", &made, &err));
+    CHECK(err.rc == RC_CONFLICT && strstr(err.text, "--keys") && !disk_exists(s.os, "/other/keys/hash.key"));
+    struct keyring ring;
+    CHECK(keyring_open(s.os, "/other/keys", &ring, &err));
+    CHECK(!control_bootstrap(s.os, s.store, "/other/keys", "/other/admin.key", &made, &err));
+    CHECK(err.rc == RC_CONFLICT && !disk_exists(s.os, "/other/admin.key"));
+    CHECK(bootstrap(&s, &made) && !made && key_works(&s));
+    start_free(&s);
+}

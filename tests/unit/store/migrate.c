@@ -69,6 +69,25 @@ BOTH_CLOSED(a_newer_store_is_refused)
     p->err = (struct err){ 0 };
 }
 
+/* The older one of a rolling upgrade: the newer one has said from where on it may. */
+BOTH_CLOSED(an_older_program_works_beside_a_newer_one_that_lets_it)
+{
+    const char *const all[] = { texts[0], "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+                                "CREATE TABLE more (id BIGINT)", "CREATE TABLE yet_more (id BIGINT)" };
+    struct store *s = NULL, *old = NULL;
+    CHECK(store_open_with(p->os, p->where, (struct steps){ all, 2, 2 }, thing_statements, &s, &p->err));
+    store_close(TAKE(s));
+    CHECK(store_open_with(p->os, p->where, (struct steps){ all, 4, 3 }, thing_statements, &s, &p->err));
+    CHECK(store_open_with(p->os, p->where, (struct steps){ all, 3, 2 }, thing_statements, &old, &p->err));
+    store_close(TAKE(old));
+    CHECK(!store_open_with(p->os, p->where, (struct steps){ all, 2, 2 }, thing_statements, &old, &p->err));
+    CHECK(!old && p->err.rc == RC_CONFLICT && strstr(p->err.text, "newer"));
+    CHECK(store_open_with(p->os, p->where, (struct steps){ all, 4, 3 }, thing_statements, &old, &p->err));
+    store_close(old);
+    store_close(s);
+    p->err = (struct err){ 0 };
+}
+
 BOTH_CLOSED(a_store_that_lost_a_step_is_refused)
 {
     struct store *s = NULL, *again = NULL;
