@@ -8,7 +8,8 @@
 #include "net/http_internal.h"
 #include <stdlib.h>
 
-enum { LINGER_MS = 2000, WHOLE_BODY = 64 * 1024, CLOGGED = 128 * 1024, PIPELINED = 16, SLOWEST = 1024 };  /* SLOWEST: bytes a second */
+enum { LINGER_MS = 2000, WHOLE_BODY = 64 * 1024, CLOGGED = 128 * 1024, PIPELINED = 16 };
+enum { SMALL_REQUEST = 16 * 1024, SLOWEST = 1024 };    /* SLOWEST: bytes a second */
 
 /* What is collected counts for the whole server: many clients, each within its own limit, must not fill its memory. An idle
  * connection holds nothing. */
@@ -16,20 +17,28 @@ static void held_drop(struct conn *c)
 {
     str_done(&c->body);
     c->server->held_bytes -= c->held_bytes;
+    if (c->group)
+        c->group->held_bytes -= c->held_bytes;
     c->held_bytes = 0;
 }
 
+/* One group has at most half of it, and a quarter more is there for small requests, so that large ones keep nobody out. */
 static bool held_room(struct conn *c, size_t n)
 {
     struct http_server *s = c->server;
+    size_t most = s->limits.bodies_bytes;
     struct err why;
-    if (s->held_bytes + n > s->limits.bodies_bytes) {
-        err_set(&why, RC_UNAVAILABLE, "too much is being sent at once; try again in a moment");
+    bool small = c->held_bytes + n <= SMALL_REQUEST;
+    bool much = !small && c->group && c->group->held_bytes + n > MAX(most / 2, s->limits.body_bytes);
+    if (much || s->held_bytes + n > most + (small ? most / 4 : 0)) {
+        err_set(&why, RC_UNAVAILABLE, "too much is being sent at once%s; try again in a moment", much ? " from your side" : "");
         conn_refuse(c, &why);
         return false;
     }
     s->held_bytes += n;
     c->held_bytes += n;
+    if (c->group)
+        c->group->held_bytes += n;
     return true;
 }
 
@@ -283,6 +292,18 @@ static const struct http_parse_events parse_events = { on_head, on_body, on_mess
 
 /* --- the stream */
 
+/* Memory for replies is short: the connection that has most of it unread goes, and who asks now is told to come again. */
+static void make_room(struct http_server *s)
+{
+    struct conn *most = NULL;
+    for (struct conn *c = s->conns; c; c = c->next)
+        if (c->state != CONN_TAKEN && c->state != CONN_CLOSED
+            && (!most || stream_waiting(c->stream) > stream_waiting(most->stream)))
+            most = c;
+    if (most && stream_waiting(most->stream))
+        conn_cut(most);
+}
+
 /* After each feed: what has become of the request? */
 static void step(struct conn *c, struct slice fed)
 {
@@ -307,6 +328,7 @@ static void step(struct conn *c, struct slice fed)
         struct err why;
         err_set(&why, RC_UNAVAILABLE, "too many replies wait for their clients; try again in a moment");
         conn_refuse(c, &why);
+        make_room(s);
         return;
     }
     if (!rq->over) {

@@ -20,6 +20,16 @@ enum conn_state {
 };
 
 struct http_peer { char name[64]; int count; };
+struct http_group {                     /* whose requests take turns with those of others: an address, or what the handler says */
+    uint64_t id;
+    int count;                          /* connections */
+    int served;                         /* requests in the millisecond round_ms */
+    int64_t round_ms;
+    size_t held_bytes;                  /* of heads and bodies */
+    struct conn *first, **last;         /* parked */
+    struct http_group *next;            /* of those with somebody parked */
+    bool listed;
+};
 
 struct conn {
     struct http_server *server;

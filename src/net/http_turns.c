@@ -8,16 +8,6 @@
 
 enum { SHARE = 16, MIXED_MS = 200, ROUND_MS = 1 };
 
-struct http_group {
-    uint64_t id;
-    int count;                          /* connections */
-    int served;                         /* in the millisecond round_ms */
-    int64_t round_ms;
-    struct conn *first, **last;         /* parked */
-    struct http_group *next;            /* of those with somebody parked */
-    bool listed;
-};
-
 uint64_t group_of_peer(const char *peer)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -41,6 +31,7 @@ void group_enter(struct conn *c, uint64_t id)
     }
     group_leave(c);
     g->count++;
+    g->held_bytes += c->held_bytes;
     c->group = g;
 }
 
@@ -76,6 +67,7 @@ void group_leave(struct conn *c)
     if (c->parked)
         unpark(c);
     c->group = NULL;
+    g->held_bytes -= c->held_bytes;
     if (--g->count > 0)
         return;
     if (g->listed)
