@@ -3,7 +3,7 @@
 #   perl tests/flood.pl ADDRESS:PORT KEY SECONDS KIND=COUNT...
 #
 # Kinds: half (part of a head, then silence), head (a head that never ends), pipeline (requests without end, replies unread), body (most of a
-# large body, then silence), follow (events that nobody reads), garbage, idle. A connection that the server closes is made anew.
+# large body, then silence), follow (events that nobody reads), garbage, idle. A connection that the server closes is made anew, but for idle ones.
 # Prints how many were made of each kind.
 use strict;
 use warnings;
@@ -28,7 +28,7 @@ my (%made, %out, %kind, @want);
 for (@kinds) { my ($k, $n) = split /=/; die "unknown kind $k\n" unless $say{$k}; push @want, ($k) x $n; $made{$k} = 0; $say{$k} = do { my $text = $say{$k}->(); sub { $text } } unless $k eq 'garbage' }
 $SIG{PIPE} = 'IGNORE';
 my ($reads, $writes, $end) = (IO::Select->new, IO::Select->new, time + $seconds);
-sub drop { my $s = shift; $reads->remove($s); $writes->remove($s); push @want, delete $kind{$s}; delete $out{$s}; close $s }
+sub drop { my $s = shift; $reads->remove($s); $writes->remove($s); my $k = delete $kind{$s}; push @want, $k if $k ne 'idle'; delete $out{$s}; close $s }
 while (time < $end) {
     for (1 .. 20) {
         my $k = shift @want // last;

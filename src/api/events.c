@@ -19,6 +19,7 @@ struct follower {
     struct visit *visit;
     struct follower *next, *prev;
     struct event_ask page;          /* since: the last number that was sent */
+    struct event_ask *at_door;      /* a copy in the visit's memory: the door may read it when we are gone */
     bool asked;                     /* a page is on its way */
     bool live;                      /* history is told */
     bool overflowed; /* more was committed during the page than we hold: read another one */
@@ -107,7 +108,8 @@ static void next_page(struct follower *f)
     f->asked = true;
     f->overflowed = false;
     held_drop(f);
-    visit_ask(v, VERB_EVENT_LIST, &f->page, answered);
+    *f->at_door = f->page;
+    visit_ask(v, VERB_EVENT_LIST, f->at_door, answered);
 }
 
 static void drained(struct visit *v) { next_page(v->work); }
@@ -198,6 +200,7 @@ static void first_answered(struct visit *v)
     const struct event_ask *ask = v->body;
     *f = (struct follower){ .visit = v, .next = a->followers, .page = *ask, .project = project };
     f->page.limit = PAGE;
+    f->at_door = ARENA_NEW(v->mem, struct event_ask);
     if (f->next)
         f->next->prev = f;
     a->followers = f;

@@ -79,7 +79,7 @@ static void problem(struct visit *v, int status, const struct err *why, struct h
         add(h, "WWW-Authenticate", "Bearer realm=\"arcus\"");
     if (status == 429 || status == 503)
         add(h, "Retry-After", "1");
-    if (status == 429)                      /* who does not wait by himself is made to */
+    if (status == 429 && !v->passed)        /* who does not wait by himself is made to; another server's connection carries others, too */
         http_rest(v->rq, REST_MS);
     note(v, status, why->text);
     http_reply(v->rq, status, "application/problem+json", h->at, h->count,

@@ -77,7 +77,7 @@ static void on_reply(void *arg, struct request *r)
     if (r->from.hash[0] || r->who.kind == PRINCIPAL_NONE)
         limits_learn(v->api->limits, &r->from, !verb->roles, r->ok, r->err.rc, &r->who);
     turn_done(&v->turn);
-    if (r->ok && v->rq) {
+    if (r->ok && v->rq && !v->passed) {     /* another server's connection carries anybody's */
         struct standing who;
         limits_standing(v->api->limits, &v->from, &who);
         if (who.rank != RANK_STRANGER)

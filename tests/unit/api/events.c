@@ -237,3 +237,27 @@ TEST(a_follower_that_does_not_read_is_cut)
     got_done(&g);
     world_close(&w);
 }
+
+static bool page_is_held(void *arg) { return ((struct control *)arg)->held_count > 0; }
+static bool nobody(void *arg) { return ((struct api *)arg)->users == 0; }
+
+TEST(a_follower_that_leaves_while_its_page_is_read_takes_nothing_with_it)
+{
+    struct world w;
+    struct got g;
+    world_open(&w);
+    got_start(&g, &w, "dev", "GET", "/v1/events?follow=true&since=7", NULL, (struct slice){ 0 });
+    w.control->hold = true;
+    CHECK(world_until(&w, page_is_held, w.control));    /* the check at its begin */
+    fake_release(w.control);
+    w.control->hold = true;
+    CHECK(world_until(&w, page_is_held, w.control));    /* its first page */
+    got_done(&g);
+    while (w.api->followers)
+        world_wait(&w, 5);
+    const struct event_ask *page = w.control->held[0]->body;
+    CHECK(page->since == 7 && page->limit > 1);
+    fake_release(w.control);
+    CHECK(world_until(&w, nobody, w.api));
+    world_close(&w);
+}
