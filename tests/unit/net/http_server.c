@@ -614,7 +614,6 @@ TEST(while_too_many_replies_wait_for_their_clients_nothing_new_is_begun)
     world_close(&w);
 }
 
-
 TEST(only_loopback_is_served_without_tls)
 {
     static const char *const open[] = { "0.0.0.0:0", "[::]:0", "10.0.0.1:0", "127.evil.example:0" };
