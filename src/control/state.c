@@ -371,42 +371,47 @@ struct task *job_add_task(struct job *j, int64_t index)
 
 /* A lease is {"cpu":milli,"mem":mib,"gpus":[{"index","uuid","milli","mem_mib","simulated"}]}:
  * written by job.place, read here. */
-static void lease_read(struct attempt *a, const char *lease_json)
+enum { UUID_BYTES = 48 };
+static struct attempt *attempt_of_lease(const char *lease_json)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct json *doc;
+    struct json *doc = NULL, *list = NULL;
     struct err err;
-    if (!json_parse(SLICE(lease_json), mem, &doc, &err))
-        return;
-    a->cpu_milli = json_int(doc, "cpu", 0);
-    a->mem_mib = json_int(doc, "mem", 0);
-    struct json *list = json_get(doc, "gpus");
-    for (struct json *g = list ? list->first : NULL; g && a->gpu_count < SCHED_GPUS; g = g->next) {
-        struct order_gpu *to = &a->gpus[a->gpu_count];
+    size_t count = 0;
+    if (json_parse(SLICE(lease_json), mem, &doc, &err))
+        list = json_get(doc, "gpus");
+    for (struct json *g = list ? list->first : NULL; g && count < SCHED_GPUS; g = g->next)
+        count++;
+    struct attempt *a = zeroed(sizeof *a + count * (sizeof *a->gpus + UUID_BYTES));
+    char *uuids = (char *)(a->gpus + count);
+    a->cpu_milli = doc ? json_int(doc, "cpu", 0) : 0;
+    a->mem_mib = doc ? json_int(doc, "mem", 0) : 0;
+    for (struct json *g = list ? list->first : NULL; (size_t)a->gpu_count < count; g = g->next) {
+        struct order_gpu *to = &a->gpus[a->gpu_count++];
         struct json *simulated = json_get(g, "simulated");
         const char *uuid = json_text(g, "uuid");
-        snprintf(a->uuids[a->gpu_count], sizeof a->uuids[0], "%s", uuid ? uuid : "");
+        snprintf(uuids, UUID_BYTES, "%s", uuid ? uuid : "");
         *to = (struct order_gpu){ .index = json_int(g, "index", 0),
-                                  .uuid = a->uuids[a->gpu_count],
+                                  .uuid = uuids,
                                   .milli = json_int(g, "milli", 0),
                                   .mem_mib = json_int(g, "mem_mib", 0),
                                   .simulated = simulated && simulated->flag };
+        uuids += UUID_BYTES;
         a->gpu_milli += to->milli;
         a->gpu_mib += to->mem_mib;
         a->simulated |= to->simulated;
-        a->gpu_count++;
     }
+    return a;
 }
 
 struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n,
                                   const char *lease_json)
 {
-    struct attempt *a = zeroed(sizeof *a);
+    struct attempt *a = attempt_of_lease(lease_json);
     a->id = id;
     a->task = t;
     a->node = n;
     a->state = JOB_PLACED;
-    lease_read(a, lease_json);
     t->attempt = a;
     map_put(s->attempts, id, a);
     map_put(n->attempts, id, a);

@@ -65,10 +65,9 @@ struct attempt {
     enum outcome stop_as;
     int64_t cpu_milli, mem_mib, gpu_milli, gpu_mib;
     size_t order_bytes;         /* about what its order takes */
-    struct order_gpu gpus[SCHED_GPUS];
-    char uuids[SCHED_GPUS][48];
-    int gpu_count;
     bool simulated;
+    int gpu_count;
+    struct order_gpu gpus[];    /* and behind them their uuids: there are many attempts, and most hold few GPUs */
 };
 struct task {
     struct job *job;
