@@ -11,7 +11,6 @@ trap cleanup EXIT
 seconds=${BENCH_SECONDS:-5}
 runs=${BENCH_RUNS:-3}
 rate() { awk '/Requests\/sec/ {print int($2)}'; }
-p99() { awk '$1 == "99%" {print $2}'; }
 
 start_server() { # start_server NAME ARGS...: sets URL and KEY
     local data=$TMP/$1; shift
@@ -39,21 +38,7 @@ for _ in $(seq "$runs"); do
     echo "arcus /healthz $a   nginx $b   ratio $(awk "BEGIN {printf \"%.2f\", $a / $b}")"
 done
 
-echo "== durable submits: one job a request, 64 connections, against the rate of the store alone in batches of 64"
-"$B/bench-store_rows" "$TMP/rows.db"
-for store in sqlite; do
-    start_server "submit-$store" server --default-image host
-    cat >"$TMP/post.lua" <<EOF
-wrk.method = "POST"
-wrk.headers["Authorization"] = "Bearer $KEY"
-wrk.headers["Content-Type"] = "application/json"
-wrk.body = '{"command":["true"]}'
-EOF
-    for _ in $(seq "$runs"); do
-        wrk -t1 -c64 -d"$seconds" --latency -s "$TMP/post.lua" "$URL/v1/jobs" >"$TMP/out"
-        echo "$store: $(rate <"$TMP/out") submits a second, p99 $(p99 <"$TMP/out")"
-    done
-done
+tests/bench/submits.sh
 
 echo "== submit to first instruction, and to the end, of a container on this machine"
 start_server cloud up --run "/run/arcus-bench-$$" --name bench
