@@ -126,7 +126,7 @@ static bool keep(struct cli *c, const char *file, struct download *d, struct err
     char *part = arena_printf(c->mem, "%s.part", file);
     if (access(file, F_OK) == 0)
         return err_set(err, RC_CONFLICT, "%s is there already; choose another name", file);
-    if (!cli_connect(c, err))
+    if (!cli_connect_live(c, err))
         return false;
     d->fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (d->fd == -1)

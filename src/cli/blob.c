@@ -114,7 +114,7 @@ bool blob_upload(struct cli *c, const struct blob_source *s, const char **digest
     char hex[DIGEST_HEX];
     struct hashing h = { .hash = sha256_new(), .check = s->check };
     struct json *ask = json_new(c->mem, JSON_OBJECT);
-    if (!cli_connect(c, err))
+    if (!cli_connect_live(c, err))
         return sha256_end(h.hash, hex), false;
     h.progress = progress_start(c, arena_printf(c->mem, "reading %s", s->what), s->size);
     bool ok = s->walk(s->arg, &(struct sink){ hash_put, &h }, err)

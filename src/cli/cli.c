@@ -19,7 +19,7 @@ static const struct field global_rows[] = {
     FIELD_AS(struct cli, context_name, "context", TEXT,
              .help = "another cloud of the config file (see arcus config list)", .example = "lab"),
     FIELD_AS(struct cli, context.server, "server", TEXT, .max = 1024,
-             .help = "the address of the cloud", .example = "https://cloud.example.org:6640"),
+             .help = "the address of the cloud, or several of one cloud with commas between", .example = "https://cloud.example.org:6640"),
     FIELD_AS(struct cli, context.key, "key", TEXT, .max = 256,
              .help = "the API key; better kept in the config file or in ARCUS_KEY"),
     FIELD_AS(struct cli, context.project, "project", TEXT,
@@ -75,8 +75,7 @@ int cli_main(int argc, char **argv)
     int code = dispatch(c, argc - 1, argv + 1);
     if (fflush(stdout) != 0 && code == 0)
         code = 1;                       /* nobody read it, or the disk is full */
-    if (c->client)
-        http_client_drop(c->client);
+    cli_disconnect(c);
     os_free(c->os);
     return code;
 }

@@ -15,12 +15,15 @@ int cli_main(int argc, char **argv);
 enum output { OUT_TABLE, OUT_WIDE, OUT_JSON, OUT_YAML };
 struct context { const char *name, *server, *key, *pin, *ca, *project; };
 struct progress;
+enum { CLI_SERVERS = 16 };
 struct cli {
     struct os *os;
     struct arena *mem;              /* lives as long as the command */
     /* what the flags say; after cli_connect also what the environment and the config file say */
     struct context context;
-    struct http_client *client;     /* made at the first call */
+    struct http_client *client;     /* made at the first call; one of: */
+    struct http_client *clients[CLI_SERVERS];
+    size_t client_count;
     int output;                     /* enum output */
     bool quiet, colour, tty_err, no_colour, help;   /* colour: of standard output */
     const char *context_name, *config_path;
@@ -88,6 +91,12 @@ void doc_drop(struct json *doc, const char *name);
 
 /* --- calls: one request, waited for. Failure: *err has the server's own words. */
 MUST_CHECK bool cli_connect(struct cli *c, struct err *err);
+/* the same for what cannot be asked again: the server answers, if one of several does */
+MUST_CHECK bool cli_connect_live(struct cli *c, struct err *err);
+void cli_leave(struct cli *c, const struct http_client *failed); /* the next server, if this one is still in use */
+void cli_disconnect(struct cli *c);
+struct texts url_list(const char *text, struct arena *mem);   /* "url,url" */
+bool servers_within(const char *some, const char *all, struct arena *mem);
 MUST_CHECK bool cli_call(struct cli *c, enum verb_id verb, const struct json *ask,
                          struct json **reply, struct err *err);
 /* follows every page unless limit > 0 */

@@ -5,8 +5,16 @@
 #include "cli/cli.h"
 #include "wire/digest.h"
 #include <stdio.h>
+#include <stdlib.h>
 
-enum { CA_MOST = 1 << 20, PAGE_MOST = 1000, REPLY_MOST = 64 << 20 };
+enum {
+    PAGE_MOST = 1000,
+    REPLY_MOST = 64 << 20,
+    TRY_MS = 5000,              /* for one of several servers to say something */
+    PATIENCE_MS = 10 * 1000,    /* with all of them */
+    PAUSE_MS = 300,
+    RETRY_AFTER_MOST_S = 60,
+};
 
 /* --- waiting */
 
@@ -32,23 +40,6 @@ void cli_sleep(struct cli *c, int64_t ms)
 }
 
 /* --- the way there */
-
-bool cli_connect(struct cli *c, struct err *err)
-{
-    const char *ca = NULL;
-    struct slice pem;
-    if (c->client)
-        return true;
-    if (!config_load(c, err))
-        return false;
-    if (text_given(c->context.ca)) {
-        if (!file_read(c->os, c->context.ca, CA_MOST, c->mem, &pem, err))
-            return err_wrap(err, "the CA of context %s", c->context.name ? c->context.name : "");
-        ca = arena_bytes(c->mem, pem.at, pem.len);
-    }
-    return http_client_new(c->os, c->context.server, ca, c->context.pin,
-                           text_given(c->context.key) ? c->context.key : NULL, &c->client, err);
-}
 
 size_t cli_headers(struct cli *c, struct http_header out[static CLI_HEADERS], bool body, bool once)
 {
@@ -183,7 +174,7 @@ struct reply {
     int status;
     struct str body;
     struct err err;
-    bool too_large;
+    int after_s;    /* Retry-After; -1: none */
 };
 
 static void on_end(void *arg, int status, struct slice body, const struct err *err)
@@ -198,16 +189,66 @@ static void on_end(void *arg, int status, struct slice body, const struct err *e
     os_stop(r->c->os);
 }
 
+static void on_head(void *arg, int status, struct http_call *call)
+{
+    struct reply *r = arg;
+    const char *after = http_call_header(call, "retry-after");
+    (void)status;
+    r->after_s = after ? MIN(MAX(atoi(after), 0), RETRY_AFTER_MOST_S) : -1;
+}
+
+static void ask_once(struct cli *c, const struct verb *v, const char *path,
+                     const struct http_header *headers, size_t count, struct slice body,
+                     struct reply *r)
+{
+    static const struct http_call_events events = { .on_head = on_head, .on_end = on_end };
+    str_clear(&r->body);
+    r->done = false;
+    r->status = 0;
+    r->after_s = -1;
+    struct http_call *call
+        = http_call(c->client, v->method, path, headers, count, body, (int64_t)body.len, &events, r);
+    if (c->client_count > 1)
+        http_call_timeout(call, TRY_MS);
+    cli_wait(c, &r->done);
+}
+
+/* Somebody else may answer, or the same one in a moment. */
+static bool is_away(const struct reply *r)
+{
+    return r->status ? r->status == 503 || r->status == 421
+                     : r->err.rc == RC_UNAVAILABLE || r->err.rc == RC_TIMEOUT;
+}
+
+/* How long to wait before all are asked once more; -1: not at all. One server alone is asked again only where it says when. */
+static int64_t pause_ms(const struct cli *c, const struct reply *r, int rounds)
+{
+    bool busy = r->status == 503 || r->status == 429;
+    if (busy && r->after_s >= 0 && (rounds == 1 || c->client_count > 1))
+        return (int64_t)r->after_s * 1000;
+    return is_away(r) && c->client_count > 1 ? PAUSE_MS : -1;
+}
+
+/* With the same Idempotency-Key each time, so that what was done already is not done again. */
 static bool exchange(struct cli *c, const struct verb *v, const char *path, struct slice body,
                      struct reply *r, struct err *err)
 {
-    static const struct http_call_events events = { .on_end = on_end };
     struct http_header headers[CLI_HEADERS];
     size_t n = cli_headers(c, headers, body.len > 0,
                            v->kind == VERB_WRITE && !text_is(v->method, "PUT") && v->roles);
+    int64_t until = os_boot_ms(c->os) + PATIENCE_MS;
     AUTO(progress_end) struct progress *p = progress_start(c, "waiting for the server", 0);
-    http_call(c->client, v->method, path, headers, n, body, (int64_t)body.len, &events, r);
-    cli_wait(c, &r->done);
+    for (size_t tries = 1;; tries++) {
+        ask_once(c, v, path, headers, n, body, r);
+        if (is_away(r))
+            cli_leave(c, c->client);
+        if (is_away(r) && tries % c->client_count && os_boot_ms(c->os) < until)
+            continue;
+        int64_t wait = pause_ms(c, r, (int)(tries / c->client_count));
+        if (wait < 0 || os_boot_ms(c->os) + wait > until)
+            break;
+        cli_sleep(c, wait);
+    }
     if (!r->status)
         return *err = r->err, false;
     if (r->status >= 300)

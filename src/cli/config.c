@@ -84,9 +84,11 @@ bool config_load(struct cli *c, struct err *err)
     const char *server = getenv("ARCUS_SERVER"), *key = getenv("ARCUS_KEY"),
                *project = getenv("ARCUS_PROJECT");
     server = asked.server ? asked.server : text_given(server) && !name ? server : NULL;
-    if (server && !text_is(server, base.server))
+    if (server && !servers_within(server, base.server, c->mem))
         /* another cloud: key, certificate and project of this one are not for it */
-        base = (struct context){ .server = server };
+        base = (struct context){ 0 };
+    if (server)
+        base.server = server;
     c->context = base;
     c->context.server = base.server ? base.server : "http://127.0.0.1:6640";
     c->context.key = asked.key ? asked.key : text_given(key) && !name ? key : base.key;
@@ -112,8 +114,9 @@ bool config_keep(struct cli *c, const struct context *given, struct err *err)
         old = &list[all.contexts.count];
         all.contexts = (struct objects){ list, all.contexts.count + 1 };
     } else {
-        /* What is not given stays; but another address is another cloud with its own key. */
-        bool same = !x.server || text_is(x.server, old->server);
+        /* What is not given stays; but other addresses are another cloud with its own key. */
+        bool same = !x.server || servers_within(x.server, old->server, c->mem)
+                    || servers_within(old->server, x.server, c->mem);
         x.server = x.server ? x.server : old->server;
         x.key = x.key || !same ? x.key : old->key;
         x.pin = x.pin || !same ? x.pin : old->pin;
@@ -177,7 +180,7 @@ struct config_ask { const char *name, *server, *key, *key_file, *pin, *ca, *proj
           .help = "what you call the cloud")
 static const struct field set_rows[] = {
     NAME,
-    FIELD(struct config_ask, server, TEXT, .max = 1024, .help = "its address",
+    FIELD(struct config_ask, server, TEXT, .max = 1024, .help = "its address, or several of one cloud with commas between",
           .example = "https://cloud.example.org:6640"),
     FIELD(struct config_ask, key_file, TEXT, .max = 4096,
           .help = "a file with your key in its first line; - is standard input",

@@ -185,7 +185,7 @@ static bool dial(struct copy *k, const struct place *p, const char *path, bool p
     doc_set(k->c, ask, "put", put ? "true" : "false");
     if (p->job)
         doc_set(k->c, ask, "task", arena_printf(k->c->mem, "%lld", (long long)task));
-    if (!cli_connect(k->c, err)
+    if (!cli_connect_live(k->c, err)
         || !cli_route(k->c, p->job ? VERB_JOB_FILES : VERB_VOLUME_FILES, ask, &route, &body, err))
         return false;
     k->ws = ws_dial(k->c->client, route, headers, cli_headers(k->c, headers, false, false), &limits,

@@ -142,15 +142,16 @@ static void follow_once(struct events *e)
 static int follow(struct cli *c, int64_t since, int64_t limit)
 {
     struct events e = { .c = c, .since = since, .left = limit ? limit : INT64_MAX };
-    if (!cli_connect(c, &c->err))
+    if (!cli_connect_live(c, &c->err))
         return print_error(c, &c->err);
     for (bool was_there = false;;) {
         int64_t before = e.since;
         follow_once(&e);
         was_there |= e.status == 200 || e.since > before;
-        bool again = e.cut && was_there && (e.err.rc == RC_UNAVAILABLE || e.err.rc == RC_TIMEOUT);
-        if (!again)
+        bool away = e.err.rc == RC_UNAVAILABLE || e.err.rc == RC_TIMEOUT;
+        if (!e.cut || !was_there || !away)
             break;
+        cli_leave(c, c->client);
         cli_sleep(c, AGAIN_MS);
     }
     str_done(&e.text);

@@ -208,7 +208,7 @@ static bool open_it(struct exec *e, const struct json *doc, struct err *err)
     AUTO(progress_end) struct progress *p = NULL;
     struct http_header headers[CLI_HEADERS];
     char *path;
-    if (!cli_connect(e->c, err) || !cli_route(e->c, VERB_JOB_EXEC, doc, &path, &body, err))
+    if (!cli_connect_live(e->c, err) || !cli_route(e->c, VERB_JOB_EXEC, doc, &path, &body, err))
         return false;
     p = progress_start(e->c, "waiting for the task's node", 0);
     e->ws = ws_dial(e->c->client, path, headers, cli_headers(e->c, headers, false, false), &limits,

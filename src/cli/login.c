@@ -26,7 +26,7 @@ static const char *context_name(struct cli *c)
         return c->context.name;
     const char *host = strstr(c->context.server, "://");
     host = host ? host + 3 : c->context.server;
-    return arena_bytes(c->mem, host, strcspn(host, ":/"));
+    return arena_bytes(c->mem, host, strcspn(host, ":/,"));
 }
 
 /* A context that is not there yet may be named: login makes it, for the server that is given or

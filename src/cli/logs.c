@@ -45,7 +45,7 @@ int word_logs(struct cli *c, const struct word *w, int argc, char **argv)
                   : own->only_err                ? "stderr"
                                                  : json_text(f.doc, "source"),
     };
-    if (!cli_connect(c, &c->err))
+    if (!cli_connect_live(c, &c->err))
         return print_error(c, &c->err);
     if (ask.task < 0)
         tell_which(c, ask.job);

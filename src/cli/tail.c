@@ -14,6 +14,7 @@ enum { AGAIN_MS = 300, AGAIN_MOST = 200 };
 struct tail {
     struct cli *c;
     struct http_call *call;
+    const struct http_client *asked;
     struct timer *again;
     char *path;
     const char *prefix;
@@ -113,7 +114,9 @@ static void on_end(void *arg, int status, struct slice body, const struct err *e
     else
         problem_read(t->c, status, (struct slice){ t->problem.at, t->problem.len }, &t->err);
     str_clear(&t->problem);
-    bool later = t->err.rc == RC_UNAVAILABLE || t->err.rc == RC_TIMEOUT || t->err.rc == RC_TOO_MANY;
+    bool later = t->err.rc == RC_NOT_WRITER || t->err.rc == RC_UNAVAILABLE || t->err.rc == RC_TIMEOUT || t->err.rc == RC_TOO_MANY;
+    if (later)
+        cli_leave(t->c, t->asked);
     if (t->follow && later && t->tries++ < AGAIN_MOST)
         t->again = timer_start(t->c->os, AGAIN_MS, try_again, t);
     else
@@ -128,6 +131,7 @@ static void begin(struct tail *t)
     size_t n = cli_headers(t->c, headers, false, false);
     t->err = (struct err){ 0 };
     t->status = 0;
+    t->asked = t->c->client;
     t->call
         = http_call(t->c->client, "GET", t->path, headers, n, (struct slice){ 0 }, 0, &events, t);
     if (t->follow)

@@ -28,6 +28,7 @@ void straw_answers(struct stage *s, const struct answer *answers, size_t count);
 void straw_ws(struct stage *s, const struct ws_events *events, void *arg);
 /* how many of these came */
 size_t straw_count(struct stage *s, const char *method, const char *path);
+const char *straw_idem(struct stage *s, size_t nth);    /* Idempotency-Keys, as they came */
 const char *straw_seen(
     struct stage *s); /* "METHOD path-with-query\nheaders of note\nbody\n\n" of each request */
 

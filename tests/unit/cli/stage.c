@@ -18,6 +18,8 @@ struct straw {
     struct str seen;
     const struct ws_events *events;
     void *arg;
+    char idems[8][64];
+    size_t idem_count;
 };
 
 struct stage stage_up(void)
@@ -51,8 +53,7 @@ static void remove_all(const char *folder)
 
 void stage_down(struct stage *s)
 {
-    if (s->c->client)
-        http_client_drop(s->c->client);
+    cli_disconnect(s->c);
     if (s->straw) {
         http_server_drop(s->straw->server);
         str_done(&s->straw->seen);
@@ -111,6 +112,8 @@ static void on_request(void *arg, struct http_request *rq)
     const char *idem = http_header(rq, "idempotency-key"),
                *project = http_header(rq, "arcus-project"),
                *bearer = http_header(rq, "authorization");
+    if (idem && w->idem_count < COUNT(w->idems))
+        snprintf(w->idems[w->idem_count++], sizeof w->idems[0], "%s", idem);
     str_printf(&w->seen, "%s %s?%s\n", http_method(rq), http_path(rq), http_query(rq));
     str_printf(&w->seen, "project=%s key=%s %s\n%.*s\n\n", project ? project : "",
                bearer ? bearer : "", idem ? "once" : "", (int)body.len, body.at ? body.at : "");
@@ -170,6 +173,7 @@ void straw_ws(struct stage *s, const struct ws_events *events, void *arg)
     s->straw->arg = arg;
 }
 
+const char *straw_idem(struct stage *s, size_t nth) { return nth < s->straw->idem_count ? s->straw->idems[nth] : ""; }
 const char *straw_seen(struct stage *s) { return s->straw->seen.at ? s->straw->seen.at : ""; }
 
 size_t straw_count(struct stage *s, const char *method, const char *path)
