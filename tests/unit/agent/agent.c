@@ -228,6 +228,28 @@ TEST(whenever_somebody_dies_while_a_key_is_replaced_the_node_is_not_locked_out)
     }
 }
 
+TEST(what_the_cloud_tells_about_its_servers_is_known_after_a_restart_too)
+{
+    static const char *servers[] = { "http://head:80", "http://head2:80" };
+    struct cluster c;
+    struct head other = { .address = "head2" };
+    cluster_open(&c, 63);
+    c.head.servers = (struct texts){ servers, 2 };
+    head_open(&other, c.sim);
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 3000);
+    CHECK(agent_linked(c.agent) && other.dials == 0);
+    agent_down(&c);
+    head_close(&c.head);                /* the only one that the agent was started with */
+    agent_up(&c, NULL);
+    run_for(c.sim, 10000);
+    CHECK(agent_linked(c.agent) && other.hellos == 1);
+    agent_down(&c);
+    run_for(c.sim, 5000);
+    head_free(&other);
+    cluster_close(&c);
+}
+
 TEST(without_a_token_and_without_a_key_it_does_not_start)
 {
     struct cluster c;

@@ -351,3 +351,67 @@ TEST(a_link_may_be_freed_at_any_moment)
         both_close(&b);
     }
 }
+
+/* --- several head nodes */
+
+struct two { struct both b; struct head other; };
+
+static void two_open(struct two *t, uint64_t seed)
+{
+    struct err err = { 0 };
+    both_open(&t->b, seed);
+    t->other = (struct head){ .address = "head2" };
+    head_open(&t->other, t->b.sim);
+    CHECK(heads_add(t->b.half.heads, "http://head2:80", &err));
+}
+
+static void two_close(struct two *t)
+{
+    link_free(TAKE(t->b.half.link));
+    run_for(t->b.sim, 10000);
+    head_free(&t->other);
+    both_close(&t->b);
+}
+
+static bool at_other(void *arg) { struct two *t = arg; return t->other.link && t->other.hellos && link_up(t->b.half.link); }
+
+TEST(a_server_that_does_not_write_sends_us_to_the_one_that_does_without_a_pause)
+{
+    struct two t;
+    two_open(&t, 51);
+    t.b.head.refuse = 421;
+    t.b.head.writer_url = "http://head2:80";
+    CHECK(run_until(t.b.sim, 60, at_other, &t) && t.b.head.dials == 1 && t.other.dials == 1);
+    t.other.refuse = 421;               /* nobody writes for a while: both are asked, and not in a frenzy */
+    t.other.writer_url = "http://head:80";
+    ws_close(t.other.link, 4421, "another server writes now");
+    run_for(t.b.sim, 3000);
+    CHECK(!link_up(t.b.half.link) && t.b.head.dials + t.other.dials > 6 && t.b.head.dials + t.other.dials < 40);
+    t.b.head.refuse = 0;
+    CHECK(run_until(t.b.sim, 2500, is_up, &t.b));
+    two_close(&t);
+}
+
+TEST(a_server_that_says_goodbye_is_left_at_once)
+{
+    struct two t;
+    two_open(&t, 52);
+    CHECK(run_until(t.b.sim, 1000, is_up, &t.b) && t.b.head.link);
+    ws_close(t.b.head.link, 1001, "the server is closing");
+    CHECK(run_until(t.b.sim, 60, at_other, &t) && t.b.head.dials == 1);
+    two_close(&t);
+}
+
+TEST(a_server_that_cannot_be_reached_or_says_nothing_costs_seconds)
+{
+    struct two t;
+    two_open(&t, 53);
+    sim_partition(t.b.sim, "head", "n1", true);
+    CHECK(run_until(t.b.sim, 4000, at_other, &t));
+    two_close(&t);
+    two_open(&t, 54);
+    CHECK(run_until(t.b.sim, 1000, is_up, &t.b));
+    head_crash(&t.b.head);
+    CHECK(run_until(t.b.sim, 20000, at_other, &t));
+    two_close(&t);
+}
