@@ -150,6 +150,15 @@ static bool number_of(sqlite3 *db, const char *text, int64_t *out, struct err *e
     return ok;
 }
 
+/* A page that could not be read is told among the faults that were found. It says nothing of what is on the disk. */
+static bool is_unread(const char *verdict)
+{
+    static const char told[] = "error code=";
+    const char *at = strstr(verdict, told);
+    int code = at ? atoi(at + sizeof told - 1) & 0xff : SQLITE_OK;
+    return code == SQLITE_IOERR || code == SQLITE_NOMEM;
+}
+
 static bool undamaged(sqlite3 *db, struct err *err)
 {
     int64_t pages, size;
@@ -162,10 +171,12 @@ static bool undamaged(sqlite3 *db, struct err *err)
     int rc = sqlite3_exec(db, "PRAGMA quick_check(1)", one_text, verdict, NULL);
     if (rc != SQLITE_OK)
         return fails(db, rc, err);
-    verdict[strcspn(verdict, "\n")] = 0;
-    if (strcmp(verdict, "ok"))
-        return err_set(err, RC_INTERNAL, STORE_DAMAGED " (%s)", verdict);
-    return true;
+    if (text_is(verdict, "ok"))
+        return true;
+    const char *what = strrchr(verdict, '\n') ? strrchr(verdict, '\n') + 1 : verdict;
+    if (is_unread(verdict))
+        return err_set(err, RC_UNAVAILABLE, "the disk of the store failed (%s)", what);
+    return err_set(err, RC_INTERNAL, STORE_DAMAGED " (%s)", what);
 }
 
 /* --- the store */
