@@ -240,6 +240,7 @@ while (1) {
             my $out = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$to") or do { close $in; next };
             $s->add($in, $out); $peer{$in} = $out; $peer{$out} = $in;
         } else {
+            next unless $peer{$c};      # its other end closed a moment ago
             my $n = sysread $c, my $bytes, 65536;
             my $o = $peer{$c};
             if (!$n) { $s->remove($c, $o); delete @peer{$c, $o}; close $c; close $o; next }
