@@ -228,8 +228,8 @@ TEST(a_power_cut_anywhere_in_an_upgrade_is_made_good_by_the_next_start)
         if (ok)
             store_close(TAKE(s));
         os = sim_machine(w, "m");
-        AUTO(conn_close) struct conn *c = NULL;
         AUTO(store_close) struct store *again = NULL;
+        AUTO(conn_close) struct conn *c = NULL;
         bool mended = store_open(os, "/db", &again, &err) && conn_open(again, true, &c, &err);
         CHECK(mended && store_count(c, "migration") == count);
         if (!mended)
