@@ -125,7 +125,7 @@ static PGconn *paused_in_transaction(struct place *p, int64_t epoch)
     return db;
 }
 
-ON("postgres", a_writer_that_was_paused_inside_its_transaction_is_ended_and_commits_nothing)
+ON_CLOSED("postgres", a_writer_that_was_paused_inside_its_transaction_is_ended_and_commits_nothing)
 {
     AUTO(two_close) struct two t;
     CHECK(two_open(p, &t) && take(p, t.a, 1));
@@ -148,7 +148,7 @@ ON("postgres", a_writer_that_was_paused_inside_its_transaction_is_ended_and_comm
     CHECK(store_count(t.b, "org") == 0 && write_org(p, t.b, 1));
 }
 
-ON("postgres", a_writer_that_lost_its_connection_keeps_its_lease_and_one_that_lost_both_is_told)
+ON_CLOSED("postgres", a_writer_that_lost_its_connection_keeps_its_lease_and_one_that_lost_both_is_told)
 {
     AUTO(two_close) struct two t;
     enum holder holder;

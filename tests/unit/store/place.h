@@ -22,10 +22,12 @@ void place_run(const char *kind, bool opened, void (*test)(struct place *p));
     static void name_(struct place *p)
 #define BOTH(name_) PLACES(name_, true)                 /* with store, writer and reader open */
 #define BOTH_CLOSED(name_) PLACES(name_, false)         /* nothing is there yet */
-#define ON(kind_, name_)                                                                    \
+#define ON_PLACE(kind_, name_, opened)                                                      \
     static void name_##_body(struct place *p);                                              \
-    TEST(name_) { place_run(kind_, true, name_##_body); }                                   \
+    TEST(name_) { place_run(kind_, opened, name_##_body); }                                 \
     static void name_##_body(struct place *p)
+#define ON(kind_, name_) ON_PLACE(kind_, name_, true)
+#define ON_CLOSED(kind_, name_) ON_PLACE(kind_, name_, false)
 
 /* A table that the program does not have, so that these tests do not change with its schema. */
 enum { THING_ADD, THING_NAME, THING_ALL, THING_GET, THING_PAIRS };
