@@ -63,6 +63,33 @@ at a
 JOB=$(submit "$(sh_job true '{"name": "told"}')")
 ok "events are told on the server that does not write" until_ok 10 grep -q "$JOB" "$BASE/stream"
 
+# --- streams: a node is linked to the server that writes, and everybody reaches its tasks through any
+RUN=$BASE/$NODE.run
+at a
+call POST /v1/nodes/tokens '{}'
+agent_start "$NODE" --token "$(field .token)" --sim-gpus 4
+until_ok 30 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/$NODE.log" | tr '\n' ' ')"
+at b
+export ARCUS_SERVER=$URL ARCUS_KEY=$KEY
+mkdir "$BASE/work"
+head -c 3000000 /dev/urandom >"$BASE/work/large"
+JOB=$(arcus submit --workdir "$BASE/work" -- sh -c 'sha256sum <large; while sleep 0.2; do echo again; done')
+wait_for "$JOB" running 60
+is "a job runs" "$(job "$JOB")" running
+ok "its log is read through the server that has no link to it" until_ok 20 has_said "$JOB" "$(sha256sum <"$BASE/work/large")"
+curl -sN --max-time 60 -H "Authorization: Bearer $KEY" "$URL/v1/jobs/$JOB/logs?follow=true" >"$BASE/followed" 2>/dev/null &
+FOLLOWER=$!
+pids+=("$FOLLOWER")
+ok "and followed" until_ok 20 grep -q again "$BASE/followed"
+is "a command runs inside, with its input" "$(echo through | arcus exec -i "$JOB" -- cat)" through
+arcus cp "$JOB:/etc/hostname" "$BASE/copied"
+ok "a file is copied out" test -s "$BASE/copied"
+arcus cancel "$JOB" --grace 0s >/dev/null
+is "it is cancelled there" "$(how "$JOB")" 'cancelled cancelled 0'
+until_ok 10 eval '! kill -0 $FOLLOWER'
+ok "the follower's stream ends with it" eval '! kill -0 $FOLLOWER'
+unset ARCUS_SERVER ARCUS_KEY
+
 kill -9 "${PID[a]}"
 wait "${PID[a]}" 2>/dev/null
 takes_over b kill
