@@ -248,7 +248,7 @@ bool api_open(struct os *os, struct control *control, const struct api_config *c
     snprintf(a->version, sizeof a->version, "%s", config->version);
     os_random(os, &a->ids.s, sizeof a->ids.s);
     openapi_print(&a->openapi, a->version, a->simulated);
-    if (!blobs_open(a, config->data, &a->blobs, err)
+    if (!blobs_open(a, config->data, config->store, &a->blobs, err)
         || !backups_open(a, config->data, config->store, &a->backups, err)
         || !http_listen(os, config->address, config->tls, config->limits, &handler, a, &a->http,
                         err)) {

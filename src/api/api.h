@@ -13,7 +13,7 @@ struct api_config {
     const char *address;                /* as stream_listen takes it */
     struct tls *tls;                    /* NULL: loopback only; stays the caller's */
     const char *data;                   /* folder; blobs are kept under it */
-    struct store *store;                /* for backups; outlives the API */
+    struct store *store;                /* for backups and blobs; outlives the API */
     const struct http_limits *limits;   /* NULL: the defaults */
     const struct api_limits *rates;     /* NULL: the defaults */
     const char *version;                /* "0.1.0" */

@@ -176,7 +176,7 @@ void logs_begin(struct visit *v);
 void logs_commit(struct api *a, const struct commit *k);
 void logs_close(struct api *a);
 
-MUST_CHECK bool blobs_open(struct api *a, const char *data, struct blobs **out, struct err *err);
+MUST_CHECK bool blobs_open(struct api *a, const char *data, struct store *store, struct blobs **out, struct err *err);
 void blobs_close(struct blobs *b);
 enum { BLOB_MOST_GIB = 20 };
 void blob_put_head(struct visit *v);                            /* in on_head: the body streams */

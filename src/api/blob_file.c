@@ -105,9 +105,12 @@ void blob_file_drop(struct blob_file *f)
     f->temp[0] = 0;
 }
 
+bool blob_file_missing(const struct blob_file *f) { return !disk_exists(f->os, f->path); }
+
 void blob_file_open(struct blob_file *f)
 {
     f->temp[0] = 0;
+    f->at = 0;
     f->file = disk_open(f->os, f->path, false, &f->err);
     f->failed = !f->file;
     if (f->failed)

@@ -1,11 +1,11 @@
 /* blobs.c - bytes by their digest: a work folder, an image archive. The HTTP side; the disk's is
- * blob_file.c, on a few actors.
+ * blob_file.c, the store's (with several servers) blob_parts.c, on a few actors.
  *
  * An upload is let in by the door before its body is read, is read only as fast as the disk takes
  * it, and is told to the door (blob.add) once it is in its place: what the door does not know is
  * not there, whatever lies on the disk. */
 #include "api/api_internal.h"
-#include "api/blob_file.h"
+#include "api/blob_parts.h"
 #include "model/view.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,15 +16,17 @@ static const size_t blob_most = (size_t)BLOB_MOST_GIB << 30;
 struct blobs {
     struct api *api;
     char folder[256];
-    struct actor *actors[ACTORS];
+    struct lane { struct actor *actor; struct blob_lane parts; } lanes[ACTORS];
     unsigned next;
 };
 
 struct transfer {
     struct visit *visit;            /* NULL: the client has left */
     struct api *api;
-    struct actor *actor;
-    struct blob_file file;          /* the actor's, while steps > 0 */
+    struct lane *lane;
+    struct blob_file file;          /* the actor's, while steps > 0; as are these: */
+    int64_t project, part;
+    bool part_whole, missing;
     size_t steps;                   /* with the actor */
     struct str waiting;             /* of an upload: came, but is not with the actor yet */
     size_t in_flight;
@@ -76,7 +78,7 @@ static void post_step(struct transfer *t, void (*run)(struct step *s), void (*do
         abort();
     *s = (struct step){ .post.fn = step_done, .transfer = t, .run = run, .done = done, .bytes = bytes };
     t->steps++;
-    actor_post(t->actor, &s->post);
+    actor_post(t->lane->actor, &s->post);
 }
 
 static void run_drop(struct step *s) { blob_file_drop(&s->transfer->file); }
@@ -133,7 +135,7 @@ static struct transfer *transfer_new(struct visit *v)
     struct blobs *b = v->api->blobs;
     if (!t)
         abort();
-    *t = (struct transfer){ .visit = v, .api = v->api, .actor = b->actors[b->next++ % ACTORS] };
+    *t = (struct transfer){ .visit = v, .api = v->api, .lane = &b->lanes[b->next++ % ACTORS] };
     v->work = t;
     v->gone = gone;
     api_hold(v->api);
@@ -145,8 +147,10 @@ static bool name_file(struct transfer *t, struct err *err)
     struct visit *v = t->visit;
     const struct blob_ask *ask = v->body;
     struct where where;
-    return where_read(v, &where, err)
-           && (where.project || err_set(err, RC_INTERNAL, "the door did not say whose blob it is"))
+    if (!where_read(v, &where, err))
+        return false;
+    t->project = where.project;
+    return (where.project || err_set(err, RC_INTERNAL, "the door did not say whose blob it is"))
            && blob_file_name(&t->file, t->api->os, t->api->blobs->folder, where.project,
                              ask->digest, rng_next(&t->api->ids), err);
 }
@@ -178,11 +182,32 @@ static void added(struct step *s)
         pause_body(t, false);
 }
 
+static void run_keep(struct step *s)
+{
+    struct transfer *t = s->transfer;
+    if (blob_part_keep(&t->lane->parts, &t->file, t->project, t->part, &t->part_whole))
+        t->part++;
+}
+
+static void kept(struct step *s);
+
+/* In its place, and synced. Where this server is one of several, that is not enough. */
 static void finished(struct step *s)
+{
+    struct transfer *t = s->transfer;
+    t->part_whole = !control_shared(t->api->control);
+    kept(s);
+}
+
+static void kept(struct step *s)
 {
     struct transfer *t = s->transfer;
     if (t->file.failed) {
         fail(t, &t->file.err);
+        return;
+    }
+    if (!t->part_whole) {
+        post_step(t, run_keep, kept, (struct str){ 0 });
         return;
     }
     struct visit *v = t->visit;
@@ -262,7 +287,20 @@ void blob_put_whole(struct visit *v)
 
 /* --- down */
 
-static void run_open(struct step *s) { blob_file_open(&s->transfer->file); }
+static void run_open(struct step *s)
+{
+    struct transfer *t = s->transfer;
+    t->missing = blob_file_missing(&t->file);
+    if (!t->missing)
+        blob_file_open(&t->file);
+}
+
+static void run_fetch(struct step *s)
+{
+    struct transfer *t = s->transfer;
+    if (blob_part_fetch(&t->lane->parts, &t->file, t->project, t->part, &t->part_whole))
+        t->part++;
+}
 static void run_read(struct step *s) { blob_file_read(&s->transfer->file, &s->bytes, PIECE); }
 static void came(struct step *s);
 
@@ -287,10 +325,29 @@ static void came(struct step *s)
     read_on(t);
 }
 
+static void opened(struct step *s);
+
+static void fetched(struct step *s)
+{
+    struct transfer *t = s->transfer;
+    if (t->file.failed)
+        fail(t, &t->file.err);
+    else if (t->part_whole)
+        post_step(t, run_open, opened, (struct str){ 0 });
+    else
+        post_step(t, run_fetch, fetched, (struct str){ 0 });
+}
+
 static void opened(struct step *s)
 {
     struct transfer *t = s->transfer;
     char etag[80];
+    if (!t->file.failed && t->missing && !t->part) {
+        post_step(t, run_fetch, fetched, (struct str){ 0 });
+        return;
+    }
+    if (!t->file.failed && t->missing)
+        t->file.failed = !err_set(&t->file.err, RC_INTERNAL, "the blob could not be kept on this server");
     if (t->file.failed) {
         fail(t, &t->file.err);
         return;
@@ -326,7 +383,7 @@ void blob_get_begin(struct visit *v) { visit_ask(v, VERB_BLOB_GET, v->body, get_
 
 /* --- all of them */
 
-bool blobs_open(struct api *a, const char *data, struct blobs **out, struct err *err)
+bool blobs_open(struct api *a, const char *data, struct store *store, struct blobs **out, struct err *err)
 {
     struct blobs *b = calloc(1, sizeof *b);
     if (!b)
@@ -341,7 +398,7 @@ bool blobs_open(struct api *a, const char *data, struct blobs **out, struct err 
         return err_wrap(err, "the folder of blobs");
     }
     for (size_t i = 0; i < ACTORS; i++)
-        b->actors[i] = actor_new(a->os, "blobs", on_posts, b);
+        b->lanes[i] = (struct lane){ actor_new(a->os, "blobs", on_posts, b), { .store = store } };
     *out = b;
     return true;
 }
@@ -351,6 +408,6 @@ void blobs_close(struct blobs *b)
     if (!b)
         return;
     for (size_t i = 0; i < ACTORS; i++)
-        actor_stop(b->actors[i]);
+        actor_stop(b->lanes[i].actor), blob_lane_close(&b->lanes[i].parts);
     free(b);
 }

@@ -271,7 +271,8 @@ bool pass_wanted(const struct visit *v)
 {
     enum verb_kind kind = v->verb->kind;
     return (kind == VERB_WRITE || kind == VERB_STREAM) && v->verb_id != VERB_NODE_LINK
-           && v->verb_id != VERB_NODE_STREAM && !control_writes(v->api->control);
+           && v->verb_id != VERB_NODE_STREAM && v->verb_id != VERB_BLOB_GET
+           && !control_writes(v->api->control);
 }
 
 void pass_begin(struct visit *v)

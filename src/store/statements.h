@@ -81,6 +81,9 @@
     X(LEASE_TAKE, "iiiit", "UPDATE writer SET epoch = epoch + 1, renewed = renewed + 1, pid = ?2, since = ?3, server = ?4, address = ?5 WHERE one = 1 AND epoch = ?1") \
     X(LEASE_RENEW, "it", "UPDATE writer SET renewed = renewed + 1, address = ?2 WHERE one = 1 AND epoch = ?1")                 \
     X(LEASE_DROP, "i", "UPDATE writer SET pid = 0, since = 0, server = 0, address = '' WHERE one = 1 AND epoch = ?1")          \
+    X(BLOB_PART_ADD, "itiib", "INSERT INTO blob_part (project, digest, n, at_ms, bytes) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (project, digest, n) DO UPDATE SET at_ms = ?4") \
+    X(BLOB_PART_SWEEP, "i", "DELETE FROM blob_part WHERE at_ms < ?1 AND NOT EXISTS (SELECT 1 FROM blob WHERE blob.project = blob_part.project AND blob.digest = blob_part.digest)") \
+    X(BLOB_PART_GET, "iti", "SELECT bytes FROM blob_part WHERE project = ?1 AND digest = ?2 AND n = ?3")                       \
     X(LEASE_LOOK, "", "SELECT epoch, pid, since, server, address, renewed FROM writer WHERE one = 1")                          \
     X(SERVER_SEEN, "itti", "INSERT INTO server (id, address, version, seen_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET address = ?2, seen_ms = ?4") \
     X(SERVER_DROP, "ii", "DELETE FROM server WHERE id = ?1 AND (?2 = 0 OR seen_ms = ?2)")                                        \

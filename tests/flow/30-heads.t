@@ -92,7 +92,12 @@ unset ARCUS_SERVER ARCUS_KEY
 
 kill -9 "${PID[a]}"
 wait "${PID[a]}" 2>/dev/null
+rm -rf "$BASE/a/blobs"
 takes_over b kill
+digest=$(sql "SELECT digest FROM blob")
+like "an upload is known by its digest" "$digest" '^sha256:'
+is "what was uploaded outlives the server that took it" "sha256:$(get "/v1/blobs/$digest" | sha256sum | cut -c 1-64)" "$digest"
+is "and is read from the folder the next time" "sha256:$(get "/v1/blobs/$digest" | sha256sum | cut -c 1-64)" "$digest"
 ok "it writes" writer_is b
 head_start a
 until_ok 10 two_serve
