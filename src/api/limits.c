@@ -10,7 +10,7 @@
 
 enum { PLACES = 1024, SEATS = 8, NS_A_MS = 1000000, TELL_MS = 1000 };
 
-const struct api_limits api_limits_default = { .key_rate = 25000, .address_rate = 50000, .failure_rate = 10 };
+const struct api_limits api_limits_default = { .key_rate = 50000, .address_rate = 100000, .failure_rate = 10 };
 static const int64_t burst_s[] = { 2, 2, 20 };      /* of each rate, in this order */
 
 struct seat { uint64_t id; int64_t seen_ms, full_ns, failures_full_ns; struct standing standing; };

@@ -7,8 +7,8 @@
 #include "control/control.h"
 
 struct api_limits {             /* a second; 0: no limit */
-    int64_t key_rate;           /* requests of one key: 25000, and twice that at once */
-    int64_t address_rate;       /* requests of one address, whoever sends them: 50000, and twice that at once */
+    int64_t key_rate;           /* requests of one key: 50000, and twice that at once */
+    int64_t address_rate;       /* requests of one address, whoever sends them: 100000, and twice that at once */
     int64_t failure_rate;       /* attempts without a good key, of one address: 10, and 200 at once */
 };
 extern const struct api_limits api_limits_default;
