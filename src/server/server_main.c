@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GRACE_MS = 5000, AGENT_AGAIN_MS = 1000, FILES_KEPT = 256 };   /* FILES_KEPT: descriptors for all but connections */
+enum { LAST_MS = 5, GRACE_MS = 5000, AGENT_AGAIN_MS = 1000, FILES_KEPT = 256 };   /* FILES_KEPT: descriptors for all but connections */
 
 struct run {
     struct os *os;
@@ -234,7 +234,9 @@ static void agent_start(void *arg)
         server_token(r->server, agent_spawn, r);
 }
 
-static void on_closed(void *arg) { os_stop(((struct run *)arg)->os); }
+/* A moment for connections to other servers to be let go. */
+static void leave(void *arg) { os_stop(((struct run *)arg)->os); }
+static void on_closed(void *arg) { timer_start(((struct run *)arg)->os, LAST_MS, leave, arg); }
 
 static void on_signal(void *arg)
 {
