@@ -166,6 +166,7 @@ struct host *sim_host(struct sim *w, const char *name)
     struct host *h = os_alloc(sizeof *h);
     snprintf(h->name, sizeof h->name, "%s", name);
     h->files = map_new();
+    h->memory = map_new();
     h->next_port = 40000;
     h->next_pid = 1000;
     link_add(&w->hosts, &h->link);

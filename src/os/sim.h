@@ -22,6 +22,8 @@ void sim_loss(struct sim *w, unsigned lost_milli, unsigned reset_milli);
 /* fn hears every piece of bytes as it arrives at another host. */
 void sim_listen_in(struct sim *w, void (*fn)(void *arg, const char *from, const char *to, const char *at, size_t n), void *arg);
 void sim_stall(struct sim *w, struct os *os, int64_t ms);       /* this process or machine stands still (SIGSTOP); its clocks and its peers go on */
+void sim_mount(struct sim *w, const char *host, const char *folder, const char *of);   /* that folder of `host` is on the disk of `of`, over the network */
+void *sim_memory(struct os *os, const char *name, size_t n, bool make);     /* zeroed; processes that name it share it, also over a mount; a crash of its host takes it. NULL: there is none */
 void sim_disk_slow(struct sim *w, const char *host, int64_t sync_ms_most);  /* a sync takes up to so long, and who asked for it stands still; 0: no time */
 void sim_disk_full(struct sim *w, const char *host, bool full); /* no file can grow */
 bool sim_step(struct sim *w);                                   /* false: nothing is left to happen */

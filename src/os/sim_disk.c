@@ -31,7 +31,8 @@ struct swatch {
     void *arg;
 };
 
-struct handle { struct disk_file base; struct link link; struct sfile *file; };
+struct handle { struct disk_file base; struct link link; struct sfile *file; struct host *on; };
+struct shared { struct shared *next; char name[256]; _Alignas(max_align_t) char bytes[]; };
 
 static void sfile_free(struct sfile *f)
 {
@@ -106,6 +107,42 @@ static void sync_it(struct sfile *f)
     f->linked = true;
 }
 
+/* Whose disk a path is on: the machine's own, or that of the host whose folder is mounted there. */
+static struct host *seat(struct machine *m, const char *path)
+{
+    struct host *h = m->host;
+    size_t n = strlen(h->mounted_at);
+    bool there = h->mounted && strncmp(path, h->mounted_at, n) == 0 && (path[n] == '/' || !path[n]);
+    return there ? h->mounted : h;
+}
+
+static bool is_away(struct machine *m, struct host *h)
+{
+    return h != m->host && (sim_is_cut(m->w, m->host, h) || sim_is_cut(m->w, h, m->host));
+}
+
+void sim_mount(struct sim *w, const char *host, const char *folder, const char *of)
+{
+    struct host *h = sim_host(w, host);
+    h->mounted = sim_host(w, of);
+    snprintf(h->mounted_at, sizeof h->mounted_at, "%s", folder);
+}
+
+void *sim_memory(struct os *os, const char *name, size_t n, bool make)
+{
+    struct machine *m = machine_of(os);
+    struct host *h = seat(m, name);
+    struct shared *s = map_get_text(h->memory, name);
+    if (m->dead || is_away(m, h))
+        return NULL;
+    if (!s && make) {
+        s = os_alloc(sizeof *s + n);
+        snprintf(s->name, sizeof s->name, "%s", name);
+        map_put_text(h->memory, s->name, s);
+    }
+    return s ? s->bytes : NULL;
+}
+
 static bool no_room(const struct host *h, const struct sfile *f, size_t size)
 {
     return h->full && size > (f ? f->now.len : 0);
@@ -141,9 +178,21 @@ static void tear(struct sim *w, struct sfile *f)
     }
 }
 
+/* What processes of the host shared; programs that were killed may still point to it. */
+static void lose_memory(struct host *h)
+{
+    struct shared *s;
+    for (size_t i = 0; (s = map_next(h->memory, &i));) {
+        map_take_text(h->memory, s->name);
+        s->next = h->lost;
+        h->lost = s;
+    }
+}
+
 void host_lose(struct sim *w, struct host *h)
 {
     struct sfile *f;
+    lose_memory(h);
     for (size_t i = 0; (f = map_next(h->files, &i));) {
         if (!f->folder && !f->linked && sim_chance(w, 2)) {
             unlink_it(h, f);
@@ -165,6 +214,12 @@ void host_lose(struct sim *w, struct host *h)
 void host_free_disk(struct host *h)
 {
     struct sfile *f;
+    lose_memory(h);
+    for (struct shared *m = h->lost, *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+    map_free(h->memory);
     for (size_t i = 0; (f = map_next(h->files, &i));)
         sfile_free(f);
 }
@@ -191,9 +246,10 @@ bool sim_file_read(struct os *os, const char *path, size_t limit, struct arena *
     struct machine *m = machine_of(os);
     if (machine_failed(m, err))
         return false;
-    if (fault("file.open"))
+    struct host *h = seat(m, path);
+    if (fault("file.open") || is_away(m, h))
         return eio(err, "open", path);
-    struct sfile *f = find(m->host, path);
+    struct sfile *f = find(h, path);
     if (!f || f->folder)
         return absent(err, "open", path);
     if (fault("file.read"))
@@ -238,19 +294,20 @@ bool sim_file_replace(struct os *os, const char *path, struct slice bytes, unsig
     struct machine *m = machine_of(os);
     if (machine_failed(m, err))
         return false;
-    if (fault("file.open"))
+    struct host *h = seat(m, path);
+    if (fault("file.open") || is_away(m, h))
         return eio(err, "write", path);
-    struct sfile *f = find(m->host, path);
-    if (path[0] != '/' || !in_folder(m->host, path) || (f && f->folder))
+    struct sfile *f = find(h, path);
+    if (path[0] != '/' || !in_folder(h, path) || (f && f->folder))
         return absent(err, "write", path);
     if (fault("file.write") || fault("file.sync") || fault("file.rename"))
         return eio(err, "write", path);
-    if (no_room(m->host, NULL, bytes.len))
+    if (no_room(h, NULL, bytes.len))
         return enospc(err, "write", path);
     take_time(m);
     if (f)                      /* one who has it open keeps the old one */
-        unlink_it(m->host, f);
-    f = add(m->host, path, false);
+        unlink_it(h, f);
+    f = add(h, path, false);
     f->mode = mode;
     str_put(&f->now, bytes.at, bytes.len);
     str_put(&f->safe, bytes.at, bytes.len);
@@ -265,16 +322,17 @@ bool sim_file_append(struct os *os, const char *path, struct slice bytes, bool d
     struct machine *m = machine_of(os);
     if (machine_failed(m, err))
         return false;
-    if (fault("file.open"))
+    struct host *h = seat(m, path);
+    if (fault("file.open") || is_away(m, h))
         return eio(err, "append to", path);
-    struct sfile *f = find(m->host, path);
-    if (!in_folder(m->host, path) || (f && f->folder))
+    struct sfile *f = find(h, path);
+    if (!in_folder(h, path) || (f && f->folder))
         return absent(err, "append to", path);
     if (!f)
-        f = add(m->host, path, false);
+        f = add(h, path, false);
     if (fault("file.write"))
         return eio(err, "append to", path);
-    if (no_room(m->host, f, f->now.len + bytes.len))
+    if (no_room(h, f, f->now.len + bytes.len))
         return enospc(err, "append to", path);
     put_at(f, f->now.len, bytes.at, bytes.len);
     if (durable && fault("file.sync"))
@@ -300,15 +358,16 @@ bool sim_file_remove(struct os *os, const char *path, struct err *err)
     struct machine *m = machine_of(os);
     if (machine_failed(m, err))
         return false;
-    if (fault("file.remove"))
+    struct host *h = seat(m, path);
+    if (fault("file.remove") || is_away(m, h))
         return eio(err, "remove", path);
-    struct sfile *f = find(m->host, path), *other;
+    struct sfile *f = find(h, path), *other;
     if (!f)
         return true;
-    for (size_t i = 0; f->folder && (other = map_next(m->host->files, &i));)
+    for (size_t i = 0; f->folder && (other = map_next(h->files, &i));)
         if (child_of(path, other->path))
             return err_set(err, RC_INTERNAL, "remove %s: Directory not empty", path);
-    unlink_it(m->host, f);
+    unlink_it(h, f);
     return true;
 }
 
@@ -325,13 +384,14 @@ bool sim_dir_make(struct os *os, const char *path, unsigned mode, struct err *er
         if (!end && *at != '/')
             continue;
         *at = 0;
-        if (fault("dir.make"))
+        struct host *h = seat(m, part);
+        if (fault("dir.make") || is_away(m, h))
             return eio(err, "make folder", part);
-        struct sfile *f = find(m->host, part);
+        struct sfile *f = find(h, part);
         if (f && !f->folder)
             return err_set(err, RC_CONFLICT, "%s is there and is not a folder", part);
         if (!f && part[strlen(part) - 1] != '/')
-            add(m->host, part, true)->mode = mode;
+            add(h, part, true)->mode = mode;
         if (end)
             return true;
         *at = '/';
@@ -349,13 +409,14 @@ bool sim_dir_list(struct os *os, const char *path, struct arena *mem, struct tex
     struct machine *m = machine_of(os);
     if (machine_failed(m, err))
         return false;
-    if (fault("dir.open"))
+    struct host *h = seat(m, path);
+    if (fault("dir.open") || is_away(m, h))
         return eio(err, "list", path);
-    struct sfile *f = find(m->host, path);
+    struct sfile *f = find(h, path);
     if (!text_is(path, "/") && (!f || !f->folder))
         return absent(err, "list", path);
-    struct texts found = { ARENA_ARRAY(mem, const char *, map_count(m->host->files) + 1), 0 };
-    for (size_t i = 0; (f = map_next(m->host->files, &i));)
+    struct texts found = { ARENA_ARRAY(mem, const char *, map_count(h->files) + 1), 0 };
+    for (size_t i = 0; (f = map_next(h->files, &i));)
         if (child_of(path, f->path))
             found.at[found.count++] = arena_text(mem, child_of(path, f->path));
     qsort(found.at, found.count, sizeof *found.at, by_name);
@@ -386,18 +447,20 @@ struct disk_file *sim_disk_open(struct os *os, const char *path, bool create, st
     struct machine *m = machine_of(os);
     if (machine_failed(m, err))
         return NULL;
-    if (fault("disk.open"))
+    struct host *at = seat(m, path);
+    if (fault("disk.open") || is_away(m, at))
         return eio(err, "open", path), NULL;
-    struct sfile *f = find(m->host, path);
-    if ((!f && !create) || (f && f->folder) || !in_folder(m->host, path))
+    struct sfile *f = find(at, path);
+    if ((!f && !create) || (f && f->folder) || !in_folder(at, path))
         return absent(err, "open", path), NULL;
     if (!f)
-        f = add(m->host, path, false);
+        f = add(at, path, false);
     f->linked = true;
     f->users++;
     struct handle *h = sim_take(m, sizeof *h);
     h->base.os = os;
     h->file = f;
+    h->on = at;
     link_add(&m->handles, &h->link);
     return &h->base;
 }
@@ -424,9 +487,11 @@ void disk_clear(struct machine *m)
         link_cut(l);
 }
 
-static struct sfile *file_of(struct disk_file *f)     /* NULL: its machine is dead */
+static struct sfile *file_of(struct disk_file *f)     /* NULL: its machine is dead, or the disk out of reach */
 {
-    return machine_of(f->os)->dead ? NULL : ((struct handle *)f)->file;
+    struct machine *m = machine_of(f->os);
+    struct handle *h = (struct handle *)f;
+    return m->dead || is_away(m, h->on) ? NULL : h->file;
 }
 
 int64_t sim_disk_size(struct disk_file *f) { return file_of(f) ? (int64_t)file_of(f)->now.len : 0; }
@@ -447,7 +512,7 @@ bool sim_disk_write(struct disk_file *h, int64_t at, const void *from, size_t n)
 {
     struct sfile *f = file_of(h);
     if (!f || at < 0 || at > FILE_MOST || n > (size_t)FILE_MOST || fault("disk.write")
-        || no_room(machine_of(h->os)->host, f, (size_t)at + n))
+        || no_room(((struct handle *)h)->on, f, (size_t)at + n))
         return false;
     put_at(f, (size_t)at, from, n);
     return true;
@@ -477,7 +542,8 @@ bool sim_disk_sync(struct disk_file *h)
 bool sim_disk_exists(struct os *os, const char *path)
 {
     struct machine *m = machine_of(os);
-    return !m->dead && find(m->host, path);
+    struct host *h = seat(m, path);
+    return !m->dead && (is_away(m, h) || find(h, path));        /* what cannot be seen may be there */
 }
 
 int64_t sim_disk_free(struct os *os, const char *path)
@@ -492,11 +558,12 @@ int64_t sim_disk_free(struct os *os, const char *path)
 bool sim_disk_remove(struct os *os, const char *path)
 {
     struct machine *m = machine_of(os);
-    struct sfile *f = find(m->host, path);
-    if (m->dead || fault("disk.remove"))
+    struct host *h = seat(m, path);
+    struct sfile *f = find(h, path);
+    if (m->dead || fault("disk.remove") || is_away(m, h))
         return false;
     if (f)
-        unlink_it(m->host, f);
+        unlink_it(h, f);
     return true;
 }
 

@@ -28,6 +28,10 @@ struct host {
     struct map *files;          /* struct sfile by path */
     struct machine *main;       /* NULL: down */
     int next_port, next_pid;
+    struct host *mounted;       /* whose disk mounted_at is on */
+    char mounted_at[64];
+    struct map *memory;         /* struct shared by name: what its processes share */
+    struct shared *lost;        /* by a crash */
     int64_t sync_ms_most;       /* a slow disk */
     bool full;
 };

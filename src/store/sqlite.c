@@ -2,8 +2,7 @@
  * synchronous=FULL, so that a commit that returned survives a power cut.
  *
  * Every connection has its own handle. On a simulated machine everything is one thread, so all
- * connections share one handle that holds its file alone (sqlite_vfs.c): no shared memory is
- * needed there. */
+ * connections of a server share one handle (sqlite_vfs.c). */
 #include "store/sqlite_internal.h"
 #include <errno.h>
 #include <stdio.h>
@@ -101,10 +100,10 @@ static bool handle_setup(sqlite3 *db, bool simulated, bool writes, struct err *e
 {
     char text[320];
     snprintf(text, sizeof text,
-             "PRAGMA locking_mode=%s; PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF;"
+             "PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF;"
              "PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;"
              "PRAGMA cache_size=-%d; PRAGMA journal_size_limit=%d; PRAGMA query_only=%s",
-             simulated ? "EXCLUSIVE" : "NORMAL", writes ? CACHE_KIB_WRITER : CACHE_KIB_READER,
+             writes ? CACHE_KIB_WRITER : CACHE_KIB_READER,
              WAL_PAGES_MOST * 4096, writes ? "OFF" : "ON");
     sqlite3_extended_result_codes(db, 1);
     sqlite3_busy_timeout(db, STORE_WAIT_MS);

@@ -1,9 +1,10 @@
 /* sqlite_vfs.c - SQLite on the disk of a simulated machine: its files are os/'s disk_*, its
  * clock and chance are the machine's.
  *
- * One handle uses a file, alone and from one thread (locking_mode=EXCLUSIVE), so locks are empty
- * and the WAL's index lives in memory. A real machine never comes here: SQLite's own VFS knows
- * far more about real disks. */
+ * Everything is one thread and no transaction outlives the call that it is in, so locks are empty
+ * though several servers may use one file; the WAL's index lies in memory that they share. A real
+ * machine never comes here: SQLite's own VFS knows far more about real disks. */
+#include "os/sim.h"
 #include "store/store_internal.h"
 #include <sqlite3.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ struct file {
     sqlite3_file base;
     struct os *os;
     struct disk_file *disk;
-    char *drop;                         /* a path to remove at close */
+    char *path, *drop;                  /* drop: a path to remove at close */
 };
 struct vfs { sqlite3_vfs base; struct os *os; char name[40]; };
 
@@ -28,6 +29,7 @@ static int file_close(sqlite3_file *base)
     disk_close(f->disk);
     bool ok = !f->drop || disk_remove(f->os, f->drop);
     free(f->drop);
+    free(f->path);
     return ok ? SQLITE_OK : SQLITE_IOERR_DELETE;
 }
 
@@ -100,8 +102,32 @@ static int file_traits(sqlite3_file *f)
     return 0;                           /* nothing is atomic and a write may tear: the worst disk */
 }
 
+static int shm_map(sqlite3_file *base, int region, int size, int extend, void volatile **out)
+{
+    struct file *f = (struct file *)base;
+    char name[PATH_MOST + 32];
+    snprintf(name, sizeof name, "%s-shm.%d", f->path, region);
+    *out = sim_memory(f->os, name, (size_t)size, extend);
+    return *out || !extend ? SQLITE_OK : SQLITE_IOERR_SHMMAP;
+}
+static int shm_lock(sqlite3_file *f, int offset, int n, int flags)
+{
+    (void)f, (void)offset, (void)n, (void)flags;
+    return SQLITE_OK;
+}
+static void shm_barrier(sqlite3_file *f) { (void)f; }
+static int shm_unmap(sqlite3_file *f, int drop)
+{
+    (void)f, (void)drop;
+    return SQLITE_OK;
+}
+
 static const sqlite3_io_methods methods = {
-    .iVersion = 1,
+    .iVersion = 2,
+    .xShmMap = shm_map,
+    .xShmLock = shm_lock,
+    .xShmBarrier = shm_barrier,
+    .xShmUnmap = shm_unmap,
     .xClose = file_close,
     .xRead = file_read_at,
     .xWrite = file_write_at,
@@ -128,6 +154,8 @@ static int vfs_open(sqlite3_vfs *v, sqlite3_filename path, sqlite3_file *base, i
     if (!f->disk)
         return SQLITE_CANTOPEN;
     if (flags & SQLITE_OPEN_DELETEONCLOSE && !(f->drop = strdup(path)))
+        abort();
+    if (!(f->path = strdup(path)))
         abort();
     f->base.pMethods = &methods;
     if (out_flags)

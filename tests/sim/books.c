@@ -411,7 +411,7 @@ static struct books books_open(struct cloud *c, struct arena *mem)
     struct state *s = k->writer.state;
     return (struct books){ .c = c,
                            .mem = mem,
-                           .conn = k->writer.conn,
+                           .conn = cloud_conn(c),
                            .attempt_room = ATTEMPTS_MOST,
                            .projects = { state_project(s, c->tenants[0].name)->id,
                                          state_project(s, c->tenants[1].name)->id },

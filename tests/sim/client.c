@@ -77,7 +77,7 @@ static void call(struct wish *w)
     w->calls++;
     w->off_before = w->spare && w->spare->off;
     struct http_call *h = http_call(
-        w->kind == WISH_KEY_TRY ? w->spare->http : c->tenants[w->tenant].http, reads ? "GET" : w->method, w->path, headers, reads ? 0 : COUNT(headers),
+        (w->kind == WISH_KEY_TRY ? w->spare->http : c->tenants[w->tenant].http)[some_head(c)], reads ? "GET" : w->method, w->path, headers, reads ? 0 : COUNT(headers),
         (struct slice){ w->body.at, w->body.len }, (int64_t)w->body.len, &events, w);
     http_call_timeout(h, PATIENCE_MS);
 }
@@ -94,11 +94,11 @@ void client_tick(struct cloud *c)
 {
     for (size_t i = 0; i < c->wish_count; i++) {
         struct wish *w = &c->wishes[i];
-        if (c->tenants[w->tenant].http && !w->done && !w->calls && (!w->again_ms || sim_now_ms(c->sim) >= w->again_ms))
+        if (c->tenants[w->tenant].http[0] && !w->done && !w->calls && (!w->again_ms || sim_now_ms(c->sim) >= w->again_ms))
             wish_send(w);
     }
     for (int i = 0; i < TENANTS; i++)
-        if (c->tenants[i].http)
+        if (c->tenants[i].http[0])
             client_follow(&c->followers[i]);
 }
 
@@ -277,9 +277,18 @@ void wish_read(struct cloud *c)
 
 void client_open(struct cloud *c, int tenant)
 {
-    struct err err = { 0 };
     struct tenant *t = &c->tenants[tenant];
     c->followers[tenant] = (struct listener_of){ .c = c, .tenant = tenant, .all = tenant == 0 };
-    if (!http_client_new(c->client.os, "http://head:6640", NULL, NULL, t->key, &t->http, &err))
-        cloud_fail(c, "%s", err.text);
+    clients_of(c, t->key, t->http);
+}
+
+void clients_of(struct cloud *c, const char *key, struct http_client *out[static HEADS_MOST])
+{
+    struct err err = { 0 };
+    char url[32];
+    for (int h = 0; h < c->head_count; h++) {
+        snprintf(url, sizeof url, "http://%s:6640", c->heads[h].host);
+        if (!http_client_new(c->client.os, url, NULL, NULL, key, &out[h], &err))
+            cloud_fail(c, "%s", err.text);
+    }
 }

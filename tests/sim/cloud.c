@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "control/control_internal.h"
+#include "store/store_internal.h"
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -125,82 +126,122 @@ static void refused(struct cloud *c, struct machine_of *m, struct sim_proc *self
 
 /* --- the server */
 
+void head_pick(struct cloud *c)
+{
+    int64_t highest = -1;
+    c->server = NULL;
+    for (int h = 0; h < c->head_count; h++) {
+        struct server *s = c->servers[h].server;
+        const struct writer *w = s ? &server_control(s)->writer : NULL;
+        if (w && w->state && w->conn->epoch > highest)
+            c->server = s, highest = w->conn->epoch;
+    }
+}
+
+struct conn *cloud_conn(struct cloud *c)
+{
+    return c->look ? c->look : server_control(c->server)->writer.conn;
+}
+
+int some_head(struct cloud *c) { return (int)rng_below(&c->rng, (uint64_t)c->head_count); }
+
 static void on_commit(void *arg, const struct commit *k)
 {
-    struct cloud *c = arg;
-    c->commits++;
-    watch_commit(c, k);
+    struct head_of *h = arg;
+    h->c->commits++;
+    head_pick(h->c);
+    watch_commit(h->c, h->h, k);
 }
 
 static void server_signal(void *arg, int signal)
 {
-    struct cloud *c = arg;
+    struct head_of *h = arg;
     if (signal == SIGKILL)
-        c->server = NULL;
+        h->server = NULL;
+    head_pick(h->c);
+}
+
+static int head_number(const struct cloud *c, const char *host)
+{
+    for (int i = 0; i < c->head_count; i++)
+        if (text_is(c->heads[i].host, host))
+            return i;
+    return 0;
 }
 
 static void server_start(void *arg, struct os *os, struct sim_proc *self, const char *const *argv)
 {
     struct cloud *c = arg;
     struct err err = { 0 };
+    struct head_of *me = &c->servers[head_number(c, argv[1])];
+    bool alone = c->head_count == 1;
+    char url[64];
+    snprintf(url, sizeof url, "http://%s:6640", argv[1]);
     struct server_config config = { .data = "/data",
+                                    .store = alone ? NULL : "/shared/arcus.db",
+                                    .keys = alone ? NULL : "/shared/keys",
+                                    .advertise = url,
+                                    .shared = !alone,
                                     .address = "0.0.0.0:6640",
                                     .default_image = "host",
                                     .run_for_s = RUN_FOR_S,
                                     .simulated = true };
-    (void)argv;
-    c->server = NULL;
-    if (!server_open(os, &config, &c->server, &err)) {
-        refused(c, &c->head, self, "server", &err);
+    me->server = NULL;
+    if (!server_open(os, &config, &me->server, &err)) {
+        refused(c, &c->heads[me->h], self, "server", &err);
         return;
     }
-    c->server_self = self;
-    c->head.program = os;
-    sim_proc_on_signal(self, server_signal, c);
-    control_follow(server_control(c->server), on_commit, c);
-    watch_server(c);
+    me->self = self;
+    c->heads[me->h].program = os;
+    sim_proc_on_signal(self, server_signal, me);
+    control_follow(server_control(me->server), on_commit, me);
+    head_pick(c);
+    watch_server(c, me->h);
 }
 
-void head_start(struct cloud *c)
+void head_start(struct cloud *c, int h)
 {
-    if (c->head.proc && c->server) { /* it was told to leave and stands still; its lock keeps another away */
-        fall(c, &c->head, 500);
+    struct machine_of *m = &c->heads[h];
+    if (m->proc && c->servers[h].server) { /* it was told to leave and stands still; its lock keeps another away */
+        fall(c, m, 500);
         return;
     }
-    cloud_say(c, "start head");
-    boot(c, &c->head);
-    spawn(c, &c->head, SERVER_PROGRAM, NULL);
+    cloud_say(c, "start %s", m->host);
+    boot(c, m);
+    spawn(c, m, SERVER_PROGRAM, m->host);
 }
 
-void head_kill(struct cloud *c, int64_t back_after_ms)
+void head_kill(struct cloud *c, int h, int64_t back_after_ms)
 {
-    cloud_say(c, "kill head for %lld ms", (long long)back_after_ms);
-    if (c->head.proc)
-        proc_kill(c->head.proc, SIGKILL);
-    fall(c, &c->head, back_after_ms + 5);
+    cloud_say(c, "kill %s for %lld ms", c->heads[h].host, (long long)back_after_ms);
+    if (c->heads[h].proc)
+        proc_kill(c->heads[h].proc, SIGKILL);
+    fall(c, &c->heads[h], back_after_ms + 5);
 }
 
-void head_crash(struct cloud *c, int64_t back_after_ms)
+void head_crash(struct cloud *c, int h, int64_t back_after_ms)
 {
-    cloud_say(c, "crash head for %lld ms", (long long)back_after_ms);
-    power_off(c, &c->head, back_after_ms);
-    c->server = NULL;
+    cloud_say(c, "crash %s for %lld ms", c->heads[h].host, (long long)back_after_ms);
+    power_off(c, &c->heads[h], back_after_ms);
+    c->servers[h].server = NULL;
+    head_pick(c);
 }
 
 static void on_server_closed(void *arg)
 {
-    struct cloud *c = arg;
-    server_free(TAKE(c->server));
-    sim_proc_exit(c->server_self, 0);
+    struct head_of *h = arg;
+    server_free(TAKE(h->server));
+    head_pick(h->c);
+    sim_proc_exit(h->self, 0);
 }
 
-void head_leave(struct cloud *c, int64_t back_after_ms)
+void head_leave(struct cloud *c, int h, int64_t back_after_ms)
 {
-    if (!c->server)
+    if (!c->servers[h].server)
         return;
-    cloud_say(c, "head leaves");
-    server_close(c->server, 1000, on_server_closed, c);
-    fall(c, &c->head, back_after_ms + 3000);
+    cloud_say(c, "%s leaves", c->heads[h].host);
+    server_close(c->servers[h].server, 1000, on_server_closed, &c->servers[h]);
+    fall(c, &c->heads[h], back_after_ms + 3000);
 }
 
 /* --- the agents */
@@ -230,8 +271,10 @@ static void agent_start(void *arg, struct os *os, struct sim_proc *self, const c
     struct cloud *c = arg;
     struct err err = { 0 };
     int i = node_number(c, argv[1]);
-    static const char *urls[] = { "http://head:6640" };
-    struct agent_config config = { .servers = { urls, 1 },
+    const char *urls[HEADS_MOST];
+    for (int h = 0; h < c->head_count; h++)
+        urls[h] = arena_printf(c->mem, "http://%s:6640", c->heads[h].host);
+    struct agent_config config = { .servers = { urls, (size_t)c->head_count },
                                    .token = c->tokens[i],
                                    .data = "/var/lib/arcus",
                                    .run = "/run/arcus",
@@ -302,7 +345,10 @@ void node_crash(struct cloud *c, int node, int64_t back_after_ms)
 
 static int64_t next_return(const struct cloud *c)
 {
-    int64_t next = c->head.back_ms ? c->head.back_ms : INT64_MAX;
+    int64_t next = INT64_MAX;
+    for (int h = 0; h < c->head_count; h++)
+        if (c->heads[h].back_ms)
+            next = MIN(next, c->heads[h].back_ms);
     for (int i = 0; i < c->node_count; i++)
         if (c->nodes[i].back_ms)
             next = MIN(next, c->nodes[i].back_ms);
@@ -312,8 +358,10 @@ static int64_t next_return(const struct cloud *c)
 static void operate(struct cloud *c)
 {
     int64_t now = sim_now_ms(c->sim);
-    if (c->head.back_ms && now >= c->head.back_ms)
-        head_start(c);
+    for (int h = 0; h < c->head_count; h++)
+        if (c->heads[h].back_ms && now >= c->heads[h].back_ms)
+            head_start(c, h);
+    head_pick(c);
     for (int i = 0; i < c->node_count; i++)
         if (c->nodes[i].back_ms && now >= c->nodes[i].back_ms) {
             boot(c, &c->nodes[i]);
@@ -352,13 +400,17 @@ void heal(struct cloud *c)
     fault_arm(0);
     sim_network(c->sim, 0, 5);
     sim_loss(c->sim, 0, 0);
-    sim_partition(c->sim, "client", "head", false);
-    sim_disk_full(c->sim, "head", false);
-    sim_disk_slow(c->sim, "head", 0);
-    for (int i = 0; i < c->node_count; i++) {
-        sim_partition(c->sim, c->nodes[i].host, "head", false);
-        sim_disk_full(c->sim, c->nodes[i].host, false);
-        sim_disk_slow(c->sim, c->nodes[i].host, 0);
+    const char *all[HEADS_MOST + NODES_MOST + 2] = { "client", "store" };
+    size_t n = 2;
+    for (int h = 0; h < c->head_count; h++)
+        all[n++] = c->heads[h].host;
+    for (int i = 0; i < c->node_count; i++)
+        all[n++] = c->nodes[i].host;
+    for (size_t i = 0; i < n; i++) {
+        sim_disk_full(c->sim, all[i], false);
+        sim_disk_slow(c->sim, all[i], 0);
+        for (size_t k = 0; k < i; k++)
+            sim_partition(c->sim, all[i], all[k], false);
     }
 }
 
@@ -381,7 +433,7 @@ static void read_key(struct cloud *c)
 {
     struct slice text;
     struct err err = { 0 };
-    if (!file_read(c->head.os, "/data/admin.key", 256, c->mem, &text, &err))
+    if (!file_read(c->heads[0].os, "/data/admin.key", 256, c->mem, &text, &err))
         cloud_fail(c, "%s", err.text);
     else
         snprintf(c->tenants[0].key, sizeof c->tenants[0].key, "%.*s", (int)strcspn(text.at, "\n"),
@@ -421,15 +473,19 @@ static void put_files(struct cloud *c)
         struct err err = { 0 };
         char folder[128];
         const char *path = prepared.files[i].path;
+        bool all = text_starts(path, "/data/arcus.db") || text_starts(path, "/data/keys/");
+        if (c->head_count > 1 && all)
+            path = arena_printf(c->mem, "/shared/%s", path + strlen("/data/"));
         snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-        if (!dir_make(c->head.os, folder, 0700, &err)
-            || !file_replace(c->head.os, path, prepared.files[i].bytes, 0600, &err))
-            cloud_fail(c, "%s", err.text);
+        for (int h = 0; h < (all ? 1 : c->head_count); h++)
+            if (!dir_make(c->heads[h].os, folder, 0700, &err)
+                || !file_replace(c->heads[h].os, path, prepared.files[i].bytes, 0600, &err))
+                cloud_fail(c, "%s", err.text);
     }
     snprintf(c->tenants[1].key, sizeof c->tenants[1].key, "%s", prepared.beta);
 }
 
-static void begin(struct cloud *c, uint64_t seed, bool loud, bool cold)
+static void begin(struct cloud *c, uint64_t seed, bool loud, bool cold, int heads)
 {
     *c = (struct cloud){ .loud = loud,
                          .sim = sim_new(seed),
@@ -441,18 +497,31 @@ static void begin(struct cloud *c, uint64_t seed, bool loud, bool cold)
     sim_program(c->sim, AGENT_PROGRAM, agent_start, c);
     straws_install(c);
     watch_open(c);
-    snprintf(c->head.host, sizeof c->head.host, "head");
+    c->head_count = heads;
+    sim_machine(c->sim, "store");
+    for (int h = 0; h < heads; h++) {
+        c->servers[h] = (struct head_of){ .c = c, .h = h };
+        snprintf(c->heads[h].host, sizeof c->heads[h].host, h ? "head%d" : "head", h + 1);
+        if (heads > 1)
+            sim_mount(c->sim, c->heads[h].host, "/shared", "store");
+        c->heads[h].os = sim_machine(c->sim, c->heads[h].host);
+    }
     snprintf(c->client.host, sizeof c->client.host, "client");
     c->client.os = sim_machine(c->sim, "client");
-    c->head.os = sim_machine(c->sim, "head");
     if (!cold)
         put_files(c);
-    head_start(c);
+    for (int h = 0; h < heads; h++)
+        head_start(c, h);
     cloud_wait(c, 5000, server_is_up);
     if (!c->server) {
         cloud_fail(c, "the server does not come up");
         return;
     }
+    struct err err = { 0 };
+    if (heads > 1
+        && (!store_open(sim_machine(c->sim, "store"), "/shared/arcus.db", &c->store, &err)
+            || !conn_open(c->store, false, &c->look, &err)))
+        cloud_fail(c, "%s", err.text);
     read_key(c);
     client_open(c, 0);
     if (cold)
@@ -467,21 +536,21 @@ void cloud_prepare(void)
     if (prepared.mem)
         return;
     prepared.mem = arena_new();
-    begin(&c, 1, false, true);
+    begin(&c, 1, false, true, 1);
     cloud_run(&c, 100);
     if (!cloud_ok(&c))
         printf("# no cloud to begin with: %s\n", c.failed), abort();
     snprintf(prepared.beta, sizeof prepared.beta, "%s", c.tenants[1].key);
-    proc_kill(c.head.proc, SIGKILL);
+    proc_kill(c.heads[0].proc, SIGKILL);
     cloud_run(&c, 0);
-    keep_files(c.head.os, "/data");
+    keep_files(c.heads[0].os, "/data");
     cloud_close(&c);
 }
 
-void cloud_open(struct cloud *c, uint64_t seed, bool loud)
+void cloud_open(struct cloud *c, uint64_t seed, bool loud, int heads)
 {
     enum { COLD_EVERY = 16 };
-    begin(c, seed, loud, seed % COLD_EVERY == 0);
+    begin(c, seed, loud, heads == 1 && seed % COLD_EVERY == 0, heads);
     c->furnished = true;
     c->node_count = chance(c, 0, 3) ? 3 : 2;
     for (int i = 0; cloud_ok(c) && i < c->node_count; i++) {
@@ -498,6 +567,8 @@ void cloud_open(struct cloud *c, uint64_t seed, bool loud)
 
 void cloud_close(struct cloud *c)
 {
+    conn_close(c->look);
+    store_close(c->store);
     sim_free(TAKE(c->sim));
     arena_free(c->mem);
 }

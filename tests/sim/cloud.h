@@ -1,4 +1,4 @@
-/* cloud.h - a whole cloud in one process and in virtual time: the real server on the machine "head", real agents on "n1", "n2"
+/* cloud.h - a whole cloud in one process and in virtual time: the real server on the machine "head" (or several: "head2", "head3"), real agents on "n1", "n2"
  * and "n3", a client, and supervisors of straw. One seed is one run.
  *
  * The test is the operator (it starts what has fallen), the misfortune (it kills, crashes and cuts) and the bookkeeper: it
@@ -11,7 +11,7 @@
 #include "server/server.h"
 #include "store/store.h"
 
-enum { NODES_MOST = 3, TENANTS = 2, WISHES_MOST = 256, RUNS_MOST = 2048, SPARES_MOST = 8, GPUS_MOST = 4, RUN_FOR_S = 30, MARGIN_S = 15 };
+enum { NODES_MOST = 3, HEADS_MOST = 3, TENANTS = 2, WISHES_MOST = 256, RUNS_MOST = 2048, SPARES_MOST = 8, GPUS_MOST = 4, RUN_FOR_S = 30, MARGIN_S = 15 };
 
 /* --- what a supervisor did (supervisor.c) */
 struct straw;
@@ -58,7 +58,7 @@ struct wish {
 };
 
 /* A key that somebody makes, uses and disables (people.c). */
-struct spare { bool made, lost, off, asked_off; char id[ID_TEXT], secret[80]; struct http_client *http; };
+struct spare { bool made, lost, off, asked_off; char id[ID_TEXT], secret[80]; struct http_client *http[HEADS_MOST]; };
 
 /* Who follows the event log (follower.c). */
 struct listener_of {
@@ -68,7 +68,7 @@ struct listener_of {
     int64_t again_ms, last, now;    /* the last that it has seen; the one that is coming */
     struct str text, seen;          /* seen: "NUMBER NAME" lines */
 };
-struct tenant { const char *name; char key[80]; struct http_client *http; };
+struct tenant { const char *name; char key[80]; struct http_client *http[HEADS_MOST]; };
 
 /* --- what the server gave away (watch.c) */
 struct given { int64_t attempt, job, task, milli[GPUS_MOST]; int host; struct wish *wish; };
@@ -86,10 +86,12 @@ struct machine_of {
 struct cloud {
     struct sim *sim;
     struct rng rng;                 /* of the misfortune; the world has its own */
-    struct machine_of head, nodes[NODES_MOST], client;
-    int node_count;
-    struct server *server;          /* NULL: down */
-    struct sim_proc *server_self;
+    struct machine_of heads[HEADS_MOST], nodes[NODES_MOST], client;
+    int node_count, head_count;
+    struct head_of { struct cloud *c; int h; struct server *server; struct sim_proc *self; int64_t told; } servers[HEADS_MOST];   /* server NULL: down; told: the last event that a follower inside it saw */
+    struct server *server;          /* the one that writes; NULL: none */
+    struct store *store;            /* of several servers: the test looks at it itself, whoever is cut off */
+    struct conn *look;
     struct agent *agents[NODES_MOST];
     char tokens[NODES_MOST][80];
     struct tenant tenants[TENANTS];
@@ -104,19 +106,18 @@ struct cloud {
     struct given given[RUNS_MOST];
     size_t given_count;
     int64_t heard_ms[NODES_MOST];   /* when bytes of a server came to the node */
-    int64_t last_event;             /* that a follower inside the server was told */
     char failed[400];               /* the first thing that was wrong; "" nothing */
     int64_t commits, checks;
     struct listener_of followers[TENANTS];
     struct arena *mem;
     bool faults;                    /* some operations of the world fail in this run: disks, streams, processes */
     bool furnished;                 /* it is set up: what follows is the story */
-    bool filled;                    /* a disk was full */
+    bool filled;                    /* a disk was full, or out of reach */
     bool jumped;                    /* clocks were wrong, so the server may have mended times that it was told */
     bool loud;                      /* one seed is replayed: tell what happens */
 };
 
-void cloud_open(struct cloud *c, uint64_t seed, bool loud);
+void cloud_open(struct cloud *c, uint64_t seed, bool loud, int heads);
 void cloud_close(struct cloud *c);
 void cloud_fail(struct cloud *c, const char *fmt, ...) PRINTF(2, 3);
 void cloud_say(const struct cloud *c, const char *fmt, ...) PRINTF(2, 3);   /* when it is loud */
@@ -125,10 +126,13 @@ void cloud_run(struct cloud *c, int64_t ms);        /* virtual time passes; the 
 bool cloud_wait(struct cloud *c, int64_t ms, bool (*enough)(struct cloud *c));
 int64_t chance(struct cloud *c, int64_t least, int64_t most);
 
-void head_start(struct cloud *c);
-void head_kill(struct cloud *c, int64_t back_after_ms);             /* SIGKILL */
-void head_crash(struct cloud *c, int64_t back_after_ms);            /* the machine: what was not synced is lost */
-void head_leave(struct cloud *c, int64_t back_after_ms);            /* as SIGTERM does */
+void head_start(struct cloud *c, int h);
+void head_kill(struct cloud *c, int h, int64_t back_after_ms);      /* SIGKILL */
+void head_crash(struct cloud *c, int h, int64_t back_after_ms);     /* the machine: what was not synced is lost */
+void head_leave(struct cloud *c, int h, int64_t back_after_ms);     /* as SIGTERM does */
+void head_pick(struct cloud *c);                                    /* who writes: of those that think so the one with the highest epoch */
+int some_head(struct cloud *c);
+struct conn *cloud_conn(struct cloud *c);                           /* to look at the store; there is a server */
 void node_start(struct cloud *c, int node);
 void node_kill(struct cloud *c, int node, int64_t back_after_ms);   /* the agent alone */
 void node_crash(struct cloud *c, int node, int64_t back_after_ms);
@@ -144,6 +148,7 @@ size_t straws_alive(const struct cloud *c);
 
 /* --- the client */
 void client_open(struct cloud *c, int tenant);
+void clients_of(struct cloud *c, const char *key, struct http_client *out[static HEADS_MOST]);     /* one to each server */
 void client_follow(struct listener_of *f);                             /* events, from where it was; does nothing while it does */
 struct wish *wish_new(struct cloud *c, enum wish_kind kind, int tenant);    /* NULL: enough is enough */
 void wish_send(struct wish *w);
@@ -167,8 +172,8 @@ void spare_answer(struct wish *w, int status, const char *id, const char *key);
 
 /* --- watch.c: after every step */
 void watch_open(struct cloud *c);                                   /* listens in on the network */
-void watch_server(struct cloud *c);                                 /* one has just started */
-void watch_commit(struct cloud *c, const struct commit *k);         /* what it says is true, nothing is given twice */
+void watch_server(struct cloud *c, int h);                          /* one has just started */
+void watch_commit(struct cloud *c, int h, const struct commit *k);  /* what it says is true, nothing is given twice */
 void watch_begins(struct cloud *c, struct run *r);                  /* a supervisor starts */
 void watch_runs(struct cloud *c, struct run *r);                    /* its container starts */
 void watch_lease(struct cloud *c, int node, int64_t contact_ms);    /* a supervisor believes that the server was heard then */
@@ -188,8 +193,9 @@ struct result { uint64_t seed; bool ok, begun; uint64_t trace; size_t requests, 
 typedef void story_fn(struct cloud *c, int64_t n);
 /* A cloud of this seed lives through `live`, then there is peace, then its books are checked; in a process of its own. */
 struct result run_apart(uint64_t seed, story_fn *live, int64_t n);
-struct result run_loud(uint64_t seed, story_fn *live);              /* in this one, and it tells what happens */
+struct result run_loud(uint64_t seed, story_fn *live, int heads);              /* in this one, and it tells what happens */
 /* All seeds from first on, on as many processes as there are CPUs; false: some failed, and said so. */
-bool run_many(uint64_t first, uint64_t count, story_fn *live, struct result *sum);
+/* heads 0: two for odd seeds, three for even ones. */
+bool run_many(uint64_t first, uint64_t count, story_fn *live, int heads, struct result *sum);
 uint64_t asked_for(const char *name, uint64_t otherwise);           /* a number from the environment */
 bool agents_are_linked(struct cloud *c);

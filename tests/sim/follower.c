@@ -57,7 +57,7 @@ void client_follow(struct listener_of *f)
     str_clear(&f->text);
     f->on = true;
     snprintf(path, sizeof path, "/v1/events?follow=true&since=%lld", (long long)f->last);
-    http_call(c->tenants[f->tenant].http, "GET", path, NULL, 0, (struct slice){ 0 }, 0, &events, f);
+    http_call(c->tenants[f->tenant].http[some_head(c)], "GET", path, NULL, 0, (struct slice){ 0 }, 0, &events, f);
 }
 
 void books_followed(struct cloud *c, const struct rows *events, const struct listener_of *f,

@@ -7,7 +7,7 @@
 
 static bool one_seed_only(void)
 {
-    bool only = getenv("ARCUS_SIM_SEED") != NULL;
+    bool only = getenv("ARCUS_SIM_SEED") || getenv("ARCUS_SIM_HEADS_SEED");
     if (only)
         test_skip("one seed was asked for");
     return only;

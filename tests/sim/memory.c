@@ -112,7 +112,7 @@ void books_memory(struct cloud *c)
     struct control *k = server_control(c->server);
     struct state *fresh = NULL;
     struct err err = { 0 };
-    if (!state_load(k->writer.conn, os_wall_ms(k->os), os_boot_ms(k->os), 1, &fresh, &err)) {
+    if (!state_load(cloud_conn(c), os_wall_ms(k->os), os_boot_ms(k->os), 1, &fresh, &err)) {
         cloud_fail(c, "the store cannot be loaded: %s", err.text);
         return;
     }

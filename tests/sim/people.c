@@ -87,7 +87,6 @@ void spare_answer(struct wish *w, int status, const char *id, const char *key)
 {
     struct spare *s = w->spare;
     struct cloud *c = w->cloud;
-    struct err err = { 0 };
     if (w->kind == WISH_KEY_TRY && status == 401 && !s->asked_off)
         cloud_fail(c, "key %s was acknowledged and does not work", s->id);
     if (w->kind == WISH_KEY_TRY && status == 200 && w->off_before)
@@ -101,8 +100,7 @@ void spare_answer(struct wish *w, int status, const char *id, const char *key)
         return;
     snprintf(s->id, sizeof s->id, "%s", id);
     snprintf(s->secret, sizeof s->secret, "%s", key);
-    if (!http_client_new(c->client.os, "http://head:6640", NULL, NULL, key, &s->http, &err))
-        cloud_fail(c, "%s", err.text);
+    clients_of(c, key, s->http);
     s->made = true;
 }
 

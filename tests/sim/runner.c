@@ -19,12 +19,13 @@ struct story {
     story_fn *live;
     int64_t n;
     bool loud;
+    int heads;
 };
 
 static void tell(const struct story *t, struct cloud *c)
 {
     fault_arm(0);
-    cloud_open(c, t->seed, t->loud);
+    cloud_open(c, t->seed, t->loud, t->heads ? t->heads : t->seed % 2 ? 2 : 3);
     if (cloud_ok(c))
         t->live(c, t->n);
     heal(c);
@@ -159,22 +160,22 @@ static bool run_seeds(const struct story *first, uint64_t count, struct result *
     }
 }
 
-bool run_many(uint64_t first, uint64_t count, story_fn *live, struct result *sum)
+bool run_many(uint64_t first, uint64_t count, story_fn *live, int heads, struct result *sum)
 {
-    return run_seeds(&(struct story){ .seed = first, .live = live }, count, sum);
+    return run_seeds(&(struct story){ .seed = first, .live = live, .heads = heads }, count, sum);
 }
 
 struct result run_apart(uint64_t seed, story_fn *live, int64_t n)
 {
     struct result sum = { 0 };
-    sum.ok = run_seeds(&(struct story){ .seed = seed, .live = live, .n = n }, 1, &sum);
+    sum.ok = run_seeds(&(struct story){ .seed = seed, .live = live, .n = n, .heads = 1 }, 1, &sum);
     return sum;
 }
 
-struct result run_loud(uint64_t seed, story_fn *live)
+struct result run_loud(uint64_t seed, story_fn *live, int heads)
 {
     cloud_prepare();
-    return run_here(&(struct story){ .seed = seed, .live = live, .loud = true });
+    return run_here(&(struct story){ .seed = seed, .live = live, .loud = true, .heads = heads });
 }
 
 uint64_t asked_for(const char *name, uint64_t otherwise)

@@ -1,6 +1,7 @@
 /* sim.c - one seed is one run: jobs and misfortune by chance, then peace, then the books.
  *
  *   ARCUS_SIM_SEED=N    replays exactly one seed, in this process, and logs what happens
+ *   ARCUS_SIM_HEADS_SEED=N   the same with two (an odd seed) or three servers
  *   ARCUS_SIM_SEEDS=N   how many seeds, from ARCUS_SIM_FIRST on (1)         ARCUS_SOAK=1   tens of thousands */
 #include "base/fault.h"
 #include "cloud.h"
@@ -26,20 +27,23 @@ static int some_node(struct cloud *c)
 
 static void kill_server(struct cloud *c)
 {
-    if (!c->head.back_ms)
-        head_kill(c, pause_for(c));
+    int h = some_head(c);
+    if (!c->heads[h].back_ms)
+        head_kill(c, h, pause_for(c));
 }
 
 static void crash_server(struct cloud *c)
 {
-    if (!c->head.back_ms)
-        head_crash(c, pause_for(c));
+    int h = some_head(c);
+    if (!c->heads[h].back_ms)
+        head_crash(c, h, pause_for(c));
 }
 
 static void restart_server(struct cloud *c)
 {
-    if (!c->head.back_ms)
-        head_leave(c, chance(c, 0, 500));
+    int h = some_head(c);
+    if (!c->heads[h].back_ms)
+        head_leave(c, h, chance(c, 0, 500));
 }
 
 static void kill_agent(struct cloud *c)
@@ -66,14 +70,15 @@ static void cut(struct cloud *c)
     int n = some_node(c);
     const char *host = chance(c, 0, 4) ? c->nodes[n].host : "client";
     cloud_say(c, "cut %s off", host);
-    sim_partition(c->sim, host, "head", true);
+    sim_partition(c->sim, host, c->heads[some_head(c)].host, true);
 }
 
 static void mend(struct cloud *c)
 {
     const char *host = chance(c, 0, 2) ? c->nodes[some_node(c)].host : "client";
     cloud_say(c, "mend %s", host);
-    sim_partition(c->sim, host, "head", false);
+    for (int h = 0; h < c->head_count; h++)
+        sim_partition(c->sim, host, c->heads[h].host, false);
 }
 
 /* What it says arrives and what it is told does not, or the other way round. */
@@ -82,7 +87,8 @@ static void cut_one_way(struct cloud *c)
     const char *host = chance(c, 0, 4) ? c->nodes[some_node(c)].host : "client";
     bool away = chance(c, 0, 1);
     cloud_say(c, "cut the way %s %s", away ? "from" : "to", host);
-    sim_partition_way(c->sim, away ? host : "head", away ? "head" : host, true);
+    const char *head = c->heads[some_head(c)].host;
+    sim_partition_way(c->sim, away ? host : head, away ? head : host, true);
 }
 
 static void lose(struct cloud *c)
@@ -97,7 +103,7 @@ static void lose(struct cloud *c)
 /* Half of the time the head, else a node. */
 static struct machine_of *some_machine(struct cloud *c)
 {
-    return chance(c, 0, 1) ? &c->head : &c->nodes[some_node(c)];
+    return chance(c, 0, 1) ? &c->heads[some_head(c)] : &c->nodes[some_node(c)];
 }
 
 static void fill_disk(struct cloud *c)
@@ -179,6 +185,83 @@ static void wish_any(struct cloud *c)
     others[rng_below(&c->rng, COUNT(others))](c);
 }
 
+/* --- of several servers */
+
+static struct machine_of *the_writer(struct cloud *c)
+{
+    head_pick(c);
+    for (int h = 0; h < c->head_count; h++)
+        if (c->server && c->servers[h].server == c->server)
+            return &c->heads[h];
+    return &c->heads[some_head(c)];
+}
+
+/* Longer than the others wait: it wakes up as a writer that is none any more. */
+static void still_writer(struct cloud *c)
+{
+    struct machine_of *m = the_writer(c);
+    int64_t ms = chance(c, 0, 3) ? chance(c, 1000, 6000) : pause_for(c);
+    cloud_say(c, "the writer %s stands still for %lld ms", m->host, (long long)ms);
+    if (m->program)
+        sim_stall(c->sim, m->program, ms);
+}
+
+static void kill_writer(struct cloud *c)
+{
+    int h = (int)(the_writer(c) - c->heads);
+    if (!c->heads[h].back_ms)
+        head_kill(c, h, pause_for(c));
+}
+
+static void cut_store(struct cloud *c)
+{
+    struct machine_of *m = chance(c, 0, 1) ? the_writer(c) : &c->heads[some_head(c)];
+    cloud_say(c, "cut %s off the store", m->host);
+    c->filled = true;
+    sim_partition(c->sim, m->host, "store", true);
+}
+
+static void cut_heads(struct cloud *c)
+{
+    int a = some_head(c), b = some_head(c);
+    if (a == b)
+        return;
+    cloud_say(c, "cut %s and %s", c->heads[a].host, c->heads[b].host);
+    sim_partition_way(c->sim, c->heads[a].host, c->heads[b].host, true);
+    if (chance(c, 0, 2))
+        sim_partition_way(c->sim, c->heads[b].host, c->heads[a].host, true);
+}
+
+static void cut_writer(struct cloud *c)
+{
+    struct machine_of *m = the_writer(c);
+    cloud_say(c, "cut %s off everybody but the store", m->host);
+    sim_partition(c->sim, m->host, "client", true);
+    for (int i = 0; i < c->node_count; i++)
+        sim_partition(c->sim, m->host, c->nodes[i].host, true);
+    for (int h = 0; h < c->head_count; h++)
+        if (&c->heads[h] != m)
+            sim_partition(c->sim, m->host, c->heads[h].host, true);
+}
+
+static void mend_heads(struct cloud *c)
+{
+    cloud_say(c, "mend the network of the servers");
+    for (int h = 0; h < c->head_count; h++) {
+        sim_partition(c->sim, c->heads[h].host, "store", false);
+        sim_partition(c->sim, c->heads[h].host, "client", false);
+        for (int k = 0; k < h; k++)
+            sim_partition(c->sim, c->heads[h].host, c->heads[k].host, false);
+        for (int i = 0; i < c->node_count; i++)
+            sim_partition(c->sim, c->heads[h].host, c->nodes[i].host, false);
+    }
+}
+
+static void (*const of_servers[])(struct cloud *c) = {
+    still_writer, still_writer, still_writer, kill_writer, kill_writer, cut_store,
+    cut_store,    cut_heads,    cut_writer,   mend_heads,  mend_heads,  mend_heads,
+};
+
 /* One of the next operations on a disk, a stream or a process fails, wherever it is. */
 static void arm(struct cloud *c)
 {
@@ -205,6 +288,8 @@ static void storm(struct cloud *c, int64_t n)
             wish_any(c);
         if (chance(c, 0, temper) == 0)
             misfortunes[rng_below(&c->rng, COUNT(misfortunes))](c);
+        if (c->head_count > 1 && chance(c, 0, 5) == 0)
+            of_servers[rng_below(&c->rng, COUNT(of_servers))](c);
         if (c->faults && chance(c, 0, 2) == 0)
             arm(c);
         cloud_run(c, chance(c, 0, STEP_MS));
@@ -228,13 +313,39 @@ TEST(whatever_befalls_the_cloud_its_books_balance)
              count = asked_for("ARCUS_SIM_SEEDS", asked_for("ARCUS_SOAK", 0) ? SEEDS_SOAK : SEEDS);
     struct result sum = { 0 };
     if (one) {
-        CHECK(run_loud(one, storm).ok);
+        CHECK(run_loud(one, storm, 1).ok);
+        return;
+    }
+    if (asked_for("ARCUS_SIM_HEADS_SEED", 0)) {
+        test_skip("another seed was asked for");
         return;
     }
     int64_t began = test_ms();
-    CHECK(run_many(first, count, storm, &sum));
+    CHECK(run_many(first, count, storm, 1, &sum));
     int64_t took = MAX(test_ms() - began, 1);
     printf("# %llu seeds, %lld a minute: %zu requests, %zu attempts, %lld commits, %lld checks, "
+           "%lld s of virtual time\n",
+           (unsigned long long)count, (long long)count * 60000 / (long long)took, sum.requests,
+           sum.attempts, (long long)sum.commits, (long long)sum.checks, (long long)sum.ms / 1000);
+}
+
+TEST(of_several_servers_one_writes_whatever_befalls_them)
+{
+    uint64_t one = asked_for("ARCUS_SIM_HEADS_SEED", 0), first = asked_for("ARCUS_SIM_FIRST", 1),
+             count = asked_for("ARCUS_SIM_SEEDS", asked_for("ARCUS_SOAK", 0) ? SEEDS_SOAK : SEEDS) / 2;
+    struct result sum = { 0 };
+    if (asked_for("ARCUS_SIM_SEED", 0)) {
+        test_skip("one seed was asked for");
+        return;
+    }
+    if (one) {
+        CHECK(run_loud(one, storm, one % 2 ? 2 : 3).ok);
+        return;
+    }
+    int64_t began = test_ms();
+    CHECK(run_many(first, count, storm, 0, &sum));
+    int64_t took = MAX(test_ms() - began, 1);
+    printf("# %llu seeds of two or three servers, %lld a minute: %zu requests, %zu attempts, %lld commits, %lld checks, "
            "%lld s of virtual time\n",
            (unsigned long long)count, (long long)count * 60000 / (long long)took, sum.requests,
            sum.attempts, (long long)sum.commits, (long long)sum.checks, (long long)sum.ms / 1000);
@@ -250,6 +361,6 @@ TEST(a_seed_is_a_run)
         struct result a = run_apart(seed, storm, 0), b = run_apart(seed, storm, 0),
                       other = run_apart(seed + 1000, storm, 0), sum = { 0 };
         CHECK(a.trace == b.trace && a.commits == b.commits && a.trace != other.trace);
-        CHECK(run_many(seed, 1, storm, &sum) && sum.trace == a.trace); /* whatever ran before it */
+        CHECK(run_many(seed, 1, storm, 1, &sum) && sum.trace == a.trace); /* whatever ran before it */
     }
 }
