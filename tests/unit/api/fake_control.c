@@ -71,6 +71,8 @@ static void deliver(void *arg, struct post *p)
 static void answer(struct control *c, struct request *r)
 {
     r->ok = check(c, r);
+    if (c->lost && verbs[r->verb].kind == VERB_WRITE)
+        r->ok = err_set(&r->err, RC_NOT_WRITER, "another server writes now");
     if (r->ok && !(c->script && c->script(c->arg, c, r)))
         str_text(&r->reply, "{}");
     r->post.fn = deliver;

@@ -24,6 +24,7 @@ struct control {
     void (*on_turn)(void *arg);
     void *turn_arg;
     int usurped;
+    bool lost;                          /* writes are answered with RC_NOT_WRITER */
     const char *disabled;               /* this bearer is no longer good */
 };
 struct control *fake_control_new(struct os *os);
