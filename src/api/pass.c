@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 enum { WAIT_MS = 3000, AGAIN_MS = 100, LATE_MS = 2000 };
-enum { PING_MS = 400, PING_LOST_MS = 1500, USURP_MS = 10 * 1000, USURP_MOST_MS = 10 * 60 * 1000 };
+enum { PING_MS = 400, PING_LOST_MS = 1500, USURP_MS = 10 * 1000, USURP_MOST_MS = 10 * 60 * 1000, BLIND_MS = 800 };
 
 struct far {                            /* another server */
     struct far *next;
@@ -45,7 +45,7 @@ struct passer {
     /* the one that writes, as seen from here */
     struct timer *timer;
     char url[256];
-    int64_t usurped_ms, patience_ms;
+    int64_t looked_ms, usurped_ms, patience_ms;
 };
 
 /* --- who asked, really */
@@ -420,8 +420,12 @@ static void on_ping(void *arg)
 {
     struct passer *ps = arg;
     struct err err;
+    int64_t now = os_boot_ms(ps->api->os), before = ps->looked_ms;
     ps->timer = timer_start(ps->api->os, PING_MS, on_ping, ps);
+    ps->looked_ms = now;
     far_sweep(ps, false);
+    for (struct far *f = ps->fars; f && now - before > BLIND_MS; f = f->next)
+        f->answered_ms = now;           /* it was us who did not listen */
     if (ps->url[0] && text_is(ps->url, control_writer(ps->api->control)))
         (void)far_of(ps, ps->url, &err);
     for (struct far *f = ps->fars; f; f = f->next)
