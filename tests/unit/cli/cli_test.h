@@ -20,7 +20,8 @@ char *stage_path(struct stage *s, const char *name);
 void stage_write(struct stage *s, const char *name, const char *text);
 
 /* One answer: the nth request (from 1; 0: any) of this method and path prefix. A body that begins
- * with "@cut " is sent without its end, so that the client sees a broken connection. */
+ * with "@cut " is sent without its end, so that the client sees a broken connection; "@after " puts a Retry-After of a second
+ * before it. */
 struct answer { const char *method, *path; int nth, status; const char *body; };
 /* starts the server, points the cli at it */
 void straw_answers(struct stage *s, const struct answer *answers, size_t count);

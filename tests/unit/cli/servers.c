@@ -30,6 +30,22 @@ TEST(what_was_not_answered_is_asked_again_as_the_same_request)
     CHECK(text_is(straw_idem(&s, 0), straw_idem(&s, 1)) && text_is(straw_idem(&s, 0), straw_idem(&s, 2)));
 }
 
+TEST(a_server_that_says_when_is_asked_once_more_then_and_one_that_does_not_is_not)
+{
+    static const struct answer when[] = { { "POST", "/v1/jobs", 1, 503, "@after " AWAY }, { "POST", "/v1/jobs", 0, 201, JOB } },
+                               slow[] = { { "POST", "/v1/jobs", 0, 429, "@after {\"type\":\"/problems/too_many\",\"detail\":\"slow down\"}" } },
+                               never[] = { { "POST", "/v1/jobs", 0, 503, AWAY } };
+    AUTO(stage_down) struct stage s = stage_up();
+    straw_answers(&s, when, COUNT(when));
+    int64_t began = os_boot_ms(s.c->os);
+    CHECK(PLAY(&s, "submit", "--image", "x", "--", "true") == 0 && os_boot_ms(s.c->os) - began >= 900);
+    CHECK(straw_count(&s, "POST", "/v1/jobs") == 2 && text_is(straw_idem(&s, 0), straw_idem(&s, 1)));
+    straw_answers(&s, slow, COUNT(slow));
+    CHECK(PLAY(&s, "submit", "--image", "x", "--", "true") == 7 && straw_count(&s, "POST", "/v1/jobs") == 2);
+    straw_answers(&s, never, COUNT(never));
+    CHECK(PLAY(&s, "submit", "--image", "x", "--", "true") == 7 && straw_count(&s, "POST", "/v1/jobs") == 1);
+}
+
 TEST(what_a_server_refuses_is_not_asked_of_another)
 {
     static const struct answer answers[] = { { "POST", "/v1/jobs", 0, 400, "{\"type\":\"/problems/bad_input\",\"detail\":\"no\"}" } };

@@ -131,6 +131,11 @@ static void on_request(void *arg, struct http_request *rq)
         timer_start(w->os, CUT_MS, cut, rq);        /* after what was said has gone out */
         return;
     }
+    struct http_header after = { "Retry-After", "1" };
+    if (a && text_starts(a->body, "@after ")) {
+        http_reply(rq, a->status, "application/problem+json", &after, 1, SLICE(a->body + 7));
+        return;
+    }
     if (a) {
         http_reply(rq, a->status, a->status < 300 ? "application/json" : "application/problem+json",
                    NULL, 0, SLICE(a->body));
