@@ -288,6 +288,33 @@ TEST(a_task_runs_and_each_change_is_told_once)
     cluster_close(&c);
 }
 
+/* The store of the server is an older one: it wants what was settled long ago. */
+TEST(what_ended_and_was_forgotten_is_told_again_to_a_server_from_a_backup_and_never_begun_again)
+{
+    struct cluster c;
+    cluster_open(&c, 4);
+    c.supervisors.exit_code = 3;
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 7);
+    run_for(c.sim, 20000);
+    CHECK(told_once(&c, 7, OUTCOME_EXITED) && nothing_is_left(&c));
+    struct report_item end = *head_end_of(&c.head, 7);
+    head_close(&c.head);
+    c.head.item_count = c.head.gone_count = 0;
+    c.head.kept = 0;
+    head_order(&c.head, 7);
+    head_order(&c.head, 8);
+    head_open(&c.head, c.sim);
+    run_for(c.sim, 60000);
+    CHECK(supervised(&c.supervisors, 7)->begun == 1 && told_once(&c, 7, OUTCOME_EXITED));
+    const struct report_item *again = head_end_of(&c.head, 7);
+    CHECK(again && again->exit_code == 3 && again->at_ms == end.at_ms && again->started_ms == end.started_ms);
+    CHECK(supervised(&c.supervisors, 8)->begun == 1 && told_once(&c, 8, OUTCOME_EXITED) && c.head.gaps == 0);
+    CHECK(nothing_is_left(&c));
+    cluster_close(&c);
+}
+
 TEST(an_exit_code_is_passed_on)
 {
     struct cluster c;

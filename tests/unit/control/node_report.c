@@ -1,4 +1,5 @@
 #include "door.h"
+#include "store/store_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -332,4 +333,29 @@ TEST(a_cordoned_node_gets_nothing_new_and_stays_cordoned_through_silence)
     CHECK(door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"state\":\"ready\"}").ok
           && state_node(memory_of(d), "n1")->state == NODE_READY);
     check_books(d, "cordoned");
+}
+
+/* What was placed after the backup may still run where nobody sees it. */
+TEST(in_a_restored_store_nothing_is_placed_until_what_ran_unseen_has_ended)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    char key[SECRET_TEXT];
+    struct err err = { 0 };
+    door_node(d, "n1", 2, key);
+    CHECK(d->store->how->run(d->conn, "INSERT INTO restored (at_ms) VALUES (1)", &err));
+    CHECK(door_crash(d) && memory_of(d)->restored);
+    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"image\":\"debian:12\",\"gpus\":1}");
+    for (int s = 0; s < 300; s += 10) {
+        CHECK(door_hello(d, key, "n1", 2, 1, (struct texts){ 0 }).ok);
+        door_run(d, 10000);
+        if (text_given(door_attempt(d, job, 0)))
+            CHECK(!"placed too early");
+    }
+    CHECK(rows_in(d, "restored") == 1);
+    for (int s = 0; s < 20; s += 5) {
+        CHECK(door_hello(d, key, "n1", 2, 1, (struct texts){ 0 }).ok);
+        door_run(d, 5000);
+    }
+    CHECK(text_given(door_attempt(d, job, 0)) && rows_in(d, "restored") == 0 && !memory_of(d)->restored);
+    check_books(d, "after the restore");
 }
