@@ -506,6 +506,7 @@ static bool start(struct agent *a, struct err *err)
     for (size_t at = 0; (told = spool_each(a->spool, &at));)
         task_of(a, told->attempt);
     struct runtime_config rc = { .data = c->data,
+                                 .keep_logs_s = c->keep_logs_s,
                                  .run = c->run,
                                  .self = c->self,
                                  .host_image = c->host_image,

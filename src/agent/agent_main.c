@@ -1,5 +1,6 @@
 /* agent_main.c - `arcus agent`: flags into a configuration, one loop, and out on SIGTERM with every container left running. */
 #include "agent/agent.h"
+#include "wire/bind.h"
 #include "base/log.h"
 #include "base/version.h"
 #include <errno.h>
@@ -80,6 +81,12 @@ static bool on_sim_gpus(struct flags *f, const char *value, struct err *err)
     return on_number("--sim-gpus", value, 64, &f->config.sim_gpus, err);
 }
 
+static bool on_keep_logs(struct flags *f, const char *value, struct err *err)
+{
+    static const struct field keep = FIELD(struct agent_config, keep_logs_s, DURATION, .min = 60, .max = INT64_C(3660) * 86400);
+    return bind_text(&keep, value, f->mem, &f->config, err) || err_field(err, "--keep-logs", "--keep-logs: %s", err->text);
+}
+
 static bool on_beat(struct flags *f, const char *value, struct err *err)
 {
     return on_number("--beat-ms", value, 60000, &f->config.beat_ms, err);
@@ -111,6 +118,7 @@ static const struct flag {
     { "--run", "DIR", NULL, offsetof(struct flags, config.run), "what must not (/run/arcus)" },
     { "--name", "NAME", NULL, offsetof(struct flags, config.name), "the node's name (the host's)" },
     { "--label", "KEY=VALUE", on_label, 0, "a label to place jobs by; may be given again" },
+    { "--keep-logs", "TIME", on_keep_logs, 0, "logs and outputs after a task has ended (7d)" },
     { "--sim-gpus", "N", on_sim_gpus, 0, "offer N made-up GPUs, marked as simulated" },
     { "--sim-model", "MODEL", NULL, offsetof(struct flags, config.sim_model), "what they are called (NVIDIA H200)" },
     { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },

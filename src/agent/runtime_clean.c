@@ -234,12 +234,14 @@ struct sweep {
     struct arena *mem;
     struct os *os;
     struct texts live;
+    int64_t keep_logs_s;
 };
 
 static const struct {
     const char *folder;
+    bool log;           /* as long as the operator says */
     int64_t days;
-} kept[] = { { "logs", 7 }, { "outputs", 7 }, { "blobs", 2 }, { "images", 30 } };
+} kept[] = { { "logs", true, 7 }, { "outputs", true, 7 }, { "blobs", false, 2 }, { "images", false, 30 } };
 
 /* Names of live attempts, and the plans of live attempts as text: an image that one of them
  * names is in use. */
@@ -281,13 +283,14 @@ static void sweep_run(struct work *w)
         struct texts names = { 0 };
         struct err err = { 0 };
         struct stat st;
+        int64_t keep_s = kept[f].log && s->keep_logs_s ? s->keep_logs_s : kept[f].days * 86400;
         snprintf(folder, sizeof folder, "%s/%s", s->data, kept[f].folder);
         if (!dir_list(s->os, folder, s->mem, &names, &err))
             continue;
         for (size_t i = 0; i < names.count; i++) {
             snprintf(path, sizeof path, "%s/%s", folder, names.at[i]);
             if (!is_live(s, names.at[i]) && lstat(path, &st) == 0
-                && st.st_mtim.tv_sec + kept[f].days * 86400 < time(NULL)
+                && st.st_mtim.tv_sec + keep_s < time(NULL)
                 && !text_is(names.at[i], "refs"))
                 remove_quietly(path);
         }
@@ -321,6 +324,7 @@ void clean_sweep(struct runtime *r)
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
         s->live.at[s->live.count++] = arena_text(s->mem, a->name);
     snprintf(s->data, sizeof s->data, "%s", r->config.data);
+    s->keep_logs_s = r->config.keep_logs_s;
     workshop_do(r->shop, &s->work);
     r->sweep = timer_start(r->os, SWEEP_MS, sweep_again, r);
 }

@@ -216,6 +216,11 @@ static void responses(struct json_out *o, struct schemas *s, const struct verb *
             json_key(o, bad[i].status);
             ref(o, "#/components/responses/Problem");
         }
+    if (v == &verbs[VERB_EVENT_LIST]) {
+        json_key(o, "410");
+        json_put_raw(o, "{\"description\":\"What was asked for is no longer kept; here is how things stand, and from where to go on\",\"content\":"
+                        "{\"application/problem+json\":{\"schema\":{\"$ref\":\"#/components/schemas/Gone\"}}}}");
+    }
     json_close(o, '}');
 }
 
@@ -312,6 +317,15 @@ static const char problem_schema[] =
     "\"type\":{\"type\":\"string\",\"description\":\"stable: /problems/ and the kind\"},\"title\":{\"type\":\"string\"},"
     "\"status\":{\"type\":\"integer\"},\"detail\":{\"type\":\"string\"},\"field\":{\"type\":\"string\",\"description\":\"what in the request was "
     "wrong, by its path\"},\"instance\":{\"type\":\"string\",\"description\":\"the request's id\"}}}";
+static const char gone_schema[] =
+    "{\"allOf\":[{\"$ref\":\"#/components/schemas/Problem\"},{\"type\":\"object\",\"required\":[\"snapshot\"],\"properties\":{"
+    "\"snapshot\":{\"type\":\"object\",\"required\":[\"number\",\"oldest\"],\"description\":\"how things stand, instead of the events that are no "
+    "longer kept: it holds all that happened up to `number`. Take it as your new picture, then ask for events after `number`; what you are told of it a "
+    "second time means the same.\",\"properties\":{"
+    "\"number\":{\"type\":\"integer\",\"description\":\"go on with ?since= this\"},"
+    "\"oldest\":{\"type\":\"integer\",\"description\":\"the first event that is kept\"},"
+    "\"jobs\":{\"type\":\"object\",\"description\":\"the project's live jobs as GET /v1/jobs lists them: items, and next for the page behind them\"},"
+    "\"nodes\":{\"type\":\"object\",\"description\":\"for operators and auditors: as GET /v1/nodes lists them\"}}}}}]}";
 
 static void components(struct json_out *o, struct schemas *s)
 {
@@ -321,6 +335,8 @@ static void components(struct json_out *o, struct schemas *s)
     json_open(o, '{');
     json_key(o, "Problem");
     json_put_raw(o, problem_schema);
+    json_key(o, "Gone");
+    json_put_raw(o, gone_schema);
     for (size_t i = 0; i < s->count; i++) {
         json_key(o, s->at[i].name);
         bind_schema(o, s->at[i].fields);

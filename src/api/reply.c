@@ -71,10 +71,26 @@ void problem_print(struct str *out, int status, const struct err *why, const cha
     json_close(&o, '}');
 }
 
+/* What the door refused is in the audit by then; this is what it was never asked, or what followed. */
+static void audit(struct visit *v, int status, const struct err *why)
+{
+    bool refusal = status == 401 || status == 403 || status == 429;
+    if (!refusal || v->ask.audited)
+        return;
+    if (!v->from.address[0])
+        snprintf(v->from.address, sizeof v->from.address, "%s", http_peer(v->rq));
+    control_refused(v->api->control, v->verb ? v->verb->name : "any", &v->from, &v->who, why->rc);
+}
+
 static void problem(struct visit *v, int status, const struct err *why, struct headers *h)
 {
+    audit(v, status, why);
     AUTO(str_done) struct str body = { 0 };
     problem_print(&body, status, why, v->from.request);
+    if (why->rc == RC_GONE && v->ask.reply.len) {       /* what is there instead */
+        body.len--;
+        str_printf(&body, ",\"snapshot\":%s}", v->ask.reply.at);
+    }
     if (status == 401)
         add(h, "WWW-Authenticate", "Bearer realm=\"arcus\"");
     if (status == 429 || status == 503)

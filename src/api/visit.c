@@ -151,6 +151,8 @@ static void ask(struct visit *v, enum verb_id verb, const void *body,
         arena_free(v->ask.mem);
     v->ask = (struct request){ .verb = verb, .body = body, .mem = mem, .on_reply = on_reply, .arg = v };
     v->ask.from = v->from;
+    v->ask.about = v->verb;
+    v->ask.again = v->keeping;
     if (inside) {
         v->ask.who = v->who;
         v->ask.from.hash[0] = 0;

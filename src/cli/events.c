@@ -122,6 +122,28 @@ static void on_end(void *arg, int status, struct slice body, const struct err *e
     os_stop(e->c->os);
 }
 
+/* What was asked for is no longer kept: the snapshot tells what is there, and where to go on. */
+static bool take_snapshot(struct events *e)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    AUTO(str_done) struct str out = { 0 };
+    struct json *doc, *snapshot;
+    struct err ignored;
+    if (e->status != 410 || !json_parse((struct slice){ e->text.at, e->text.len }, mem, &doc, &ignored)
+        || !(snapshot = json_get(doc, "snapshot")) || json_int(snapshot, "number", 0) <= e->since)
+        return false;
+    say(e->c, "events after %lld are no longer kept before %lld; going on from how things stand at %lld", (long long)e->since,
+        (long long)json_int(snapshot, "oldest", 0), (long long)json_int(snapshot, "number", 0));
+    e->since = json_int(snapshot, "number", 0);
+    if (e->c->output != OUT_JSON && e->c->output != OUT_YAML)
+        return true;
+    str_text(&out, "{\"snapshot\":");
+    json_print(&out, snapshot);
+    str_text(&out, "}\n");
+    e->unread |= !out_write(out.at, out.len);
+    return !e->unread;
+}
+
 static void follow_once(struct events *e)
 {
     static const struct http_call_events events
@@ -147,6 +169,8 @@ static int follow(struct cli *c, int64_t since, int64_t limit)
     for (bool was_there = false;;) {
         int64_t before = e.since;
         follow_once(&e);
+        if (e.cut && take_snapshot(&e))
+            continue;
         was_there |= e.status == 200 || e.since > before;
         bool away = e.err.rc == RC_UNAVAILABLE || e.err.rc == RC_TIMEOUT;
         if (!e.cut || !was_there || !away)
@@ -169,8 +193,13 @@ static bool history(struct cli *c, int64_t since, int64_t limit, struct json **o
         ask = json_new(c->mem, JSON_OBJECT);
         doc_set(c, ask, "since", arena_printf(c->mem, "%lld", (long long)since));
         doc_set(c, ask, "limit", arena_printf(c->mem, "%lld", (long long)page));
-        if (!cli_call(c, VERB_EVENT_LIST, ask, &reply, err))
-            return false;
+        if (!cli_call(c, VERB_EVENT_LIST, ask, &reply, err)) {
+            if (err->rc != RC_GONE || since == 0)
+                return false;
+            say(c, "%s", "some of these are no longer kept; showing what is");
+            since = 0;
+            continue;
+        }
         struct json *items = json_get(reply, "items");
         for (struct json *m = items ? items->first : NULL, *after; m; m = after, got++) {
             after = m->next;

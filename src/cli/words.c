@@ -64,6 +64,10 @@ static const struct column attempt_columns[] = {
     { "ENDED", "age:ended" }, { "DETAIL", "some:detail" },
 };
 
+static const struct column audit_columns[] = {
+    { "NUMBER", "id", .right = true }, { "AT", "at" }, { "RESULT", "state" }, { "TIMES", "times", .right = true }, { "VERB", "name" }, { "SUBJECT", "some:subject" },
+    { "ACTOR", "some:actor" }, { "ADDRESS", "address" }, { "PROJECT", "some:project", .wide = true }, { "KEY", "some:key", .wide = true }, { "REQUEST", "request", .wide = true },
+};
 static const struct column usage_columns[] = {
     { "PROJECT", "some:project" }, { "USER", "some:user" }, { "FLAVOR", "some:flavor" }, { "DAY", "some:day" }, { "TASKS", "tasks", .right = true },
     { "HOURS", "hours:seconds", .right = true }, { "GPU HOURS", "hours:gpu_seconds", .right = true }, { "GPU GB-HOURS", "gib_hours:gpu_mib_seconds", .wide = true, .right = true },
@@ -146,6 +150,14 @@ const struct word words[] = {
     { "images remove", VERB_IMAGE_REMOVE, word_generic, "IMAGE", "Remove an imported image", .examples = "arcus images remove busybox:1.36" },
 
     { "events", VERB_EVENT_LIST, word_events, "[FLAGS]", "Show what happened, or follow it", .takes = "", .examples = "arcus events --since 1200\narcus events -f -o json" },
+    { "audit list", VERB_AUDIT_LIST, word_audit_list, "[FLAGS]", "List who did what, from where and with what result", .takes = "", COLUMNS(audit_columns),
+      .more = "Every change that people and programs asked for is in it, and every refusal; many alike within a\nminute are one line with their count.",
+      .examples = "arcus audit --limit 20\narcus audit --result denied --from 2026-11-01 -o json" },
+    { "audit verify", VERB_AUDIT_VERIFY, word_audit_verify, "", "Check that no entry of the audit was changed, removed, inserted or moved", .takes = "",
+      .more = "It walks all entries and the archives of audit and usage, prints the number of each one that is not\nas it was written, and exits with 1 if there is any.",
+      .examples = "arcus audit verify" },
+    { "audit export", VERB_AUDIT_LIST, word_audit_export, "[FLAGS]", "Write the audit as JSON lines, oldest first", .takes = "",
+      .examples = "arcus audit export\narcus audit export --since 120000" },
     { "usage", VERB_USAGE_SUM, word_generic, "[FLAGS]", "Sum what was used", .takes = "", COLUMNS(usage_columns),
       .examples = "arcus usage\narcus usage --by project,user,day --from 2026-11-01 -o json" },
     { "backup", VERB_BACKUP, word_backup, "FILE", "Take a consistent copy of the whole cloud, while it runs (operators)", .own = &backup_fields, .takes = "file",

@@ -98,7 +98,10 @@ bool control_bootstrap(struct os *os, struct store *store, const char *keys, con
                               V_TEXT(""),
                               V_TEXT(""),
                               V_TEXT(NULL),
-                              V_TEXT("{}") };
+                              V_TEXT("{}"),
+                              V_NULL,
+                              V_NULL,
+                              V_NULL };
     struct write writes[] = {
         { ST_ORG_ADD, (int)COUNT(orgs), orgs },
         { ST_PROJECT_ADD, (int)COUNT(projects), projects },

@@ -50,9 +50,12 @@ void emit_event(struct call *c, int64_t project, const char *kind, const char *s
                        .data = data ? arena_text(b->mem, data) : "{}" };
     b->events = grow(b->mem, b->events, b->event_count, &b->event_room, sizeof *b->events);
     b->events[b->event_count++] = e;
+    if (!c->first_event)
+        c->first_event = b->write_count + 1;
     EMIT(c, EVENT_ADD, V_INT(e.seq), V_INT(e.at_ms), V_INT(project), V_TEXT(e.kind),
          V_TEXT(e.subject), V_TEXT(c->who->name), V_INT(c->who->id), V_INT(c->who->key),
-         V_TEXT(c->who->address), V_TEXT(c->who->request), V_TEXT(idem), V_TEXT(e.data));
+         V_TEXT(c->who->address), V_TEXT(c->who->request), V_TEXT(idem), V_TEXT(e.data), V_NULL,
+         V_NULL, V_NULL); /* audit_seal fills the last three */
 }
 
 struct sched_event *emit_news(struct call *c, enum sched_kind kind)

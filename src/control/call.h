@@ -29,6 +29,7 @@ struct call {
     const struct caller *who;
     struct arena *mem;          /* the request's */
     int64_t now_ms, boot_ms;
+    size_t first_event;         /* 1 + the number of the write that is this request's first event; 0: none */
     size_t idem_write, idem_event;  /* 1 + the number of the write and the event that carry this request's Idempotency-Key; 0: none */
 };
 
@@ -76,12 +77,15 @@ VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit
 VERB(job_cancel); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_files); VERB(job_place); VERB(job_tick);
 VERB(node_token); VERB(node_join); VERB(node_rekey); VERB(node_rotate); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_remove); VERB(node_link); VERB(node_stream);
 VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(backup); VERB(server_list);
+VERB(data_drop); VERB(data_drop_prepare); VERB(audit_note); VERB(audit_list); VERB(audit_verify);
 
 /* Shared by several verbs. */
 struct submission { struct project *project; int64_t jobs; size_t bytes; const char *workdir; };   /* what the jobs of one request take, so far as they were checked */
 struct job_wish { struct job_spec spec; struct shape shape; const char *text; };                   /* one that may be taken */
 MUST_CHECK bool job_check(struct call *c, struct submission *s, const struct job_spec *ask, struct job_wish *out, struct err *err);
 struct job *job_accept(struct call *c, struct project *p, const struct job_wish *wish, const char *idem);
+struct interval;
+void usage_roll(struct call *c, const struct interval *i);                        /* into the sums of its days */
 void job_write(struct call *c, struct job *j);                                  /* its row as memory has it; version + 1 */
 void task_write(struct call *c, struct task *t, const char *detail);
 void job_settle(struct call *c, struct job *j);                                 /* are all its tasks over? then so is it */

@@ -5,6 +5,7 @@
  * loop owns the followers. */
 #include "control/control_internal.h"
 #include "base/log.h"
+#include "control/retain.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,8 +58,13 @@ bool door_check(struct call *call, struct err *err)
         else if (!auth_facts_read(call->conn, r->from.hash, r->from.project, call->mem, &facts,
                                   err))
             return false;
-        if (!auth_decide(&facts, r->from.project, call->now_ms, &r->who, err))
+        if (!auth_decide(&facts, r->from.project, call->now_ms, &r->who, err)) {
+            if (facts.found) { /* nobody, but the audit may know whose key it was */
+                r->who.id = facts.owner, r->who.key = facts.key;
+                snprintf(r->who.name, sizeof r->who.name, "%s", facts.owner_name ? facts.owner_name : "");
+            }
             return false;
+        }
     }
     snprintf(r->who.address, sizeof r->who.address, "%s", r->from.address);
     snprintf(r->who.request, sizeof r->who.request, "%s", r->from.request);
@@ -78,13 +84,14 @@ static void deliver(void *arg, struct post *p)
     struct control *c = arg;
     struct request *r = CONTAINER(p, struct request, post);
     c->slow_waiting -= handlers[r->verb].prepare != NULL;
+    notes_take(c, r);
     r->on_reply(r->arg, r);
 }
 
 void door_answer(struct control *c, struct request *r, bool ok)
 {
     r->ok = ok;
-    if (!ok)
+    if (!ok && r->err.rc != RC_GONE) /* that one says what is there instead */
         str_clear(&r->reply); /* what a refused commit would have said */
     r->post.fn = deliver;
     r->post.arg = c;
@@ -193,6 +200,7 @@ static void on_tick(void *arg)
     struct control *c = arg;
     c->timer = timer_start(c->os, 1000, on_tick, c);
     planner_poke(c);
+    notes_tick(c);
     if (!c->writes || c->ticking) /* the writer is behind: one is enough */
         return;
     struct tick *t = calloc(1, sizeof *t);
@@ -222,6 +230,13 @@ static bool reader_open(struct control *c, struct reader *rd, const char *name, 
     return true;
 }
 
+static bool audit_key(struct control *c)
+{
+    char hex[DIGEST_HEX];
+    digest_keyed(c->keys.hash, "the audit chain", hex);
+    return hex_parse(hex, c->audit_key, sizeof c->audit_key);
+}
+
 bool control_open(struct os *os, struct store *store, const struct control_config *config,
                   struct control **out, struct err *err)
 {
@@ -231,8 +246,8 @@ bool control_open(struct os *os, struct store *store, const struct control_confi
     c->os = os;
     c->store = store;
     c->config = *config;
-    bool ok
-        = digest_start() && keyring_open(os, config->keys, &c->keys, err) && writer_open(c, err);
+    bool ok = digest_start() && keyring_open(os, config->keys, &c->keys, err)
+              && audit_key(c) && writer_open(c, err);
     for (int i = 0; ok && i < READERS; i++)
         ok = reader_open(c, &c->readers[i], "reader", false, err);
     ok = ok && reader_open(c, &c->slow, "slow", true, err);
@@ -241,6 +256,8 @@ bool control_open(struct os *os, struct store *store, const struct control_confi
         return false;
     }
     c->open = true;
+    notes_open(c);
+    retain_open(c);
     if (config->plan)
         planner_open(c);
     writer_start(c);
@@ -269,9 +286,11 @@ void control_close(struct control *c)
 {
     if (!c)
         return;
+    notes_last(c);
     c->open = false;
     timer_cancel(c->timer);
     timer_cancel(TAKE(c->look_timer));
+    retain_stop(c);
     struct reader *all[READERS + 1];
     for (int i = 0; i < READERS; i++)
         all[i] = &c->readers[i];
@@ -281,6 +300,8 @@ void control_close(struct control *c)
             actor_stop(all[i]->actor);
     writer_close(c);
     last_words(c);
+    retain_close(c);
+    notes_close(c);
     planner_close(c); /* behind the writer, who tells it everything */
     for (size_t i = 0; i < COUNT(all); i++)
         conn_close(all[i]->conn);

@@ -19,6 +19,7 @@ struct control_config {
     int64_t margin_s;           /* after that, before another node gets it; 15 */
     const char *default_image;  /* "host" under `arcus up`; "" : a job must name one */
     const char *ca_pin;         /* SHA-256 of the cloud's authority, for join tokens; "" or NULL: clients know it otherwise */
+    int64_t keep_jobs_s, keep_events_s, keep_usage_s;   /* finished jobs; events; usage before it goes to the archive. 0: for ever */
     bool plan;                  /* run the planner (false in tests of verbs) */
     bool shared;                /* other servers may be on this store: the lease is renewed, watched and taken over */
     const char *version;        /* for server.list; may be NULL */
@@ -47,8 +48,12 @@ struct request {
     const char *idem;           /* Idempotency-Key, or NULL */
     char body_hash[DIGEST_HEX]; /* of the body, to refuse the same key for another wish */
     int64_t if_match;           /* version asked for; 0: none */
+    const struct verb *about;   /* what the caller really asked for, if this is only a step of it; for the audit */
+    const char *subject;        /* what a refusal was about, where the body does not say; for the audit */
+    bool again;                 /* somebody who was let in is looked at again: no new act */
     /* --- the answer */
     bool ok, replayed;
+    bool audited;               /* its event carries it in the audit chain, or a note of it is on its way there */
     struct err err;
     struct str reply;           /* JSON; the owner of the request frees it */
     int64_t version;            /* for ETag; 0: none */
@@ -56,6 +61,8 @@ struct request {
     void *arg;
 };
 void control_ask(struct control *c, struct request *r);
+/* Something was refused before the door was asked, or after it had let it in: for the audit. who may be nobody. Never waits. */
+void control_refused(struct control *c, const char *verb, const struct credential *from, const struct caller *who, enum rc rc);
 
 /* --- followers: what a commit brought, in order */
 struct event {

@@ -15,11 +15,16 @@ struct writer {                 /* belongs to its actor */
 /* Sent to the writer's actor now and then: look at the lease, and do what the loop wishes. One is under way at a time. */
 struct look { struct post post; char address[256]; bool resign, usurp; };
 struct planner;
+struct notes;
+struct retain;
 struct control {
     struct os *os;
     struct store *store;
     struct control_config config;
     struct keyring keys;
+    unsigned char audit_key[32];        /* of the audit chain; made from the others, so that all heads have the same */
+    struct notes *notes;
+    struct retain *retain;
     struct writer writer;
     struct reader readers[READERS], slow;
     unsigned next_reader;

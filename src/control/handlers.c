@@ -68,4 +68,8 @@ const struct handler handlers[VERB_COUNT] = {
     [VERB_USAGE_SUM] = { usage_sum },
     [VERB_BACKUP] = { backup },
     [VERB_SERVER_LIST] = { server_list },
+    [VERB_DATA_DROP] = { data_drop, data_drop_prepare },
+    [VERB_AUDIT_NOTE] = { audit_note },
+    [VERB_AUDIT_LIST] = { audit_list },
+    [VERB_AUDIT_VERIFY] = { audit_verify },
 };

@@ -161,10 +161,15 @@ static void meter(struct call *c, const struct attempt *a, const struct ending *
     struct shape held
         = j->shape; /* what it got, so that "any GPU" is metered as the model it ran on */
     held.gpu.milli = a->gpu_milli;
-    EMIT(c, USAGE_ADD, V_INT(a->id), V_INT(j->project->id), V_INT(j->owner_kind), V_INT(j->owner),
-         V_INT(j->id), V_INT(a->node->id), V_TEXT(flavor_of(&held, model, model_flavor)),
-         V_INT(a->gpu_milli), V_INT(a->gpu_mib), V_INT(a->cpu_milli), V_INT(a->mem_mib),
-         V_INT(i.started_ms), V_INT(i.ended_ms), V_INT(i.billable), V_INT(a->simulated));
+    i.project = j->project->id, i.owner_kind = (int)j->owner_kind, i.owner = j->owner;
+    i.flavor = flavor_of(&held, model, model_flavor);
+    i.gpu_milli = a->gpu_milli, i.gpu_mib = a->gpu_mib;
+    i.cpu_milli = a->cpu_milli, i.mem_mib = a->mem_mib, i.simulated = a->simulated;
+    EMIT(c, USAGE_ADD, V_INT(a->id), V_INT(i.project), V_INT(i.owner_kind), V_INT(i.owner),
+         V_INT(j->id), V_INT(a->node->id), V_TEXT(i.flavor), V_INT(i.gpu_milli), V_INT(i.gpu_mib),
+         V_INT(i.cpu_milli), V_INT(i.mem_mib), V_INT(i.started_ms), V_INT(i.ended_ms),
+         V_INT(i.billable), V_INT(i.simulated), V_INT(1));
+    usage_roll(c, &i);
 }
 
 static const char *end_data(struct call *c, const struct attempt *a, const struct ending *how)

@@ -57,6 +57,8 @@ bool login_prepare(struct call *c, const void *body, struct err *err)
     if (!ROWS(c, PERSON_BY_NAME, &r, err, V_TEXT(ask->user)))
         return false;
     bool there = r.count > 0 && text_given(row_text(&r, 0, 2));
+    if (there) /* a name that nobody has may be a password in the wrong place */
+        c->r->subject = arena_text(c->mem, ask->user);
     bool right = password_verify(there ? row_text(&r, 0, 2) : nobody, ask->password);
     if (!there || !right || row_int(&r, 0, 4) != 0)
         return err_set(err, RC_UNAUTHENTICATED, "this user name and password do not fit");

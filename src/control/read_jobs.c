@@ -143,6 +143,21 @@ static bool state_range(const struct job_list_ask *ask, int64_t *low, int64_t *h
         ask->state);
 }
 
+/* Each way to ask has a statement that an index answers, however many jobs have ended. */
+static bool list_rows(struct call *c, const struct job_list_ask *ask, int64_t before, int64_t low,
+                      int64_t high, struct rows *r, struct err *err)
+{
+    struct value project = V_INT(c->who->project), most = V_INT(ask->limit + 1);
+    if (text_given(ask->name))
+        return ROWS(c, JOB_LIST_NAMED, r, err, project, V_INT(before), V_INT(low), V_INT(high),
+                    V_TEXT(ask->name), most);
+    if (high <= JOB_STOPPING)
+        return ROWS(c, JOB_LIST_LIVE, r, err, project, V_INT(before), V_INT(low), V_INT(high), most);
+    if (low == high)
+        return ROWS(c, JOB_LIST_ENDED, r, err, project, V_INT(before), V_INT(low), most);
+    return ROWS(c, JOB_LIST, r, err, project, V_INT(before), most);
+}
+
 bool job_list(struct call *c, const void *body, struct err *err)
 {
     const struct job_list_ask *ask = body;
@@ -150,9 +165,7 @@ bool job_list(struct call *c, const void *body, struct err *err)
     struct rows r;
     if (text_given(ask->page) && !id_parse(ask->page, PREFIX_JOB, &before))
         return err_field(err, "page", "this is not the `next` of a page before");
-    if (!state_range(ask, &low, &high, err)
-        || !ROWS(c, JOB_LIST, &r, err, V_INT(c->who->project), V_INT(before), V_INT(low),
-                 V_INT(high), V_TEXT(ask->name ? ask->name : ""), V_INT(ask->limit + 1)))
+    if (!state_range(ask, &low, &high, err) || !list_rows(c, ask, before, low, high, &r, err))
         return false;
     struct list l = list_open(c);
     size_t n = MIN(r.count, (size_t)ask->limit);

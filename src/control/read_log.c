@@ -2,8 +2,10 @@
  * (blobs, volumes, the agents' links). */
 #include "base/when.h"
 #include "control/call.h"
-#include "meter/meter.h"
+#include "control/retain.h"
 #include <stdio.h>
+
+enum { SUM_TRIES = 10, SNAPSHOT_MOST = 1000 };
 
 /* Operators and auditors see all; everybody else what belongs to their project. */
 static int64_t scope(const struct call *c)
@@ -11,11 +13,49 @@ static int64_t scope(const struct call *c)
     return c->who->roles & PLATFORM_ROLES ? 0 : c->who->project;
 }
 
+/* The list that a verb gives to this caller, as it stands now. */
+static bool put_list(struct call *c, struct str *out, const char *name, enum verb_id verb, const void *body,
+                     struct err *err)
+{
+    if (!handlers[verb].run(c, body, err))
+        return false;
+    str_printf(out, ",\"%s\":%s", name, c->r->reply.at);
+    return true;
+}
+
+/* Who asks for what is no longer kept gets what is there instead, and the number from which to go on. The number is taken first: what
+ * happens meanwhile is told again, and again means the same. */
+static bool gone(struct call *c, int64_t since, int64_t first, struct err *err)
+{
+    AUTO(str_done) struct str out = { 0 };
+    struct rows r;
+    struct job_list_ask jobs = { .limit = SNAPSHOT_MOST };
+    struct page_ask nodes = { .limit = SNAPSHOT_MOST };
+    if (!rows_of(c, ST_LAST_EVENT, NULL, 0, &r, err))
+        return false;
+    str_printf(&out, "{\"number\":%lld,\"oldest\":%lld", (long long)row_int(&r, 0, 0), (long long)first);
+    if ((c->who->project && (c->who->roles & VIEWERS) && !put_list(c, &out, "jobs", VERB_JOB_LIST, &jobs, err))
+        || ((c->who->roles & WATCHERS) && !put_list(c, &out, "nodes", VERB_NODE_LIST, &nodes, err)))
+        return false;
+    str_char(&out, '}');
+    str_clear(&c->r->reply);
+    str_text(&c->r->reply, out.at);
+    return err_set(err, RC_GONE,
+                   "events before %lld are no longer kept, and you asked for those after %lld: take the snapshot, "
+                   "then go on after its number", (long long)first, (long long)since);
+}
+
 bool event_list(struct call *c, const void *body, struct err *err)
 {
     const struct event_ask *ask = body;
     struct rows r;
     bool all = scope(c) == 0;
+    if (ask->since) { /* 0: from the first that is kept */
+        if (!rows_of(c, ST_EVENT_FIRST, NULL, 0, &r, err))
+            return false;
+        if (ask->since + 1 < row_int(&r, 0, 0))
+            return gone(c, ask->since, row_int(&r, 0, 0), err);
+    }
     if (all ? !ROWS(c, EVENT_LIST_ALL, &r, err, V_INT(ask->since), V_INT(ask->limit))
             : !ROWS(c, EVENT_LIST, &r, err, V_INT(scope(c)), V_INT(ask->since), V_INT(ask->limit)))
         return false;
@@ -46,39 +86,6 @@ static const char *day_text(struct call *c, int64_t ms)
     return text;
 }
 
-/* Page by page, since there is no end to what may have been used. */
-static bool usage_read(struct call *c, const struct usage_ask *ask, int64_t to_ms,
-                       struct usage_sum *sum, struct err *err)
-{
-    struct rows r;
-    int64_t after = 0;
-    do {
-        if (!ROWS(c, USAGE_SUM, &r, err, V_INT(scope(c)), V_INT(ask->from_ms), V_INT(to_ms),
-                  V_INT(after)))
-            return false;
-        for (size_t i = 0; i < r.count; i++) {
-            struct interval it = { .attempt = row_int(&r, i, 0),
-                                   .project = row_int(&r, i, 1),
-                                   .owner_kind = (int)row_int(&r, i, 2),
-                                   .owner = row_int(&r, i, 3),
-                                   .flavor = row_text(&r, i, 4),
-                                   .gpu_milli = row_int(&r, i, 5),
-                                   .gpu_mib = row_int(&r, i, 6),
-                                   .cpu_milli = row_int(&r, i, 7),
-                                   .mem_mib = row_int(&r, i, 8),
-                                   .started_ms = row_int(&r, i, 9),
-                                   .ended_ms = row_int(&r, i, 10),
-                                   .billable = row_int(&r, i, 11) != 0,
-                                   .simulated = row_int(&r, i, 12) != 0,
-                                   .project_name = row_text(&r, i, 13),
-                                   .owner_name = row_text(&r, i, 14) };
-            usage_sum_add(sum, &it);
-            after = it.attempt;
-        }
-    } while (r.count);
-    return true;
-}
-
 bool usage_sum(struct call *c, const void *body, struct err *err)
 {
     const struct usage_ask *ask = body;
@@ -86,9 +93,15 @@ bool usage_sum(struct call *c, const void *body, struct err *err)
     int64_t to = ask->to_ms ? ask->to_ms : INT64_MAX;
     if (!meter_by(text_given(ask->by) ? ask->by : "project", &by, err))
         return false;
-    struct usage_sum *sum = usage_sum_new(c->mem, by, ask->from_ms, to);
-    if (!usage_read(c, ask, to, sum, err))
-        return false;
+    struct usage_sum *sum = NULL;
+    bool moved = true;
+    for (int i = 0; moved && i < SUM_TRIES; i++) {
+        sum = usage_sum_new(c->mem, by, ask->from_ms, to);
+        if (!usage_read(c, scope(c), ask->from_ms, to, sum, &moved, err))
+            return false;
+    }
+    if (moved)
+        return err_set(err, RC_UNAVAILABLE, "old usage is being moved to the archive; try again in a moment");
     struct usage_line *lines;
     size_t n = usage_sum_lines(sum, &lines);
     struct list l = list_open(c);

@@ -284,9 +284,8 @@ static void link_jobs(struct state *s)
  * the caller's project and the verb follow. */
 static bool load_job_idems(struct load *l, int64_t *after, int64_t *after2)
 {
-    (void)after2;
-    EACH(ST_LOAD_IDEM,
-         ((struct value[]){ V_INT(l->wall_ms - IDEM_DAYS * slack_ms), V_INT(*after) }), 2)
+    int64_t oldest = l->wall_ms - IDEM_DAYS * slack_ms;
+    EACH(ST_LOAD_IDEM, ((struct value[]){ V_INT(MAX(*after, oldest)), V_INT(*after2) }), 2)
     {
         const char *text = TEXT(3), *cut = strrchr(text, '\n');
         if (cut)
@@ -295,15 +294,15 @@ static bool load_job_idems(struct load *l, int64_t *after, int64_t *after2)
                                         (long long)INT(2), (int)(cut - text), text),
                            VERB_JOB_SUBMIT, cut + 1, INT(0), NULL, INT(4));
     }
-    *after = l->r.count ? INT_LAST(0) : 0;
+    *after = l->r.count ? INT_LAST(4) : 0;
+    *after2 = l->r.count ? INT_LAST(0) : 0;
     return true;
 }
 
 static bool load_event_idems(struct load *l, int64_t *after, int64_t *after2)
 {
-    (void)after2;
-    EACH(ST_LOAD_IDEM_EVENT,
-         ((struct value[]){ V_INT(l->wall_ms - IDEM_DAYS * slack_ms), V_INT(*after) }), 2)
+    int64_t oldest = l->wall_ms - IDEM_DAYS * slack_ms;
+    EACH(ST_LOAD_IDEM_EVENT, ((struct value[]){ V_INT(MAX(*after, oldest)), V_INT(*after2) }), 2)
     {
         const char *text = TEXT(2), *cut = strrchr(text, '\n');
         char verb[64] = "";
@@ -315,7 +314,8 @@ static bool load_event_idems(struct load *l, int64_t *after, int64_t *after2)
                                     (int)(cut - text), text),
                        (enum verb_id)(verb_find(verb) - verbs), cut + 1, 0, TEXT(3), INT(4));
     }
-    *after = l->r.count ? INT_LAST(0) : 0;
+    *after = l->r.count ? INT_LAST(4) : 0;
+    *after2 = l->r.count ? INT_LAST(0) : 0;
     return true;
 }
 

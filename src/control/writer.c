@@ -3,7 +3,7 @@
  * anything, the memory is built again from the store and the verbs run again one by one, so that
  * the bad one fails alone. */
 #include "base/log.h"
-#include "control/control_internal.h"
+#include "control/audit.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -46,7 +46,7 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
                          .now_ms = os_wall_ms(c->os),
                          .boot_ms = os_boot_ms(c->os) };
     str_clear(&r->reply);
-    r->replayed = false;
+    r->replayed = r->audited = false;
     b->asked = b->asked || verbs[r->verb].kind == VERB_WRITE;
     if (verbs[r->verb].roles && r->from.hash[0])
         r->who = (struct caller){
@@ -72,6 +72,7 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
         }
         state_idem_add(call.s, key, r->verb, r->body_hash, 0, reply, call.now_ms);
     }
+    audit_seal(&call);
     return true;
 }
 
@@ -82,6 +83,10 @@ bool writer_load(struct control *c, struct err *err)
     os_random(c->os, &seed, sizeof seed);
     if (!state_load(c->writer.conn, os_wall_ms(c->os), os_boot_ms(c->os), seed, &fresh, err))
         return false;
+    if (!audit_load(c, fresh, err)) {
+        state_free(fresh);
+        return false;
+    }
     struct node *old, *n;
     for (size_t i = 0; c->writer.state && (old = map_next(c->writer.state->nodes, &i));)
         if ((n = map_get(fresh->nodes, old->id))) { /* what only memory knows */
@@ -198,6 +203,7 @@ static enum fate commit(struct control *c, struct batch *b, struct err *err)
         return !c->config.shared || !b->asked || store_lease_check(c->writer.conn, err)
                    ? LANDED
                    : refused(err);
+    audit_head(c, b);
     if (store_commit(c->writer.conn, b->writes, b->write_count, &unknown, err))
         return LANDED;
     if (!unknown)

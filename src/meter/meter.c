@@ -137,9 +137,14 @@ static const char *when_asked(unsigned by, unsigned bit, const char *text)
 
 void usage_sum_add(struct usage_sum *s, const struct interval *i)
 {
-    int64_t from = MAX(i->started_ms, s->from_ms), to = MIN(i->ended_ms, s->to_ms);
-    bool first = i->started_ms >= s->from_ms
-                 && i->started_ms < s->to_ms; /* an attempt counts once: where it started */
+    usage_sum_part(s, i, s->from_ms, s->to_ms);
+}
+
+void usage_sum_part(struct usage_sum *s, const struct interval *i, int64_t from_ms, int64_t to_ms)
+{
+    int64_t from = MAX(i->started_ms, from_ms), to = MIN(i->ended_ms, to_ms);
+    bool first = i->started_ms >= from_ms
+                 && i->started_ms < to_ms; /* an attempt counts once: where it started */
     if (!i->billable || (from >= to && !first))
         return;
     do {
@@ -160,6 +165,38 @@ void usage_sum_add(struct usage_sum *s, const struct interval *i)
         add(&line->mem_mib_ms, i->mem_mib, ms);
         from = end;
     } while (from < to);
+}
+
+void usage_sum_add_day(struct usage_sum *s, const struct usage_line *day)
+{
+    struct usage_line key = { .project = when_asked(s->by, BY_PROJECT, day->project),
+                              .user = when_asked(s->by, BY_USER, day->user),
+                              .flavor = when_asked(s->by, BY_FLAVOR, day->flavor),
+                              .day_ms = s->by & BY_DAY ? day->day_ms : 0,
+                              .simulated = day->simulated };
+    struct usage_line *line = line_of(s, &key);
+    line->attempts += day->attempts;
+    add(&line->ms, 1, day->ms);
+    add(&line->gpu_milli_ms, 1, day->gpu_milli_ms);
+    add(&line->gpu_mib_ms, 1, day->gpu_mib_ms);
+    add(&line->cpu_milli_ms, 1, day->cpu_milli_ms);
+    add(&line->mem_mib_ms, 1, day->mem_mib_ms);
+}
+
+bool usage_day_next(const struct interval *i, int64_t *at, struct usage_line *out)
+{
+    bool first = *at == 0;
+    int64_t from = first ? i->started_ms : *at;
+    if (!i->billable || (!first && from >= i->ended_ms))
+        return false;
+    int64_t day = from / day_ms * day_ms, to = MIN(i->ended_ms, day + day_ms), ms = to - from;
+    *out = (struct usage_line){ .flavor = i->flavor, .day_ms = day, .attempts = first, .ms = ms, .simulated = i->simulated };
+    add(&out->gpu_milli_ms, i->gpu_milli, ms);
+    add(&out->gpu_mib_ms, i->gpu_mib, ms);
+    add(&out->cpu_milli_ms, i->cpu_milli, ms);
+    add(&out->mem_mib_ms, i->mem_mib, ms);
+    *at = day + day_ms;
+    return true;
 }
 
 static int by_line(const void *a, const void *b)

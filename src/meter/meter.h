@@ -29,4 +29,9 @@ struct usage_line {
 struct usage_sum;
 struct usage_sum *usage_sum_new(struct arena *mem, unsigned by, int64_t from_ms, int64_t to_ms);
 void usage_sum_add(struct usage_sum *s, const struct interval *i);
+void usage_sum_part(struct usage_sum *s, const struct interval *i, int64_t from_ms, int64_t to_ms);     /* only what of it lies there */
+/* Sums of whole days, made before: of one project, user and flavor. */
+void usage_sum_add_day(struct usage_sum *s, const struct usage_line *day);
+/* The days of an interval, one after the other: *at begins with 0. false: there is none left, or none that is billable. */
+bool usage_day_next(const struct interval *i, int64_t *at, struct usage_line *out);
 size_t usage_sum_lines(struct usage_sum *s, struct usage_line **out);           /* sorted by project, user, flavor, day */

@@ -249,6 +249,20 @@ static const struct field event_rows[] = {
 };
 const struct fields event_ask_fields = FIELDS(event_ask, event_rows);
 
+static const struct field audit_rows[] = {
+    PAGE(audit_ask),
+    LIMIT(audit_ask),
+    FIELD(struct audit_ask, since, INT, .min = 0, .max = INT64_MAX, .help = "only entries after this number, oldest first", .example = "1200"),
+    FIELD(struct audit_ask, verb, TEXT, .max = 64, .help = "only this verb", .example = "key.create"),
+    FIELD(struct audit_ask, actor, TEXT, .max = 64, .flag = "--actor --user", .help = "only what this user or service account did", .example = "ada"),
+    FIELD(struct audit_ask, result, TEXT, .max = 32, .help = "only entries with this result: ok, replayed, denied, unauthenticated, not_found, ...", .example = "denied"),
+    FIELD_AS(struct audit_ask, from_ms, "from", TIME, .help = "only from this time on", .example = "2026-11-01"),
+    FIELD_AS(struct audit_ask, to_ms, "to", TIME, .flag = "--to --until", .help = "only before this time", .example = "2026-12-01"),
+};
+const struct fields audit_ask_fields = FIELDS(audit_ask, audit_rows);
+static const struct field audit_verify_rows[] = { PAGE(audit_verify_ask) };
+const struct fields audit_verify_ask_fields = FIELDS(audit_verify_ask, audit_verify_rows);
+
 static const struct field usage_rows[] = {
     FIELD(struct usage_ask, by, TEXT, .max = 64, .def = "project", .help = "one line for each: project, user, flavor, day; several with commas", .example = "project,day"),
     FIELD_AS(struct usage_ask, from_ms, "from", TIME, .flag = "--from --since", .help = "what was used from this time on; the beginning when left out", .example = "2026-11-01"),

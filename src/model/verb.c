@@ -76,6 +76,10 @@ const struct verb verbs[VERB_COUNT] = {
     [VERB_USAGE_SUM] = { "usage.sum", VERB_READ, VIEWERS | WATCHERS, "GET", "/v1/usage", TAKES(usage_ask), GIVES(usage_view), true, 200, "Sum what was used, by project, user, flavor and day" },
     [VERB_BACKUP] = { "backup", VERB_STREAM, OPERATORS, "GET", "/v1/backup", TAKES(nothing), NULL, false, 200, "Take a consistent copy of the whole cloud, while it runs: a tar with a checksum, without the keys" },
     [VERB_SERVER_LIST] = { "server.list", VERB_READ, ANYBODY, "GET", "/v1/servers", TAKES(page_ask), GIVES(server_view), true, 200, "List the servers of this cloud: any of them can be asked" },
+    [VERB_DATA_DROP] = { "data.drop", VERB_INSIDE, PLANNERS, NO_ROUTE, TAKES(nothing), GIVES(nothing), false, 200, "A few rows that are old enough go, or go to the archive" },
+    [VERB_AUDIT_NOTE] = { "audit.note", VERB_INSIDE, PLANNERS, NO_ROUTE, TAKES(nothing), GIVES(nothing), false, 200, "Refusals and other acts that left no event" },
+    [VERB_AUDIT_LIST] = { "audit.list", VERB_READ, ADMINS | WATCHERS, "GET", "/v1/audit", TAKES(audit_ask), GIVES(audit_view), true, 200, "List who did what from where, newest first, refusals included" },
+    [VERB_AUDIT_VERIFY] = { "audit.verify", VERB_READ, WATCHERS, "GET", "/v1/audit/verify", TAKES(audit_verify_ask), GIVES(audit_proof), false, 200, "Check a part of the audit chain: has a row been changed, removed or inserted?" },
 };
 
 const struct verb *verb_find(const char *name)

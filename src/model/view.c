@@ -212,6 +212,37 @@ static const struct field server_rows[] = {
 };
 const struct fields server_view_fields = FIELDS(server_view, server_rows);
 
+static const struct field audit_rows[] = {
+    FIELD(struct audit_view, id, INT, .help = "its number: without gaps, growing"),
+    AT(audit_view, at),
+    FIELD(struct audit_view, name, TEXT, .help = "the verb that was asked for: job.submit"),
+    FIELD(struct audit_view, state, TEXT, .help = "the result: ok, replayed (an Idempotency-Key again), or why it was refused: denied, unauthenticated, not_found, ..."),
+    FIELD(struct audit_view, times, INT, .help = "how often, of refusals that were alike in one minute"),
+    FIELD(struct audit_view, actor, TEXT, .help = "who; empty: nobody we know"),
+    FIELD(struct audit_view, key, TEXT, .help = "the key that was used"),
+    FIELD(struct audit_view, address, TEXT, .help = "from where"),
+    FIELD(struct audit_view, project, TEXT),
+    FIELD(struct audit_view, subject, TEXT, .help = "what it was done to"),
+    FIELD(struct audit_view, kind, TEXT, .help = "of its event; empty: it left none"),
+    FIELD(struct audit_view, event, INT, .help = "number of its event; 0: it left none"),
+    FIELD(struct audit_view, request, TEXT, .help = "the Arcus-Request-Id of the reply"),
+    FIELD(struct audit_view, data, JSON, .max = 1 << 20),
+    FIELD(struct audit_view, chain, TEXT, .help = "hash over the one before and all of this row"),
+};
+const struct fields audit_view_fields = FIELDS(audit_view, audit_rows);
+
+static const struct field audit_proof_rows[] = {
+    FIELD(struct audit_proof, id, INT, .help = "the first number that was checked"),
+    FIELD(struct audit_proof, name, TEXT, .help = "what was checked: chain, or audit or usage for a segment of their archive"),
+    FIELD(struct audit_proof, state, TEXT, .help = "whole or broken"),
+    FIELD(struct audit_proof, checked, INT, .help = "rows"),
+    FIELD(struct audit_proof, last, INT, .help = "the last number that was checked"),
+    FIELD(struct audit_proof, chain, TEXT, .help = "its hash: keep it, and compare it with what this number has another day"),
+    FIELD(struct audit_proof, problems, JSON, .max = 1 << 20, .help = "a list of {number, problem}; empty when all is well"),
+    FIELD(struct audit_proof, next, TEXT, .help = "the `page` to go on with; empty: this was the end"),
+};
+const struct fields audit_proof_fields = FIELDS(audit_proof, audit_proof_rows);
+
 static const struct field usage_rows[] = {
     WORDS_HEAD(usage_view),
     FIELD(struct usage_view, project, TEXT),

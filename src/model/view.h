@@ -40,6 +40,12 @@ struct gpu_view { const char *id, *name, *state, *node, *model; int64_t index, m
 struct flavor_view { const char *id, *name, *state, *gpu; int64_t gpu_milli, gpu_mib, cpu_milli, mem_mib, nodes, free; bool simulated; };
 struct event_view { int64_t id, at_ms; const char *name, *state, *project, *subject, *actor, *data; };     /* name is its kind */
 struct server_view { const char *id, *name, *state, *address, *version; int64_t seen_ms; };     /* state: writer or standby */
+struct audit_view {
+    int64_t id, at_ms, times, event;
+    const char *name, *state, *kind, *subject, *actor, *key, *project, *address, *request, *chain;
+    const char *data;
+};
+struct audit_proof { int64_t id, checked, last; const char *name, *state, *next, *chain, *problems; };
 struct usage_view {
     const char *id, *name, *state, *project, *user, *flavor, *day;
     int64_t tasks, seconds, gpu_milli_s, gpu_mib_s, cpu_milli_s, mem_mib_s;
@@ -53,7 +59,7 @@ struct cancel_view { int64_t id; const char *name, *state; int64_t tasks; };
 
 extern const struct fields simple_view_fields, project_view_fields, member_view_fields, user_view_fields, key_view_fields, secret_view_fields,
     volume_view_fields, image_view_fields, blob_view_fields, job_view_fields, job_brief_fields, task_view_fields, attempt_view_fields, node_view_fields,
-    node_brief_fields, gpu_view_fields, flavor_view_fields, event_view_fields, usage_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
+    node_brief_fields, gpu_view_fields, flavor_view_fields, event_view_fields, audit_view_fields, audit_proof_fields, usage_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
     join_view_fields, cancel_view_fields, batch_view_fields;
 /* The same structs where they stand for another kind of thing, so that its id begins as it should. */
 extern const struct fields account_view_fields;         /* of struct member_view */

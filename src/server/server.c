@@ -2,7 +2,7 @@
 #include "api/api.h"
 #include "server/own_tls.h"
 #include "model/ask.h"
-#include "wire/json.h"
+#include "wire/bind.h"
 #include "base/log.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +118,18 @@ static const char *reached_by(struct server *s, const struct server_config *c)
     return s->url;
 }
 
+/* "30d" into seconds; "forever" is 0. */
+static bool keep_read(struct server *s, const char *flag, const char *text, int64_t def_s, int64_t *out, struct err *err)
+{
+    static const struct field keep = { .name = "keep", .type = F_DURATION, .min = 86400, .max = INT64_C(36600) * 86400 };
+    *out = def_s;
+    if (!text_given(text))
+        return true;
+    if (text_is(text, "forever"))
+        return *out = 0, true;
+    return bind_text(&keep, text, s->mem, out, err) || err_set(err, RC_BAD_INPUT, "%s is a time of at least a day, such as 30d, or forever", flag);
+}
+
 static bool open_parts(struct server *s, const struct server_config *c, struct err *err)
 {
     const char *address = c->address ? c->address : ARCUS_ADDRESS,
@@ -130,6 +142,10 @@ static bool open_parts(struct server *s, const struct server_config *c, struct e
     struct control_config control = { .keys = keys, .run_for_s = c->run_for_s ? c->run_for_s : 300, .margin_s = 15,
                                       .default_image = c->default_image ? arena_text(s->mem, c->default_image) : "", .plan = true, .ca_pin = s->pin,
                                       .shared = c->shared || text_is(store_kind(s->store), "postgres"), .version = ARCUS_VERSION };
+    if (!keep_read(s, "--keep-jobs", c->keep_jobs, 30 * 86400, &control.keep_jobs_s, err)
+        || !keep_read(s, "--keep-events", c->keep_events, 30 * 86400, &control.keep_events_s, err)
+        || !keep_read(s, "--keep-usage", c->keep_usage, 90 * 86400, &control.keep_usage_s, err))
+        return false;
     struct api_config api = { .address = address, .tls = s->tls, .data = arena_text(s->mem, c->data), .store = s->store, .version = ARCUS_VERSION, .rates = c->rates, .limits = c->limits,
                               .peer_ca = text_given(c->cert) ? NULL : s->ca.cert, /* the servers of a cloud know each other by its authority */ .simulated = c->simulated, .on_closed = api_gone, .arg = s };
     if (!control_open(s->os, s->store, &control, &s->control, err) || !api_open(s->os, s->control, &api, &s->api, err))

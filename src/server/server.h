@@ -19,6 +19,7 @@ struct server_config {
     const char *keys;           /* folder of the keys that all servers of the cloud share; NULL: DATA/keys */
     bool shared;                /* the store is one that several servers use, also if it is not PostgreSQL (simulations) */
     int64_t run_for_s;          /* 0: 300 */
+    const char *keep_jobs, *keep_events, *keep_usage;   /* "30d"; "forever": for ever; NULL: 30d, 30d, 90d */
     const struct api_limits *rates;     /* NULL: the defaults */
     const struct http_limits *limits;   /* NULL: the defaults */
     bool simulated;

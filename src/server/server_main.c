@@ -24,7 +24,7 @@ struct run {
     struct server *server;
     struct server_config config;
     bool up, closing, help;
-    const char *sim_gpus, *sim_model, *name, *run_folder, *log_level;
+    const char *sim_gpus, *sim_model, *name, *run_folder, *log_level, *keep_logs;
     struct api_limits rates;
     struct http_limits limits;
     int64_t connections, per_address;
@@ -49,6 +49,10 @@ static const struct { const char *flag; size_t offset; bool up_only; const char 
     { "--rate-failures", offsetof(struct run, rates.failure_rate), false, "N", "attempts a second without a good key, of one address (10; 0: no limit)", 0, 1000000 },
     { "--connections", offsetof(struct run, connections), false, "N", "open connections in all (10000)", 16, 1000000 },
     { "--connections-per-address", offsetof(struct run, per_address), false, "N", "open connections of one address (2000)", 1, 1000000 },
+    { "--keep-jobs", offsetof(struct run, config.keep_jobs), false, "TIME", "how long finished jobs are kept (30d; at least a day; forever: all)" },
+    { "--keep-events", offsetof(struct run, config.keep_events), false, "TIME", "how long events are kept; the audit goes to the archive then (30d; forever)" },
+    { "--keep-usage", offsetof(struct run, config.keep_usage), false, "TIME", "how long usage is kept before it goes to the archive (90d; forever)" },
+    { "--keep-logs", offsetof(struct run, keep_logs), true, "TIME", "how long logs and outputs of ended tasks are kept on the node (7d)" },
     { "--log-level", offsetof(struct run, log_level), false, "LEVEL", "debug, info, warn or error" },
     { "--sim-gpus", offsetof(struct run, sim_gpus), true, "N", "simulated GPUs when the machine has none (4)" },
     { "--sim-model", offsetof(struct run, sim_model), true, "NAME", "their model (NVIDIA H200)" },
@@ -209,6 +213,8 @@ static void agent_spawn(void *arg, const char *token)
     }
     if (text_given(server_pin(r->server)))
         argv[n++] = "--pin", argv[n++] = server_pin(r->server);
+    if (r->keep_logs)
+        argv[n++] = "--keep-logs", argv[n++] = r->keep_logs;
     if (r->log_level)
         argv[n++] = "--log-level", argv[n++] = r->log_level;
     argv[n] = NULL;

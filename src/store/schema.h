@@ -73,4 +73,34 @@
     X("CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL)")                                                     \
     X("CREATE TABLE blob_part (project BIGINT NOT NULL, digest TEXT NOT NULL, n BIGINT NOT NULL, at_ms BIGINT NOT NULL, bytes BYTEA NOT NULL," \
       " PRIMARY KEY (project, digest, n))") \
-    X("ALTER TABLE node ADD COLUMN rotate_ms BIGINT NOT NULL DEFAULT 0") /* a key made before is to be replaced */
+    X("ALTER TABLE node ADD COLUMN rotate_ms BIGINT NOT NULL DEFAULT 0") /* a key made before is to be replaced */ \
+    /* The audit chain: an act's number and hash are in its event's row; what left no event has a row of its own. */           \
+    X("ALTER TABLE event ADD COLUMN audit BIGINT")                                                                             \
+    X("ALTER TABLE event ADD COLUMN verb TEXT")                                                                                \
+    X("ALTER TABLE event ADD COLUMN chain TEXT")                                                                               \
+    X("CREATE UNIQUE INDEX event_audit ON event (audit) WHERE audit IS NOT NULL")                                              \
+    X("CREATE TABLE audit_note (number BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL, project BIGINT NOT NULL, verb TEXT NOT NULL," \
+      " subject TEXT NOT NULL, actor TEXT NOT NULL, actor_id BIGINT NOT NULL, apikey BIGINT NOT NULL, address TEXT NOT NULL,"  \
+      " request TEXT NOT NULL, result TEXT NOT NULL, times BIGINT NOT NULL, chain TEXT NOT NULL)")                             \
+    X("CREATE INDEX audit_note_project ON audit_note (project, number)")                                                       \
+    X("CREATE TABLE audit_head (id BIGINT PRIMARY KEY, number BIGINT NOT NULL, chain TEXT NOT NULL, mac TEXT NOT NULL)") /* where the chain ends: one row */ \
+    /* Rows that are never dropped, moved out of the way: JSON lines, oldest first. */                                         \
+    X("CREATE TABLE archive (kind TEXT NOT NULL, segment BIGINT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL,"          \
+      " from_ms BIGINT NOT NULL, to_ms BIGINT NOT NULL, entries BIGINT NOT NULL, chain TEXT NOT NULL, lines TEXT NOT NULL,"    \
+      " PRIMARY KEY (kind, segment))")                                                                                         \
+    X("CREATE INDEX archive_last ON archive (kind, last)") \
+    /* Sums of each day, made with the rows they sum up: so a bill does not read every attempt. rolled: is the row in them? */ \
+    X("CREATE TABLE usage_day (day BIGINT NOT NULL, project BIGINT NOT NULL, owner_kind BIGINT NOT NULL, owner BIGINT NOT NULL," \
+      " flavor TEXT NOT NULL, simulated BIGINT NOT NULL, attempts BIGINT NOT NULL, ms BIGINT NOT NULL, gpu_milli_ms BIGINT NOT NULL," \
+      " gpu_mib_ms BIGINT NOT NULL, cpu_milli_ms BIGINT NOT NULL, mem_mib_ms BIGINT NOT NULL, longest_ms BIGINT NOT NULL,"                                 \
+      " PRIMARY KEY (day, project, owner_kind, owner, flavor, simulated))")                                                    \
+    X("ALTER TABLE usage ADD COLUMN rolled BIGINT NOT NULL DEFAULT 0")                                                         \
+    X("CREATE INDEX usage_unrolled ON usage (attempt) WHERE rolled = 0")                                                       \
+    X("CREATE INDEX usage_ended ON usage (ended_ms, attempt)")                                                                 \
+    /* What has ended is found by when, by state and by name; live jobs have job_live, so that a submit pays for none of these. */ \
+    /* (Their condition is not state >= 4: SQLite takes that for the better range, and the wrong index.) */                    \
+    X("CREATE INDEX job_ended ON job (ended_ms) WHERE ended_ms > 0")                                                             \
+    X("CREATE INDEX job_ended_state ON job (project, state, id) WHERE ended_ms > 0")                                             \
+    X("CREATE INDEX job_ended_name ON job (project, name, id) WHERE ended_ms > 0")                                               \
+    X("CREATE INDEX attempt_newest ON attempt (job, id)")                                                                      \
+    X("CREATE INDEX apikey_owner ON apikey (owner_kind, owner, id)")

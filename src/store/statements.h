@@ -14,6 +14,15 @@
     " CAST(COALESCE((SELECT CASE WHEN a.lease LIKE '%\"simulated\":true%' THEN 1 ELSE 0 END FROM attempt a WHERE a.job = job.id ORDER BY a.id DESC LIMIT 1), 0) AS BIGINT)," \
     " (SELECT COUNT(*) FROM task t WHERE t.job = job.id AND t.state < 4 AND t.state > 1)"
 
+/* What an attempt used, with the names that a sum shows. */
+#define USAGE_COLUMNS                                                                                                          \
+    "SELECT u.attempt, u.project, u.owner_kind, u.owner, u.flavor, u.gpu_milli, u.gpu_mib, u.cpu_milli, u.mem_mib, u.started_ms, u.ended_ms, u.billable, u.simulated," \
+    " COALESCE(p.name, ''), COALESCE(o.name, a.name, '') FROM usage u LEFT JOIN project p ON p.id = u.project LEFT JOIN person o ON o.id = u.owner LEFT JOIN account a ON a.id = u.owner "
+
+/* A row of the audit chain: of an event, of a note. */
+#define AUDIT_EVENT "SELECT audit AS number, seq, at_ms, project, verb, kind, subject, actor, actor_id, apikey, address, request, 'ok' AS result, CAST(1 AS BIGINT) AS times, idem, data, chain FROM event "
+#define AUDIT_NOTE  "SELECT number, CAST(0 AS BIGINT), at_ms, project, verb, '', subject, actor, actor_id, apikey, address, request, result, times, NULL, '', chain FROM audit_note "
+
 #define STATEMENTS(X)                                                                                                          \
     /* --- writes */                                                                                                           \
     X(ORG_ADD, "iti", "INSERT INTO org (id, name, created_ms) VALUES (?1, ?2, ?3)")                                            \
@@ -44,7 +53,15 @@
     X(ATTEMPT_ADD, "iiiiitii", "INSERT INTO attempt (id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, ended_ms, exit_code, signal, detail) VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6, ?7, ?8, 0, 0, 0, 0, '')") \
     X(ATTEMPT_SET, "iiiiiiit", "UPDATE attempt SET state = ?2, outcome = ?3, started_ms = ?4, ended_ms = ?5, exit_code = ?6, signal = ?7, detail = ?8 WHERE id = ?1") \
     X(ATTEMPT_STOP, "iiii", "UPDATE attempt SET state = ?2, started_ms = ?3, grace_s = ?4 WHERE id = ?1") \
-    X(USAGE_ADD, "iiiiiitiiiiiiii", "INSERT INTO usage (attempt, project, owner_kind, owner, job, node, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)") \
+    X(USAGE_ADD, "iiiiiitiiiiiiiii", "INSERT INTO usage (attempt, project, owner_kind, owner, job, node, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated, rolled) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)") \
+    X(USAGE_ROLLED, "i", "UPDATE usage SET rolled = 1 WHERE attempt = ?1")                                                     \
+    X(USAGE_DAY_ADD, "iiiitiiiiiiii", "INSERT INTO usage_day (day, project, owner_kind, owner, flavor, simulated, attempts, ms, gpu_milli_ms, gpu_mib_ms, cpu_milli_ms, mem_mib_ms, longest_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT (day, project, owner_kind, owner, flavor, simulated) DO UPDATE SET attempts = usage_day.attempts + excluded.attempts, ms = usage_day.ms + excluded.ms, gpu_milli_ms = usage_day.gpu_milli_ms + excluded.gpu_milli_ms, gpu_mib_ms = usage_day.gpu_mib_ms + excluded.gpu_mib_ms, cpu_milli_ms = usage_day.cpu_milli_ms + excluded.cpu_milli_ms, mem_mib_ms = usage_day.mem_mib_ms + excluded.mem_mib_ms, longest_ms = CASE WHEN excluded.longest_ms > usage_day.longest_ms THEN excluded.longest_ms ELSE usage_day.longest_ms END") \
+    X(USAGE_DROP, "i", "DELETE FROM usage WHERE attempt = ?1")                                                                 \
+    X(JOB_DROP, "i", "DELETE FROM job WHERE id = ?1 AND state >= 4")                                                           \
+    X(TASK_DROP, "ii", "DELETE FROM task WHERE job = ?1 AND task <= ?2")                                                       \
+    X(ATTEMPT_DROP, "ii", "DELETE FROM attempt WHERE job = ?1 AND task <= ?2")                                                 \
+    X(EVENT_DROP, "i", "DELETE FROM event WHERE seq <= ?1")                                                                    \
+    X(AUDIT_DROP, "i", "DELETE FROM audit_note WHERE number <= ?1")                                                            \
     X(VOLUME_ADD, "iitii", "INSERT INTO volume (id, project, name, node, created_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, 1)")  \
     X(VOLUME_NODE, "ii", "UPDATE volume SET node = ?2 WHERE id = ?1")                                                          \
     X(VOLUME_DROP, "i", "DELETE FROM volume WHERE id = ?1")                                                                    \
@@ -53,7 +70,10 @@
     X(IMAGE_ADD, "iitttii", "INSERT INTO image (id, project, name, digest, format, size, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)") \
     X(IMAGE_DROP, "i", "DELETE FROM image WHERE id = ?1")                                                                      \
     X(BLOB_ADD, "itii", "INSERT INTO blob (project, digest, size, created_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (project, digest) DO NOTHING") \
-    X(EVENT_ADD, "iiitttiitttt", "INSERT INTO event (seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, idem, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)") \
+    X(EVENT_ADD, "iiitttiittttitt", "INSERT INTO event (seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, idem, data, audit, verb, chain) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)") \
+    X(AUDIT_ADD, "iiitttiitttit", "INSERT INTO audit_note (number, at_ms, project, verb, subject, actor, actor_id, apikey, address, request, result, times, chain) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)") \
+    X(ARCHIVE_ADD, "tiiiiiitt", "INSERT INTO archive (kind, segment, first, last, from_ms, to_ms, entries, chain, lines) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)") \
+    X(AUDIT_HEAD_SET, "iitt", "INSERT INTO audit_head (id, number, chain, mac) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET number = ?2, chain = ?3, mac = ?4") \
     X(RESTORED_DROP, "", "DELETE FROM restored")                                                                               \
     /* --- the writer's memory, read once at start */                                                                          \
     X(LOAD_ORG, "", "SELECT id, name, created_ms FROM org ORDER BY id")                                                        \
@@ -67,13 +87,13 @@
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
     X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 2000") \
-    X(LOAD_SKIPPED, "ii", "SELECT t.job, t.task FROM task t JOIN job j ON j.id = t.job WHERE j.state < 4 AND t.state >= 4 AND t.task >= j.next_task AND (t.job, t.task) > (?1, ?2) ORDER BY t.job, t.task LIMIT 2000") \
+    X(LOAD_SKIPPED, "ii", "SELECT t.job, t.task FROM job j CROSS JOIN task t WHERE j.state < 4 AND j.id >= ?1 AND t.job = j.id AND t.task >= j.next_task AND t.state >= 4 AND (t.job, t.task) > (?1, ?2) ORDER BY j.id, t.task LIMIT 2000") \
     X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, grace_s FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_VOLUME, "", "SELECT id, project, name, node, created_ms, version FROM volume ORDER BY id")                          \
     X(LOAD_GONER, "", "SELECT volume, node FROM goner ORDER BY volume")                                                       \
     X(LOAD_IMAGE, "", "SELECT id, project, name, digest, format, size, created_ms FROM image ORDER BY id")                     \
-    X(LOAD_IDEM, "ii", "SELECT id, project, owner, idem, created_ms FROM job WHERE idem IS NOT NULL AND created_ms > ?1 AND id > ?2 ORDER BY id LIMIT 2000") \
-    X(LOAD_IDEM_EVENT, "ii", "SELECT seq, actor_id, idem, data, at_ms FROM event WHERE idem IS NOT NULL AND at_ms > ?1 AND seq > ?2 ORDER BY seq LIMIT 2000") \
+    X(LOAD_IDEM, "ii", "SELECT id, project, owner, idem, created_ms FROM job WHERE idem IS NOT NULL AND created_ms >= ?1 AND (created_ms, id) > (?1, ?2) ORDER BY created_ms, id LIMIT 2000") \
+    X(LOAD_IDEM_EVENT, "ii", "SELECT seq, actor_id, idem, data, at_ms FROM event WHERE idem IS NOT NULL AND at_ms >= ?1 AND (at_ms, seq) > (?1, ?2) ORDER BY at_ms, seq LIMIT 2000") \
     X(LOAD_RESTORED, "", "SELECT COUNT(*) FROM restored")                                                                      \
     X(LAST_EVENT, "", "SELECT COALESCE(MAX(seq), 0) FROM event")                                                               \
     X(LAST_ID, "", "SELECT MAX(id) FROM (SELECT COALESCE(MAX(id), 0) AS id FROM job UNION ALL SELECT COALESCE(MAX(id), 0) FROM attempt UNION ALL SELECT COALESCE(MAX(id), 0) FROM apikey UNION ALL SELECT COALESCE(MAX(id), 0) FROM org UNION ALL SELECT COALESCE(MAX(id), 0) FROM project UNION ALL SELECT COALESCE(MAX(id), 0) FROM person UNION ALL SELECT COALESCE(MAX(id), 0) FROM account UNION ALL SELECT COALESCE(MAX(id), 0) FROM secret UNION ALL SELECT COALESCE(MAX(id), 0) FROM node UNION ALL SELECT COALESCE(MAX(id), 0) FROM jointoken UNION ALL SELECT COALESCE(MAX(id), 0) FROM volume UNION ALL SELECT COALESCE(MAX(id), 0) FROM image) AS ids") \
@@ -98,16 +118,42 @@
     X(PERSON_BY_NAME, "t", "SELECT id, name, password, roles, state, created_ms, version FROM person WHERE name = ?1")         \
     /* --- reads; every one that a tenant can reach names the project */                                                       \
     X(JOB_GET, "ii", "SELECT " JOB_COLUMNS ", COALESCE((SELECT t.detail FROM task t WHERE t.job = job.id AND t.detail <> '' ORDER BY t.task LIMIT 1), '') FROM job WHERE project = ?1 AND id = ?2") \
-    X(JOB_BY_NAME, "it", "SELECT id FROM job WHERE project = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1")                       \
-    X(JOB_LIST, "iiiiti", "SELECT " JOB_COLUMNS " FROM job WHERE project = ?1 AND id < ?2 AND state >= ?3 AND state <= ?4 AND (?5 = '' OR name = ?5) ORDER BY id DESC LIMIT ?6") \
+    X(JOB_BY_NAME, "it", "SELECT id FROM (SELECT id FROM job WHERE state < 4 AND +project = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1) AS a UNION ALL SELECT id FROM (SELECT id FROM job WHERE ended_ms > 0 AND project = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1) AS b ORDER BY id DESC LIMIT 1") \
+    /* Live jobs are few and have an index of their own (the + keeps SQLite from another one); what has ended is found by what is asked for. */ \
+    X(JOB_LIST, "iii", "SELECT " JOB_COLUMNS " FROM job WHERE project = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3")              \
+    X(JOB_LIST_LIVE, "iiiii", "SELECT " JOB_COLUMNS " FROM job WHERE state < 4 AND +project = ?1 AND id < ?2 AND state >= ?3 AND state <= ?4 ORDER BY id DESC LIMIT ?5") \
+    X(JOB_LIST_ENDED, "iiii", "SELECT " JOB_COLUMNS " FROM job WHERE ended_ms > 0 AND project = ?1 AND id < ?2 AND state = ?3 ORDER BY id DESC LIMIT ?4") \
+    X(JOB_LIST_NAMED, "iiiiti", "SELECT " JOB_COLUMNS " FROM job WHERE id IN (SELECT id FROM (SELECT id FROM job WHERE state < 4 AND +project = ?1 AND name = ?5 AND id < ?2 AND +state >= ?3 AND +state <= ?4 ORDER BY id DESC LIMIT ?6) AS a UNION ALL SELECT id FROM (SELECT id FROM job WHERE ended_ms > 0 AND project = ?1 AND name = ?5 AND id < ?2 AND +state >= ?3 AND +state <= ?4 ORDER BY id DESC LIMIT ?6) AS b) ORDER BY id DESC LIMIT ?6") \
     X(TASK_LIST, "iiiii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE project = ?1 AND job = ?2 AND task > ?3 AND task <= ?4 ORDER BY task LIMIT ?5") \
     X(ATTEMPT_LIST, "iiii", "SELECT a.id, a.task, a.state, a.outcome, a.lease, a.run_for_s, a.placed_ms, a.started_ms, a.ended_ms, a.exit_code, a.signal, a.detail, COALESCE(n.name, '') FROM attempt a LEFT JOIN node n ON n.id = a.node WHERE a.project = ?1 AND a.job = ?2 AND a.id > ?3 ORDER BY a.id LIMIT ?4") \
     X(ATTEMPT_LAST, "iii", "SELECT id, node, state FROM attempt WHERE project = ?1 AND job = ?2 AND task = ?3 ORDER BY id DESC LIMIT 1") \
     X(ATTEMPT_NTH, "iiii", "SELECT id, node, state FROM attempt WHERE project = ?1 AND job = ?2 AND task = ?3 ORDER BY id LIMIT 1 OFFSET ?4") \
     X(EVENT_LIST, "iii", "SELECT seq, at_ms, project, kind, subject, actor, data FROM event WHERE project = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3") \
     X(EVENT_LIST_ALL, "ii", "SELECT seq, at_ms, project, kind, subject, actor, data FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2") \
+    X(AUDIT_HEAD, "i", "SELECT number, chain, mac FROM audit_head WHERE id = ?1")                                                \
+    X(AUDIT_LAST, "", "SELECT MAX(number) FROM (SELECT COALESCE(MAX(audit), 0) AS number FROM event WHERE audit > 0 UNION ALL SELECT COALESCE(MAX(number), 0) FROM audit_note UNION ALL SELECT COALESCE(MAX(last), 0) FROM archive WHERE kind = 'audit') AS numbers") \
+    X(AUDIT_RANGE, "ii", AUDIT_EVENT "WHERE audit >= ?1 AND audit <= ?2 UNION ALL " AUDIT_NOTE "WHERE number >= ?1 AND number <= ?2 ORDER BY 1") \
+    X(AUDIT_SEQ, "i", "SELECT COALESCE(MAX(seq), 0) FROM event WHERE audit = (SELECT MAX(e.audit) FROM event e WHERE e.audit < ?1)") \
+    X(AUDIT_DOWN, "iiii", "SELECT * FROM (" AUDIT_EVENT "WHERE project = ?1 AND seq <= ?2 AND audit IS NOT NULL ORDER BY seq DESC LIMIT ?4) AS e UNION ALL SELECT * FROM (" AUDIT_NOTE "WHERE project = ?1 AND number < ?3 ORDER BY number DESC LIMIT ?4) AS n ORDER BY 1 DESC LIMIT ?4") \
+    X(AUDIT_UP, "iiii", "SELECT * FROM (" AUDIT_EVENT "WHERE project = ?1 AND seq > ?2 AND audit IS NOT NULL ORDER BY seq LIMIT ?4) AS e UNION ALL SELECT * FROM (" AUDIT_NOTE "WHERE project = ?1 AND number > ?3 ORDER BY number LIMIT ?4) AS n ORDER BY 1 LIMIT ?4") \
+    X(ARCHIVE_AT, "ti", "SELECT segment, first, last, from_ms, to_ms, entries, chain, lines FROM archive WHERE kind = ?1 AND last >= ?2 ORDER BY last LIMIT 1") \
+    X(ARCHIVE_GET, "ti", "SELECT segment, first, last, from_ms, to_ms, entries, chain, lines FROM archive WHERE kind = ?1 AND segment = ?2") \
+    X(ARCHIVE_LAST, "t", "SELECT segment, last, chain FROM archive WHERE kind = ?1 ORDER BY segment DESC LIMIT 1") \
     X(KEY_LIST, "iiiii", "SELECT k.id, k.name, k.state, k.roles, k.hint, k.created_ms, k.expires_ms, COALESCE(u.name, a.name, ''), COALESCE(p.name, '') FROM apikey k LEFT JOIN person u ON k.owner_kind = 1 AND u.id = k.owner LEFT JOIN account a ON k.owner_kind = 2 AND a.id = k.owner LEFT JOIN project p ON p.id = k.project WHERE ((k.owner_kind = ?1 AND k.owner = ?2) OR (?3 <> 0 AND k.owner_kind = 2 AND k.project = ?3)) AND k.id > ?4 ORDER BY k.id LIMIT ?5") \
-    X(USAGE_SUM, "iiii", "SELECT u.attempt, u.project, u.owner_kind, u.owner, u.flavor, u.gpu_milli, u.gpu_mib, u.cpu_milli, u.mem_mib, u.started_ms, u.ended_ms, u.billable, u.simulated, COALESCE(p.name, ''), COALESCE(o.name, a.name, '') FROM usage u LEFT JOIN project p ON p.id = u.project LEFT JOIN person o ON o.id = u.owner LEFT JOIN account a ON a.id = u.owner WHERE (?1 = 0 OR u.project = ?1) AND u.ended_ms > ?2 AND u.started_ms < ?3 AND u.attempt > ?4 ORDER BY u.attempt LIMIT 10000") \
+    X(USAGE_EDGE, "iiiii", USAGE_COLUMNS "WHERE u.ended_ms >= ?1 AND u.ended_ms <= ?5 AND (u.ended_ms, u.attempt) > (?1, ?2) AND u.started_ms < ?3 AND (?4 = 0 OR u.project = ?4) ORDER BY u.ended_ms, u.attempt LIMIT 10000") \
+    X(USAGE_EDGE_OF, "iiiii", USAGE_COLUMNS "WHERE u.project = ?4 AND u.ended_ms >= ?1 AND u.ended_ms <= ?5 AND (u.ended_ms, u.attempt) > (?1, ?2) AND u.started_ms < ?3 ORDER BY u.ended_ms, u.attempt LIMIT 10000") \
+    X(USAGE_UNROLLED, "i", USAGE_COLUMNS "WHERE u.rolled = 0 AND u.attempt > ?1 ORDER BY u.attempt LIMIT 10000") \
+    X(USAGE_DAYS, "iii", "SELECT d.day, d.project, d.owner_kind, d.owner, d.flavor, d.simulated, d.attempts, d.ms, d.gpu_milli_ms, d.gpu_mib_ms, d.cpu_milli_ms, d.mem_mib_ms, COALESCE(p.name, ''), COALESCE(o.name, a.name, '') FROM usage_day d LEFT JOIN project p ON p.id = d.project LEFT JOIN person o ON o.id = d.owner LEFT JOIN account a ON a.id = d.owner WHERE d.day >= ?1 AND d.day < ?2 AND (?3 = 0 OR d.project = ?3) ORDER BY d.day") \
+    X(USAGE_LONGEST, "i", "SELECT COALESCE(MAX(longest_ms), 0) FROM usage_day WHERE day <= ?1") \
+    X(USAGE_DAY_ENDS, "", "SELECT COALESCE(MIN(day), 0), COALESCE(MAX(day), 0) FROM usage_day") \
+    X(ARCHIVE_OVERLAP, "tiii", "SELECT segment, lines FROM archive WHERE kind = ?1 AND segment > ?2 AND to_ms >= ?3 AND from_ms < ?4 ORDER BY segment LIMIT 1") \
+    X(OWNER_NAMES, "ii", "SELECT COALESCE((SELECT name FROM project WHERE id = ?1), ''), COALESCE((SELECT name FROM person WHERE id = ?2), (SELECT name FROM account WHERE id = ?2), '')") \
+    /* --- what is old */                                                                                                      \
+    X(OLD_JOBS, "ii", "SELECT id FROM job WHERE ended_ms > 0 AND ended_ms < ?1 ORDER BY ended_ms LIMIT ?2")                      \
+    X(OLD_TASKS, "ii", "SELECT task FROM task WHERE job = ?1 ORDER BY task LIMIT ?2")                                          \
+    X(OLD_EVENTS, "i", "SELECT seq, at_ms, COALESCE(audit, 0) FROM event ORDER BY seq LIMIT ?1")                               \
+    X(OLD_USAGE, "ii", "SELECT attempt, project, owner_kind, owner, job, node, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated FROM usage WHERE ended_ms < ?1 AND rolled = 1 ORDER BY ended_ms, attempt LIMIT ?2") \
+    X(EVENT_FIRST, "", "SELECT COALESCE(MIN(seq), 0) FROM event")                                                              \
     X(ORG_LIST, "ii", "SELECT id, name, created_ms FROM org WHERE id > ?1 ORDER BY id LIMIT ?2")                               \
     X(PROJECT_LIST, "iiii", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0) FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND p.id > ?3 ORDER BY p.id LIMIT ?4") \
     X(PROJECT_FIND, "iiti", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0) FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND (p.name = ?3 OR p.id = ?4)") \

@@ -13,6 +13,7 @@ enum value_type { VALUE_NULL, VALUE_INT, VALUE_TEXT, VALUE_BLOB };
 struct value { enum value_type type; int64_t n; const char *text; size_t len; };
 #define V_INT(x)  ((struct value){ .type = VALUE_INT, .n = (x) })
 #define V_TEXT(x) value_text(x)
+#define V_NULL    ((struct value){ 0 })
 static inline struct value value_text(const char *s)            /* NULL becomes NULL */
 {
     return s ? (struct value){ .type = VALUE_TEXT, .text = s, .len = strlen(s) } : (struct value){ 0 };

@@ -60,6 +60,13 @@ bool digest_equal(const char *a, const char *b)
     return strlen(a) == DIGEST_HEX - 1 && strlen(b) == DIGEST_HEX - 1 && sodium_memcmp(a, b, DIGEST_HEX - 1) == 0;
 }
 
+void digest_mac(const unsigned char key[static 32], const void *at, size_t n, char hex[static MAC_HEX])
+{
+    unsigned char mac[MAC_HEX / 2];
+    crypto_generichash(mac, sizeof mac, at, n, key, 32);
+    hex_text(mac, sizeof mac, hex);
+}
+
 void digest_keyed(const unsigned char key[static 32], const char *text, char hex[static DIGEST_HEX])
 {
     unsigned char hash[DIGEST_BYTES];

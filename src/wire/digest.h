@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum { DIGEST_BYTES = 32, DIGEST_HEX = 65, SECRET_TEXT = 64 };
+enum { DIGEST_BYTES = 32, DIGEST_HEX = 65, MAC_HEX = 33, SECRET_TEXT = 64 };
 
 bool digest_start(void);                                            /* once, before anything here; sodium_init */
 void digest_sha256(const void *at, size_t n, char hex[static DIGEST_HEX]);
@@ -13,6 +13,7 @@ void sha256_add(struct sha256 *h, const void *at, size_t n);
 void sha256_end(struct sha256 *h, char hex[static DIGEST_HEX]);     /* frees h */
 bool digest_equal(const char *a, const char *b);                      /* of two hex texts, in a time that tells nothing */
 void digest_keyed(const unsigned char key[static 32], const char *text, char hex[static DIGEST_HEX]);   /* keyed BLAKE2b: how API keys are stored */
+void digest_mac(const unsigned char key[static 32], const void *at, size_t n, char hex[static MAC_HEX]);     /* keyed BLAKE2b of 16 bytes: links of a chain */
 void hex_text(const void *at, size_t n, char *out);                 /* 2n + 1 bytes */
 bool hex_parse(const char *hex, void *out, size_t n);
 void base64_text(struct str *out, const void *at, size_t n);

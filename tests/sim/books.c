@@ -281,8 +281,7 @@ static void check_jobs(struct books *b, int tenant)
     struct rows r;
     struct cloud *c = b->c;
     size_t found = 0, wanted = 0;
-    if (!ASK(b, JOB_LIST, &r, V_INT(b->projects[tenant]), V_INT(INT64_MAX), V_INT(0), V_INT(JOB_STATE_COUNT),
-             V_TEXT(""), V_INT(10000)))
+    if (!ASK(b, JOB_LIST, &r, V_INT(b->projects[tenant]), V_INT(INT64_MAX), V_INT(10000)))
         return;
     for (size_t i = 0; i < c->wish_count && cloud_ok(c); i++) {
         struct wish *w = &c->wishes[i];
@@ -328,7 +327,7 @@ static void check_jobs(struct books *b, int tenant)
 static void check_usage(struct books *b)
 {
     struct rows r;
-    if (!ASK(b, USAGE_SUM, &r, V_INT(0), V_INT(0), V_INT(INT64_MAX), V_INT(0)))
+    if (!ASK(b, USAGE_EDGE, &r, V_INT(0), V_INT(-1), V_INT(INT64_MAX), V_INT(0), V_INT(INT64_MAX)))
         return;
     for (size_t i = 0; i < b->attempt_count; i++) {
         const struct attempt_row *a = &b->attempts[i];

@@ -117,6 +117,12 @@ void fake_commit(struct control *c, const struct commit *k)
         c->on_commit(c->follower, k);
 }
 
+void control_refused(struct control *c, const char *verb, const struct credential *from,
+                     const struct caller *who, enum rc rc)
+{
+    (void)c, (void)verb, (void)from, (void)who, (void)rc;
+}
+
 int64_t control_last_event(struct control *c) { return c->last_event; }
 bool control_ready(const struct control *c, struct err *why)
 {

@@ -497,13 +497,13 @@ static void check_usage(struct life *l)
     AUTO(map_free) struct map *used = map_new();
     struct rows r;
     struct err err;
-    int64_t after = 0, rows = 0;
+    int64_t after = -1, after_ms = 0, rows = 0;
     do {
-        CHECK(store_query(d->conn, ST_USAGE_SUM,
-                          (struct value[]){ V_INT(0), V_INT(0), V_INT(INT64_MAX), V_INT(after) }, 4,
-                          d->mem, &r, &err));
+        CHECK(store_query(d->conn, ST_USAGE_EDGE,
+                          (struct value[]){ V_INT(after_ms), V_INT(after), V_INT(INT64_MAX), V_INT(0), V_INT(INT64_MAX) },
+                          5, d->mem, &r, &err));
         for (size_t i = 0; i < r.count; i++) {
-            after = row_int(&r, i, 0);
+            after = row_int(&r, i, 0), after_ms = row_int(&r, i, 10);
             must(l, !map_get(used, after), "an attempt is metered twice");
             must(l, row_int(&r, i, 10) >= row_int(&r, i, 9), "an interval ends before it begins");
             map_put(used, after, d);

@@ -10,6 +10,9 @@ static void open_all(struct door *d)
                                      .run_for_s = 300,
                                      .margin_s = 15,
                                      .default_image = "host",
+                                     .keep_jobs_s = 30 * 86400,
+                                     .keep_events_s = 30 * 86400,
+                                     .keep_usage_s = 90 * 86400,
                                      .plan = d->plan };
     struct slice key;
     d->control = NULL;

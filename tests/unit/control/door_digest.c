@@ -213,8 +213,9 @@ void check_books(struct door *d, const char *where)
     CHECK(text_is(live, rebuilt));
     if (!text_is(live, rebuilt))
         show_difference(where, live, rebuilt);
-    CHECK(store_query(d->conn, ST_LAST_EVENT, NULL, 0, d->mem, &r, &err)
-          && row_int(&r, 0, 0) == rows_in(d, "event"));
+    int64_t last = store_query(d->conn, ST_LAST_EVENT, NULL, 0, d->mem, &r, &err) ? row_int(&r, 0, 0) : -1,
+            first = store_query(d->conn, ST_EVENT_FIRST, NULL, 0, d->mem, &r, &err) ? row_int(&r, 0, 0) : -1;
+    CHECK(last > 0 && last - first + 1 == rows_in(d, "event"));
     CHECK(map_count(memory_of(d)->ended) == 0 && !d->control->writer.stale);
     state_free(fresh);
 }

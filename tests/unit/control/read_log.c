@@ -39,19 +39,19 @@ TEST(usage_is_summed_over_any_number_of_rows_and_each_project_sees_its_own)
     bool unknown;
     int64_t here = state_project(memory_of(d), "default")->id,
             owner = state_person(memory_of(d), "admin")->id;
-    struct value(*args)[15] = calloc(MANY, sizeof *args);
+    struct value(*args)[16] = calloc(MANY, sizeof *args);
     struct write *writes = calloc(MANY, sizeof *writes);
     for (int i = 0; i < MANY; i++) {
-        struct value row[15] = { V_INT(i + 1),      V_INT(i % 2 ? here : 99),
+        struct value row[16] = { V_INT(i + 1),      V_INT(i % 2 ? here : 99),
                                  V_INT(1),          V_INT(owner),
                                  V_INT(1),          V_INT(1),
                                  V_TEXT("h200.1x"), V_INT(1000),
                                  V_INT(10),         V_INT(1000),
                                  V_INT(10),         V_INT(1000),
                                  V_INT(3000),       V_INT(i % 4 != 1),
-                                 V_INT(0) };
+                                 V_INT(0),          V_INT(0) };
         memcpy(args[i], row, sizeof row);
-        writes[i] = (struct write){ ST_USAGE_ADD, 15, args[i] };
+        writes[i] = (struct write){ ST_USAGE_ADD, 16, args[i] };
     }
     CHECK(store_commit(d->control->writer.conn, writes, MANY, &unknown, &err));
     struct answer all = door_ask(d, d->admin, VERB_USAGE_SUM, NULL); /* an operator's */

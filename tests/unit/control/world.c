@@ -101,6 +101,10 @@ const struct wish wishes[] = {
     { VERB_SERVER_LIST, PAGE },
     { VERB_USAGE_SUM, "{\"by\":\"project,user,flavor,day\"}" },
     { VERB_BACKUP, "{}" },
+    { VERB_DATA_DROP, NULL },
+    { VERB_AUDIT_NOTE, NULL },
+    { VERB_AUDIT_LIST, "{\"limit\":1000}" },
+    { VERB_AUDIT_VERIFY, "{}" },
 };
 /* clang-format on */
 const size_t wish_count = COUNT(wishes);
