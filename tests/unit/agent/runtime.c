@@ -56,6 +56,11 @@ TEST(a_host_task_runs_and_its_words_are_kept_apart)
     for (int i = 0; i < 500 && access(folder, F_OK) == 0; i++)
         usleep(10000);
     CHECK(access(folder, F_OK) == -1);
+    const char *status = containers_path(&c, "%s/status/%s", c.data, name_of(o)); /* the last to go */
+    for (int i = 0; i < 500 && access(status, F_OK) == 0; i++)
+        usleep(10000);
+    CHECK(access(containers_path(&c, "%s/tasks/%s", c.data, name_of(o)), F_OK) == -1 && access(status, F_OK) == -1);
+    CHECK(access(containers_path(&c, "%s/outputs/%s", c.data, name_of(o)), F_OK) == 0);
     containers_close(&c);
 }
 

@@ -33,6 +33,20 @@ static bool holds(struct place *p, const char *text)
         && memcmp(s.at, text, s.len) == 0;
 }
 
+TEST(what_a_killed_replacement_left_is_tidied_away_and_nothing_else)
+{
+    struct place *p = place_new();
+    struct err err = { 0 };
+    char left[128];
+    snprintf(left, sizeof left, "%s/.tmp-0123456789abcdef", p->dir);
+    CHECK(file_replace(p->os, p->file, SLICE("kept"), 0600, &err));
+    CHECK(file_append(p->os, left, SLICE("half"), false, &err) && access(left, F_OK) == 0);
+    dir_tidy(p->os, p->dir);
+    CHECK(access(left, F_OK) == -1 && holds(p, "kept"));
+    dir_tidy(p->os, "/no/such/dir");
+    place_done(p);
+}
+
 TEST(a_file_is_replaced_whole_with_its_mode)
 {
     struct place *p = place_new();
