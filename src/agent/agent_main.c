@@ -12,7 +12,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { MAX_SERVERS = 8, MAX_LABELS = 64, MAX_HIDE = 16, PEM_LIMIT = 1 << 20, GOODBYE_MS = 200 };
+enum { MAX_SERVERS = 8, MAX_LABELS = 64, MAX_HIDE = 16, PEM_LIMIT = 1 << 20, GOODBYE_MS = 200, LOCK_TRIES = 100, LOCK_PAUSE_US = 20000 };
 
 struct flags {
     struct agent_config config;
@@ -208,6 +208,17 @@ static const char *own_path(struct arena *mem)
     return n > 0 ? arena_bytes(mem, path, (size_t)n) : NULL;
 }
 
+/* One that was killed may have left a child that has not become another program yet, and shares its lock. */
+static bool lock_soon(int fd)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        usleep(LOCK_PAUSE_US);
+    }
+    return false;
+}
+
 /* Two agents on one folder would both number reports. The lock goes with the process. */
 static bool lock_data(struct os *os, const char *data, struct arena *mem, struct err *err)
 {
@@ -218,7 +229,7 @@ static bool lock_data(struct os *os, const char *data, struct arena *mem, struct
     if (fd < 0)
         return err_errno(err, "open %s", path);
     static const char *const folders[] = { "", "/status", "/images/refs" };
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    if (lock_soon(fd)) {
         for (size_t i = 0; i < COUNT(folders); i++)
             dir_tidy(os, arena_printf(mem, "%s%s", data, folders[i]));
         return true; /* open until the process ends */

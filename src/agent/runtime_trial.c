@@ -39,7 +39,8 @@ bool template_make(struct os *os, const char *path, int64_t mib, struct err *err
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     const char *temp = arena_printf(mem, "%s.part", path);
-    int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    unlink(temp); /* whoever fills it for an agent that was killed goes on with a file that nobody sees */
+    int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd == -1 || ftruncate(fd, mib << 20) == -1) {
         err_errno(err, "cannot make %s", temp);
         if (fd != -1)
@@ -76,6 +77,19 @@ static bool put(struct trial *t, const char *path, struct slice bytes, unsigned 
     return file_replace(t->os, path, bytes, mode, err);
 }
 
+/* Templates are made on our own thread, so none is under way. */
+static void sweep_templates(struct trial *t)
+{
+    struct texts names = { 0 };
+    struct err err = { 0 };
+    const char *folder = arena_printf(t->mem, "%s/scratch", t->data);
+    if (!dir_list(t->os, folder, t->mem, &names, &err))
+        return;
+    for (size_t i = 0; i < names.count; i++)
+        if (strstr(names.at[i], ".part"))
+            unlink(arena_printf(t->mem, "%s/%s", folder, names.at[i]));
+}
+
 /* Of this trial, and of those before whose agent or supervisor was killed. */
 static void sweep(struct trial *t)
 {
@@ -83,6 +97,7 @@ static void sweep(struct trial *t)
     struct err err = { 0 };
     if (!tree_remove(arena_printf(t->mem, "%s/trial", t->data), &err))
         log_line(LOG_WARN, "agent", "%s", err.text);
+    sweep_templates(t);
     for (size_t i = 0; i < COUNT(folders); i++) {
         struct texts names = { 0 };
         if (!dir_list(t->os, arena_printf(t->mem, "%s/%s", t->run, folders[i]), t->mem, &names,

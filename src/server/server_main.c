@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAST_MS = 5, GRACE_MS = 5000, AGENT_AGAIN_MS = 1000, FILES_KEPT = 256 };   /* FILES_KEPT: descriptors for all but connections */
+enum { LAST_MS = 5, GRACE_MS = 5000, AGENT_AGAIN_MS = 1000, FILES_KEPT = 256, LOCK_TRIES = 50, LOCK_PAUSE_US = 20000 };   /* FILES_KEPT: descriptors for all but connections */
 
 struct run {
     struct os *os;
@@ -161,7 +161,10 @@ bool server_lock(struct os *os, const char *data, int *fd, struct err *err)
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (*fd == -1)
         return err_errno(err, "open %s", path);
-    if (flock(*fd, LOCK_EX | LOCK_NB) == -1)
+    bool ours = false; /* one that was killed may have left a child that is not the agent yet, and shares its lock */
+    for (int i = 0; i < LOCK_TRIES && !(ours = flock(*fd, LOCK_EX | LOCK_NB) == 0); i++)
+        usleep(LOCK_PAUSE_US);
+    if (!ours)
         return err_set(err, RC_CONFLICT, "another server runs on %s", data);
     int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid()); /* for whoever wants to stop it */
     if (ftruncate(*fd, 0) == -1 || pwrite(*fd, pid, (size_t)n, 0) != n)

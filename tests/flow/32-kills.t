@@ -39,7 +39,7 @@ is "no attempt is left open" "$(sql "SELECT count(*) FROM attempt WHERE ended_ms
 is "every attempt ended once in the log" "$(sql "SELECT count(*) - count(DISTINCT subject) FROM event WHERE kind = 'attempt.ended'")" 0
 # A machine that was taken out of the fleet is told nothing any more; its folder is its owner's to remove, and nothing else may be left of it.
 is "on machines that left nothing is mounted" "$(grep -hF "$BASE/g" /proc/self/mountinfo)" ""
-rm -rf --one-file-system "$BASE"/g*.run "$BASE"/g*.data/tasks "$BASE"/g*.data/status "$BASE"/g*.data/trial
+rm -rf --one-file-system "$BASE"/g*.run "$BASE"/g*.data/tasks "$BASE"/g*.data/status "$BASE"/g*.data/trial "$BASE"/g*.data/scratch
 [ ${#PG[@]} = 0 ] || { psql -qAt "$ARCUS_FLOW_STORE" -c "DROP DATABASE $STORE_DB WITH (FORCE)" >/dev/null 2>&1; tests/pg_start.sh --stop "$BASE/pg"; STORE_DB=''; }
 [ $bad = 0 ] || tail -n 60 "$BASE/kills.log" | sed 's/^/# /'
 finish

@@ -18,7 +18,8 @@ struct stamp { /* of one attempt, from its /outputs */
 
 static size_t live_jobs(struct cloud *c, struct arena *mem, struct json **first)
 {
-    struct json *doc = ask_json(c, "/v1/jobs?limit=1000", mem), *items = doc ? json_get(doc, "items") : NULL;
+    struct json *doc = ask_json(c, "/v1/jobs?limit=1000", mem),
+                *items = doc ? json_get(doc, "items") : NULL;
     size_t n = 0;
     if (!items)
         return 1;
@@ -57,10 +58,13 @@ bool settle(struct cloud *c)
 
 /* --- requests */
 
-static bool attempts_check(struct cloud *c, const struct job_rec *j, struct stamp *stamps, size_t count)
+static bool attempts_check(struct cloud *c, const struct job_rec *j, struct stamp *stamps,
+                           size_t count)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct json *doc = ask_json(c, arena_printf(mem, "/v1/jobs/%s/attempts?limit=1000", j->id), mem), *items = doc ? json_get(doc, "items") : NULL;
+    struct json *doc
+        = ask_json(c, arena_printf(mem, "/v1/jobs/%s/attempts?limit=1000", j->id), mem),
+        *items = doc ? json_get(doc, "items") : NULL;
     if (!items)
         return false;
     for (struct json *a = items->first; a; a = a->next) {
@@ -74,9 +78,11 @@ static bool attempts_check(struct cloud *c, const struct job_rec *j, struct stam
             s->known = true;
         bool good = text_is(outcome, "succeeded") || text_is(outcome, "exited");
         if (good && (!s || s->starts != 1 || s->ends != 1))
-            problem(c, "ran", "%s of %s is told as %s; its /outputs on %s %s", id, j->id, outcome, json_text(a, "node"), s ? "say otherwise" : "are gone");
+            problem(c, "ran", "%s of %s is told as %s; its /outputs on %s %s", id, j->id, outcome,
+                    json_text(a, "node"), s ? "say otherwise" : "are gone");
         if (good && s && when_parse(json_text(a, "ended"), &ended) && ended < s->last_us / 1000)
-            problem(c, "usage", "%s ended at %lld and wrote at %lld", id, (long long)ended, (long long)s->last_us / 1000);
+            problem(c, "usage", "%s ended at %lld and wrote at %lld", id, (long long)ended,
+                    (long long)s->last_us / 1000);
     }
     return true;
 }
@@ -85,15 +91,20 @@ static void job_check(struct cloud *c, const struct job_rec *j, struct stamp *st
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct json *doc = ask_json(c, arena_printf(mem, "/v1/jobs/%s", j->id), mem);
-    if (!doc || !text_is(json_text(doc, "name"), j->name) || json_int(doc, "count", 0) != j->count) {
-        problem(c, "acknowledged", "%s (%s) was acknowledged and is not there as it was asked for", j->id, j->name);
+    if (!doc || !text_is(json_text(doc, "name"), j->name)
+        || json_int(doc, "count", 0) != j->count) {
+        problem(c, "acknowledged", "%s (%s) was acknowledged and is not there as it was asked for",
+                j->id, j->name);
         return;
     }
     const char *state = json_text(doc, "state"), *outcome = json_text(doc, "outcome");
-    bool as_asked = j->kind == KIND_GOOD ? text_is(state, "done") : text_is(state, "failed") && text_is(outcome, "exited") && json_int(doc, "exit_code", 0) == 3;
+    bool as_asked = j->kind == KIND_GOOD ? text_is(state, "done")
+                                         : text_is(state, "failed") && text_is(outcome, "exited")
+                                               && json_int(doc, "exit_code", 0) == 3;
     bool ended = as_asked || text_is(state, "failed") || text_is(state, "cancelled");
     if (!ended || (!as_asked && !(j->cancel_asked && text_is(state, "cancelled"))))
-        problem(c, "acknowledged", "%s (%s)%s ended as %s, %s, exit code %lld: %.300s", j->id, j->name, j->cancel_asked ? ", cancelled," : "", state, outcome,
+        problem(c, "acknowledged", "%s (%s)%s ended as %s, %s, exit code %lld: %.300s", j->id,
+                j->name, j->cancel_asked ? ", cancelled," : "", state, outcome,
                 (long long)json_int(doc, "exit_code", 0), json_text(doc, "detail"));
     if (!attempts_check(c, j, stamps, count))
         problem(c, "acknowledged", "the attempts of %s cannot be read", j->id);
@@ -117,11 +128,15 @@ static void names_check(struct cloud *c)
             size_t k = 0;
             while (k < c->job_count && !text_is(c->jobs[k].name, json_text(i, "name")))
                 k++;
-            if (k == c->job_count || (c->jobs[k].acked && !text_is(c->jobs[k].id, json_text(i, "id"))) || ++seen[k] > 1)
-                problem(c, "acknowledged", "%s (%s) is there and was not asked for", json_text(i, "id"), json_text(i, "name"));
+            if (k == c->job_count
+                || (c->jobs[k].acked && !text_is(c->jobs[k].id, json_text(i, "id")))
+                || ++seen[k] > 1)
+                problem(c, "acknowledged", "%s (%s) is there and was not asked for",
+                        json_text(i, "id"), json_text(i, "name"));
         }
         const char *cursor = json_text(doc, "next");
-        snprintf(next, sizeof next, "%s%s", cursor ? "/v1/jobs?all=true&limit=1000&cursor=" : "", cursor ? cursor : "");
+        snprintf(next, sizeof next, "%s%s", cursor ? "/v1/jobs?all=true&limit=1000&cursor=" : "",
+                 cursor ? cursor : "");
     }
     free(seen);
 }
@@ -131,9 +146,13 @@ static void keys_check(struct cloud *c)
     for (size_t i = 0; i < c->key_count; i++) {
         struct key_rec *k = &c->keys[i];
         struct reply r = { 0 };
-        ask(c, &(struct ask){ .method = "GET", .path = "/v1/whoami", .key = k->secret, .patience_ms = 20000 }, &r);
+        ask(c,
+            &(struct ask){
+                .method = "GET", .path = "/v1/whoami", .key = k->secret, .patience_ms = 20000 },
+            &r);
         if ((k->off && r.status != 401) || (!k->off_asked && r.status != 200))
-            problem(c, "acknowledged", "key %s, %s, is answered with %d", k->id, k->off ? "disabled" : "good", r.status);
+            problem(c, "acknowledged", "key %s, %s, is answered with %d", k->id,
+                    k->off ? "disabled" : "good", r.status);
         str_done(&r.body);
     }
 }
@@ -171,7 +190,8 @@ static size_t all_stamps(struct cloud *c, struct stamp *list)
     size_t n = 0;
     for (int i = FIRST_AGENT; i < PARTS; i++) {
         char path[PATH_MOST];
-        DIR *d = *c->parts[i].name ? opendir(path_of(path, c, "%s.data/outputs", c->parts[i].name)) : NULL;
+        DIR *d = *c->parts[i].name ? opendir(path_of(path, c, "%s.data/outputs", c->parts[i].name))
+                                   : NULL;
         for (struct dirent *e; d && n < STAMPS_MOST && (e = readdir(d));)
             if (text_starts(e->d_name, "att-"))
                 read_stamps(c, c->parts[i].name, e->d_name, &list[n++]);
@@ -194,13 +214,15 @@ static void overlap_check(struct cloud *c, struct stamp *list, size_t n)
     for (size_t i = 0; i + 1 < n; i++) {
         const struct stamp *a = &list[i], *b = &list[i + 1];
         if (a->starts && b->starts && text_is(a->task, b->task) && b->first_us <= a->last_us)
-            problem(c, "overlap", "%s: %s on %s ran until %lld, %s on %s began at %lld", a->task, a->attempt, a->node, (long long)a->last_us, b->attempt, b->node,
+            problem(c, "overlap", "%s: %s on %s ran until %lld, %s on %s began at %lld", a->task,
+                    a->attempt, a->node, (long long)a->last_us, b->attempt, b->node,
                     (long long)b->first_us);
     }
     for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n && text_is(list[i].task, list[k].task); k++)
             if (text_is(list[i].attempt, list[k].attempt) && list[i].starts)
-                problem(c, "ran", "%s ran on %s and on %s", list[i].attempt, list[i].node, list[k].node);
+                problem(c, "ran", "%s ran on %s and on %s", list[i].attempt, list[i].node,
+                        list[k].node);
 }
 
 /* What a task that came to a good end printed can be read, whoever was killed meanwhile. */
@@ -208,13 +230,21 @@ static void logs_check(struct cloud *c, const struct job_rec *j)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct reply r = { 0 };
-    struct json *doc = ask_json(c, arena_printf(mem, "/v1/jobs/%s/attempts?limit=1000", j->id), mem), *items = doc ? json_get(doc, "items") : NULL;
+    struct json *doc
+        = ask_json(c, arena_printf(mem, "/v1/jobs/%s/attempts?limit=1000", j->id), mem),
+        *items = doc ? json_get(doc, "items") : NULL;
     const char *node = items && items->last ? json_text(items->last, "node") : NULL;
     if (!node || *node != 'n')
         return; /* of a node that left */
-    ask(c, &(struct ask){ .method = "GET", .path = arena_printf(mem, "/v1/jobs/%s/logs", j->id), .patience_ms = 20000 }, &r);
-    if (r.status != 200 || !r.body.len || !strstr(r.body.at, arena_printf(mem, "hello %s", j->name)))
-        problem(c, "logs", "what %s (%s) printed is not there: %d %.100s", j->id, j->name, r.status, r.body.at);
+    ask(c,
+        &(struct ask){ .method = "GET",
+                       .path = arena_printf(mem, "/v1/jobs/%s/logs", j->id),
+                       .patience_ms = 20000 },
+        &r);
+    if (r.status != 200 || !r.body.len
+        || !strstr(r.body.at, arena_printf(mem, "hello %s", j->name)))
+        problem(c, "logs", "what %s (%s) printed is not there: %d %.100s", j->id, j->name, r.status,
+                r.body.at);
     str_done(&r.body);
 }
 
@@ -224,7 +254,9 @@ static void events_check(struct cloud *c)
     for (int64_t until = now_ms() + EVENTS_MS;;) {
         AUTO(arena_free) struct arena *mem = arena_new();
         long long had = c->last_event;
-        struct json *doc = ask_json(c, arena_printf(mem, "/v1/events?limit=1&since=%lld", had), mem), *items = doc ? json_get(doc, "items") : NULL;
+        struct json *doc
+            = ask_json(c, arena_printf(mem, "/v1/events?limit=1&since=%lld", had), mem),
+            *items = doc ? json_get(doc, "items") : NULL;
         if (items && !items->first)
             return;
         if (now_ms() >= until) {
@@ -255,7 +287,9 @@ void check_books(struct cloud *c)
     events_check(c);
     for (size_t i = 0; i < n; i++)
         ran += stamps[i].starts > 0;
-    printf("# %zu jobs acknowledged of %zu asked for, %zu attempts ran, %zu keys, %lld nodes joined, %lld execs, %lld requests of which %lld broke off, %lld events followed\n", acked,
-           c->job_count, ran, c->key_count, (long long)c->joins, (long long)c->execs, (long long)c->requests, (long long)c->resets, (long long)c->last_event);
+    printf("# %zu jobs acknowledged of %zu asked for, %zu attempts ran, %zu keys, %lld nodes "
+           "joined, %lld execs, %lld requests of which %lld broke off, %lld events followed\n",
+           acked, c->job_count, ran, c->key_count, (long long)c->joins, (long long)c->execs,
+           (long long)c->requests, (long long)c->resets, (long long)c->last_event);
     free(stamps);
 }

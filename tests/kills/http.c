@@ -70,12 +70,13 @@ static bool line(struct stream *s, struct str *out)
 
 static void request_text(struct cloud *c, const struct ask *a, const char *extra, struct str *out)
 {
-    str_printf(out, "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n%s", a->method,
-               a->path, c->port, a->key ? a->key : c->key, extra);
+    str_printf(out, "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n%s",
+               a->method, a->path, c->port, a->key ? a->key : c->key, extra);
     if (a->idem)
         str_printf(out, "Idempotency-Key: %s\r\n", a->idem);
     if (a->body)
-        str_printf(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n", strlen(a->body));
+        str_printf(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
+                   strlen(a->body));
     str_printf(out, "\r\n%s", a->body ? a->body : "");
 }
 
@@ -162,7 +163,9 @@ struct json *ask_json(struct cloud *c, const char *path, struct arena *mem)
     struct json *doc = NULL;
     struct err err = { 0 };
     ask(c, &(struct ask){ .method = "GET", .path = path, .patience_ms = 20000 }, &r);
-    if (r.status == 200 && !json_parse((struct slice){ arena_bytes(mem, r.body.at, r.body.len), r.body.len }, mem, &doc, &err))
+    if (r.status == 200
+        && !json_parse((struct slice){ arena_bytes(mem, r.body.at, r.body.len), r.body.len }, mem,
+                       &doc, &err))
         doc = NULL;
     str_done(&r.body);
     return doc;
@@ -177,7 +180,8 @@ bool exec_in(struct cloud *c, const char *job, struct rng *rng)
     bool told = false;
     if (s.fd == -1)
         return false;
-    snprintf(path, sizeof path, "/v1/jobs/%s/exec?argv=sh&argv=-c&argv=echo%%20hi%%3Bsleep%%200.%d", job, (int)rng_below(rng, 4));
+    snprintf(path, sizeof path, "/v1/jobs/%s/exec?argv=sh&argv=-c&argv=echo%%20hi%%3Bsleep%%200.%d",
+             job, (int)rng_below(rng, 4));
     request_text(c, &(struct ask){ .method = "GET", .path = path },
                  "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
                  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
@@ -188,7 +192,8 @@ bool exec_in(struct cloud *c, const char *job, struct rng *rng)
     while (!told && piece(&s, &got) > 0)
         told = got.len && memmem(got.at, got.len, "\"exit\":0", 8);
     if (!told)
-        say(c, "exec: %d %.*s", status, status == 101 ? 0 : (int)MIN(got.len, 200u), got.at ? got.at : "");
+        say(c, "exec: %d %.*s", status, status == 101 ? 0 : (int)MIN(got.len, 200u),
+            got.at ? got.at : "");
     str_done(&s.in);
     close(s.fd);
     return told;
@@ -199,10 +204,12 @@ static void take_events(struct cloud *c, struct str *got)
     char *nl;
     while (got->len && (nl = memchr(got->at, '\n', got->len))) {
         *nl = 0;
-        long long n = text_starts(got->at, "id: ") ? strtoll(got->at + 4, NULL, 10)
-                      : text_starts(got->at, "id:") ? strtoll(got->at + 3, NULL, 10) : 0;
+        long long n = text_starts(got->at, "id: ")  ? strtoll(got->at + 4, NULL, 10)
+                      : text_starts(got->at, "id:") ? strtoll(got->at + 3, NULL, 10)
+                                                    : 0;
         if (n && n != c->last_event + 1)
-            problem(c, "events", "a follower got event %lld after %lld", n, (long long)c->last_event);
+            problem(c, "events", "a follower got event %lld after %lld", n,
+                    (long long)c->last_event);
         if (n)
             c->last_event = n;
         str_drop(got, (size_t)(nl - got->at) + 1);
@@ -221,7 +228,8 @@ void follow_events(struct cloud *c)
             continue;
         }
         snprintf(path, sizeof path, "/v1/events?follow=true&since=%lld", (long long)c->last_event);
-        request_text(c, &(struct ask){ .method = "GET", .path = path }, "Accept: text/event-stream\r\n", &text);
+        request_text(c, &(struct ask){ .method = "GET", .path = path },
+                     "Accept: text/event-stream\r\n", &text);
         int rc = send_all(s.fd, &text) && head(&s) == 200 ? 1 : -1;
         while ((rc > 0 || rc == -2) && !c->all_stops) {
             rc = piece(&s, &got);

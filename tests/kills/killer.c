@@ -3,8 +3,16 @@
 #include <signal.h>
 #include <stdio.h>
 
-enum { PAUSE_MIN_MS = 60, PAUSE_MORE_MS = 700, DOWN_MORE_MS = 500, HUNT_MS = 1500, RUNTIME_US = 12000, PROCESSES = 512,
-       LONG_DOWN_MS = 28000, LONG_IN = 12 };
+enum {
+    PAUSE_MIN_MS = 60,
+    PAUSE_MORE_MS = 700,
+    DOWN_MORE_MS = 500,
+    HUNT_MS = 1500,
+    RUNTIME_US = 12000,
+    PROCESSES = 512,
+    LONG_DOWN_MS = 28000,
+    LONG_IN = 12
+};
 
 static size_t kill_some(struct cloud *c, bool runtimes, uint64_t which, unsigned share)
 {
@@ -102,8 +110,9 @@ static const struct {
     unsigned weight;
     size_t (*hit)(struct cloud *c, struct draw *d); /* how many died */
 } kinds[] = {
-    { "server", 22, hit_server },         { "agent", 22, hit_agent },       { "supervisors", 22, hit_supervisors },
-    { "runtime", 14, hit_runtime },       { "database", 12, hit_database }, { "all", 8, hit_all },
+    { "server", 22, hit_server },           { "agent", 22, hit_agent },
+    { "supervisors", 22, hit_supervisors }, { "runtime", 14, hit_runtime },
+    { "database", 12, hit_database },       { "all", 8, hit_all },
 };
 _Static_assert(COUNT(kinds) <= 8, "by_kind has room");
 
@@ -116,7 +125,9 @@ void kill_for_a_while(struct cloud *c)
     int64_t end = c->began + c->seconds * 1000;
     for (int k = 1; c->kills ? c->made < c->kills : now_ms() < end; k++) {
         int64_t pause = PAUSE_MIN_MS + (int64_t)rng_below(&rng, PAUSE_MORE_MS);
-        struct draw d = { rng_below(&rng, all), rng_next(&rng), rng_next(&rng), rng_next(&rng), { rng_next(&rng) } };
+        struct draw d = {
+            rng_below(&rng, all), rng_next(&rng), rng_next(&rng), rng_next(&rng), { rng_next(&rng) }
+        };
         size_t i = 0;
         for (unsigned sum = kinds[0].weight; d.what >= sum; sum += kinds[i].weight)
             i++;

@@ -51,6 +51,8 @@ struct cloud {
     size_t key_count;
     atomic_bool load_stops, all_stops, db_down;
     atomic_llong last_event, requests, resets, execs, joins;
+    pid_t db_starter;   /* brings the database back; 0: nobody does */
+    int64_t db_next;
     int made, by_kind[8];
     FILE *log, *problems;
     int problem_count;

@@ -5,12 +5,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PATIENCE_MS = 60000, PACE_MIN_MS = 40, PACE_MORE_MS = 160, GUEST_STAYS_MS = 6000, GUEST_ENDS_MS = 8000, EXEC_WAIT_MS = 3000 };
+enum {
+    PATIENCE_MS = 60000,
+    PACE_MIN_MS = 40,
+    PACE_MORE_MS = 160,
+    GUEST_STAYS_MS = 6000,
+    GUEST_ENDS_MS = 8000,
+    EXEC_WAIT_MS = 3000
+};
 
 /* Stamps with ticks: when a container that was killed has ended is known to a twentieth of a second. The pipe only makes `read` wait. */
 static const char script[]
-    = "exec 3<> <(:); s=/outputs/stamps; echo \\\"start $ARCUS_ATTEMPT_ID $ARCUS_TASK_ID ${EPOCHREALTIME/./}\\\" >>$s; echo hello $ARCUS_JOB_NAME;"
-      " n=$1; while [ $n -gt 0 ]; do read -t 0.05 -u 3; echo tick ${EPOCHREALTIME/./} >>$s; n=$((n-1)); done;"
+    = "exec 3<> <(:); s=/outputs/stamps; echo \\\"start $ARCUS_ATTEMPT_ID $ARCUS_TASK_ID "
+      "${EPOCHREALTIME/./}\\\" >>$s; echo hello $ARCUS_JOB_NAME;"
+      " n=$1; while [ $n -gt 0 ]; do read -t 0.05 -u 3; echo tick ${EPOCHREALTIME/./} >>$s; "
+      "n=$((n-1)); done;"
       " echo end ${EPOCHREALTIME/./} >>$s; exit $2";
 
 static struct job_rec *job_new(struct client *l, bool keyed)
@@ -45,7 +54,9 @@ static const char *id_in(const struct reply *r, const char *name, struct arena *
 {
     struct json *doc = NULL;
     struct err err = { 0 };
-    return r->body.len && json_parse((struct slice){ r->body.at, r->body.len }, mem, &doc, &err) ? json_text(doc, name) : NULL;
+    return r->body.len && json_parse((struct slice){ r->body.at, r->body.len }, mem, &doc, &err)
+               ? json_text(doc, name)
+               : NULL;
 }
 
 static void told(struct client *l, struct job_rec *j, const struct reply *r)
@@ -53,11 +64,13 @@ static void told(struct client *l, struct job_rec *j, const struct reply *r)
     AUTO(arena_free) struct arena *mem = arena_new();
     const char *id = r->status / 100 == 2 ? id_in(r, "id", mem) : NULL;
     if (r->status / 100 == 4)
-        problem(l->c, "load", "submit of %s was refused: %d %.300s", j->name, r->status, r->body.at);
+        problem(l->c, "load", "submit of %s was refused: %d %.300s", j->name, r->status,
+                r->body.at);
     if (!id)
         return;
     if (j->acked && !text_is(j->id, id))
-        problem(l->c, "acknowledged", "the Idempotency-Key of %s made %s and then %s", j->name, j->id, id);
+        problem(l->c, "acknowledged", "the Idempotency-Key of %s made %s and then %s", j->name,
+                j->id, id);
     pthread_mutex_lock(&l->c->lock);
     text_copy(j->id, sizeof j->id, id);
     j->acked = true;
@@ -66,18 +79,26 @@ static void told(struct client *l, struct job_rec *j, const struct reply *r)
 
 static char *submit_body(struct arena *mem, const struct job_rec *j, uint64_t draw)
 {
-    int ticks = (int)(draw % 8 == 0 ? 60 + draw / 8 % 60 : 1 + draw / 8 % 16), gpus = (int)(draw / 1024 % 3);
-    return arena_printf(mem, "{\"name\":\"%s\",\"command\":[\"bash\",\"-c\",\"%s\",\"x\",\"%d\",\"%d\"],\"cpus\":%s,\"memory\":\"64MB\","
-                             "\"gpus\":\"%d\",\"count\":%d,\"grace\":\"1s\",\"labels\":{\"seed\":\"d%llu\"}}",
-                        j->name, script, ticks, j->kind == KIND_BAD ? 3 : 0, j->visited ? "0.5" : "0.1", gpus, j->count, (unsigned long long)draw);
+    int ticks = (int)(draw % 8 == 0 ? 60 + draw / 8 % 60 : 1 + draw / 8 % 16),
+        gpus = (int)(draw / 1024 % 3);
+    return arena_printf(
+        mem,
+        "{\"name\":\"%s\",\"command\":[\"bash\",\"-c\",\"%s\",\"x\",\"%d\",\"%d\"],\"cpus\":%s,"
+        "\"memory\":\"64MB\","
+        "\"gpus\":\"%d\",\"count\":%d,\"grace\":\"1s\",\"labels\":{\"seed\":\"d%llu\"}}",
+        j->name, script, ticks, j->kind == KIND_BAD ? 3 : 0, j->visited ? "0.5" : "0.1", gpus,
+        j->count, (unsigned long long)draw);
 }
 
 static void submit(struct client *l, struct job_rec *j, uint64_t draw, bool again)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct reply r = { 0 };
-    struct ask a = { .method = "POST", .path = "/v1/jobs", .idem = j->keyed ? j->name : NULL,
-                     .body = submit_body(mem, j, draw), .patience_ms = j->keyed ? PATIENCE_MS : 0 };
+    struct ask a = { .method = "POST",
+                     .path = "/v1/jobs",
+                     .idem = j->keyed ? j->name : NULL,
+                     .body = submit_body(mem, j, draw),
+                     .patience_ms = j->keyed ? PATIENCE_MS : 0 };
     for (int i = 0; i < 1 + again; i++) {
         ask(l->c, &a, &r);
         told(l, j, &r);
@@ -122,11 +143,17 @@ static void op_cancel(struct client *l, uint64_t draw)
         return;
     j->cancel_asked = true;
     snprintf(path, sizeof path, "/v1/jobs/%s/cancel", j->id);
-    ask(l->c, &(struct ask){ .method = "POST", .path = path, .body = draw % 2 ? "{}" : "{\"grace\":\"0s\"}", .patience_ms = PATIENCE_MS }, &r);
+    ask(l->c,
+        &(struct ask){ .method = "POST",
+                       .path = path,
+                       .body = draw % 2 ? "{}" : "{\"grace\":\"0s\"}",
+                       .patience_ms = PATIENCE_MS },
+        &r);
     if (r.status == 200)
         j->cancelled = true;
     else if (r.status && r.status != 409 && !l->c->all_stops)
-        problem(l->c, "load", "cancel of %s was answered with %d %.200s", j->id, r.status, r.body.at);
+        problem(l->c, "load", "cancel of %s was answered with %d %.200s", j->id, r.status,
+                r.body.at);
     str_done(&r.body);
 }
 
@@ -151,7 +178,8 @@ static void op_exec(struct client *l, uint64_t draw)
     j->count = 1;
     j->visited = true;
     submit(l, j, draw / 8 * 8, false);
-    for (int64_t until = now_ms() + EXEC_WAIT_MS; j->acked && now_ms() < until && !l->c->load_stops;) {
+    for (int64_t until = now_ms() + EXEC_WAIT_MS;
+         j->acked && now_ms() < until && !l->c->load_stops;) {
         l->c->execs += exec_in(l->c, j->id, &(struct rng){ draw });
         sleep_ms(PACE_MORE_MS);
     }
@@ -167,7 +195,8 @@ static void op_read(struct client *l, uint64_t draw)
     snprintf(path, sizeof path, "/v1/jobs/%s", j->id);
     ask(l->c, &(struct ask){ .method = "GET", .path = path, .patience_ms = PATIENCE_MS }, &r);
     if (r.status == 404)
-        problem(l->c, "acknowledged", "%s (%s) was acknowledged and is not there while the load runs", j->id, j->name);
+        problem(l->c, "acknowledged",
+                "%s (%s) was acknowledged and is not there while the load runs", j->id, j->name);
     str_done(&r.body);
 }
 
@@ -179,8 +208,15 @@ static void op_key(struct client *l, uint64_t draw)
     char idem[48], *body = arena_printf(mem, "{\"name\":\"key%d-%d\"}", l->number, ++l->made);
     snprintf(idem, sizeof idem, "key-%d-%d", l->number, l->made);
     (void)draw;
-    ask(c, &(struct ask){ .method = "POST", .path = "/v1/keys", .body = body, .idem = idem, .patience_ms = PATIENCE_MS }, &r);
-    const char *id = r.status == 201 ? id_in(&r, "id", mem) : NULL, *secret = id ? id_in(&r, "key", mem) : NULL;
+    ask(c,
+        &(struct ask){ .method = "POST",
+                       .path = "/v1/keys",
+                       .body = body,
+                       .idem = idem,
+                       .patience_ms = PATIENCE_MS },
+        &r);
+    const char *id = r.status == 201 ? id_in(&r, "id", mem) : NULL,
+               *secret = id ? id_in(&r, "key", mem) : NULL;
     pthread_mutex_lock(&c->lock);
     if (secret && c->key_count < KEYS_MOST) { /* a repeated answer does not show it again */
         struct key_rec *k = &c->keys[c->key_count++];
@@ -188,7 +224,8 @@ static void op_key(struct client *l, uint64_t draw)
         text_copy(k->secret, sizeof k->secret, secret);
     }
     pthread_mutex_unlock(&c->lock);
-    if (r.status / 100 == 4 && r.status != 409) /* 409: it was made, and a kill swallowed the answer with its secret */
+    if (r.status / 100 == 4
+        && r.status != 409) /* 409: it was made, and a kill swallowed the answer with its secret */
         problem(c, "load", "a new key was refused: %d %.200s", r.status, r.body.at);
     str_done(&r.body);
 }
@@ -271,7 +308,8 @@ void *guests_run(void *arg)
         text_copy(p->token, sizeof p->token, token);
         p->wanted = true;
         pthread_mutex_unlock(&c->lock);
-        for (int64_t until = now_ms() + PATIENCE_MS; now_ms() < until && !p->refused && !node_is(c, p->name, "ready");)
+        for (int64_t until = now_ms() + PATIENCE_MS;
+             now_ms() < until && !p->refused && !node_is(c, p->name, "ready");)
             sleep_ms(100);
         c->joins += !p->refused;
         wait_ms(c, GUEST_STAYS_MS / 2 + (int64_t)rng_below(&l->rng, GUEST_STAYS_MS));

@@ -72,8 +72,11 @@ static void run(struct cloud *c)
     pthread_t follower;
     pthread_create(&follower, NULL, follower_run, c);
     for (int i = 0; i <= CLIENTS; i++) {
-        clients[i] = (struct client){ .c = c, .number = i, .rng = { c->seed * 7919 + (uint64_t)i * 104729 } };
-        pthread_create(&clients[i].thread, NULL, i < CLIENTS ? client_run : guests_run, &clients[i]);
+        clients[i] = (struct client){ .c = c,
+                                      .number = i,
+                                      .rng = { c->seed * 7919 + (uint64_t)i * 104729 } };
+        pthread_create(&clients[i].thread, NULL, i < CLIENTS ? client_run : guests_run,
+                       &clients[i]);
     }
     kill_for_a_while(c);
     say(c, "the killing is over");

@@ -11,7 +11,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TICK_MS = 10, AGAIN_MS = 300, START_MS = 60000, STOP_MS = 30000, MINE_MOST = 4096, LEASE_S = 5, UNAVAILABLE = 7 /* it leaves with this where the database is away as it starts */ };
+enum {
+    TICK_MS = 10,
+    AGAIN_MS = 300,
+    START_MS = 60000,
+    STOP_MS = 30000,
+    MINE_MOST = 4096,
+    LEASE_S = 5,
+    UNAVAILABLE = 7 /* it leaves with this where the database is away as it starts */
+};
 
 static pid_t spawn(const char *const *argv, const char *log)
 {
@@ -30,8 +38,9 @@ static pid_t spawn(const char *const *argv, const char *log)
 static pid_t start_server(struct cloud *c)
 {
     char data[PATH_MOST], log[PATH_MOST], listen[32], lease[8];
-    const char *argv[16] = { c->arcus, "server", "--data", path_of(data, c, "data"), "--listen", listen,
-                             "--default-image", "host", "--lease", lease };
+    const char *argv[16] = { c->arcus,   "server", "--data",          path_of(data, c, "data"),
+                             "--listen", listen,   "--default-image", "host",
+                             "--lease",  lease };
     snprintf(listen, sizeof listen, "127.0.0.1:%d", c->port);
     snprintf(lease, sizeof lease, "%d", LEASE_S);
     if (c->store)
@@ -42,9 +51,23 @@ static pid_t start_server(struct cloud *c)
 static pid_t start_agent(struct cloud *c, const struct part *p)
 {
     char data[PATH_MOST], run[PATH_MOST], log[PATH_MOST], url[64];
-    const char *argv[24] = { c->arcus, "agent", "--server", url, "--data", path_of(data, c, "%s.data", p->name),
-                             "--run", path_of(run, c, "%s.run", p->name), "--name", p->name, "--allow-host-image",
-                             "--sim-gpus", "8", "--beat-ms", "500", "--token", p->token };
+    const char *argv[24] = { c->arcus,
+                             "agent",
+                             "--server",
+                             url,
+                             "--data",
+                             path_of(data, c, "%s.data", p->name),
+                             "--run",
+                             path_of(run, c, "%s.run", p->name),
+                             "--name",
+                             p->name,
+                             "--allow-host-image",
+                             "--sim-gpus",
+                             "8",
+                             "--beat-ms",
+                             "500",
+                             "--token",
+                             p->token };
     snprintf(url, sizeof url, "http://127.0.0.1:%d", c->port);
     return spawn(argv, path_of(log, c, "%s.log", p->name));
 }
@@ -65,7 +88,8 @@ static void ended(struct cloud *c, struct part *p, int status)
         p->refused = true; /* its token was spent by an answer that a kill swallowed */
         p->wanted = false;
     } else if (WIFSIGNALED(status) || p != &c->parts[SERVER] || !c->pg || p->code != UNAVAILABLE) {
-        problem(c, "process", "%s ended by itself with %d (its log is %s.log)", p->name, p->code, p->name);
+        problem(c, "process", "%s ended by itself with %d (its log is %s.log)", p->name, p->code,
+                p->name);
     }
 }
 
@@ -88,25 +112,23 @@ void parts_tick(struct cloud *c)
 /* PostgreSQL comes back in the background: what else happens meanwhile must cope. */
 static void db_tick(struct cloud *c)
 {
-    static pid_t starter;
-    static int64_t next;
     int status;
     char script[PATH_MOST], log[PATH_MOST];
     const char *argv[] = { "/bin/sh", script, c->pg, NULL };
     if (!c->pg || !c->db_down)
         return;
-    if (starter && waitpid(starter, &status, WNOHANG) == starter) {
-        starter = 0;
-        next = now_ms() + AGAIN_MS;
+    if (c->db_starter && waitpid(c->db_starter, &status, WNOHANG) == c->db_starter) {
+        c->db_starter = 0;
+        c->db_next = now_ms() + AGAIN_MS;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
             c->db_down = false;
             say(c, "the database is back");
             return;
         }
     }
-    if (!starter && now_ms() >= next) {
+    if (!c->db_starter && now_ms() >= c->db_next) {
         snprintf(script, sizeof script, "%s/pg_start.sh", c->tests);
-        starter = spawn(argv, path_of(log, c, "pg.log"));
+        c->db_starter = spawn(argv, path_of(log, c, "pg.log"));
     }
 }
 
@@ -162,7 +184,8 @@ bool parts_stop(struct cloud *c)
         if (i >= FIRST_GUEST && (p->code == 137 || p->code == 143))
             continue; /* not needed any more before it was up again */
         good = false;
-        problem(c, "process", "%s, asked to stop, %s %d", p->name, p->pid ? "goes on as" : "left with", p->pid ? (int)p->pid : p->code);
+        problem(c, "process", "%s, asked to stop, %s %d", p->name,
+                p->pid ? "goes on as" : "left with", p->pid ? (int)p->pid : p->code);
     }
     return good;
 }
@@ -211,7 +234,8 @@ size_t find_processes(const char *base, bool runtimes, pid_t *out, size_t room)
         if (got <= 0)
             continue;
         text[got] = 0;
-        if (is_ours(base, runtimes, text, (size_t)got) && !(runtimes && is_container(atoi(e->d_name))))
+        if (is_ours(base, runtimes, text, (size_t)got)
+            && !(runtimes && is_container(atoi(e->d_name))))
             out[n++] = (pid_t)atoi(e->d_name);
     }
     if (d)
@@ -279,8 +303,14 @@ bool node_token(struct cloud *c, char out[static 128])
     struct reply r = { 0 };
     struct json *doc = NULL;
     struct err err = { 0 };
-    ask(c, &(struct ask){ .method = "POST", .path = "/v1/nodes/tokens", .body = "{}", .patience_ms = START_MS }, &r);
-    const char *token = r.status == 201 && json_parse((struct slice){ r.body.at, r.body.len }, mem, &doc, &err) ? json_text(doc, "token") : NULL;
+    ask(c,
+        &(struct ask){
+            .method = "POST", .path = "/v1/nodes/tokens", .body = "{}", .patience_ms = START_MS },
+        &r);
+    const char *token
+        = r.status == 201 && json_parse((struct slice){ r.body.at, r.body.len }, mem, &doc, &err)
+              ? json_text(doc, "token")
+              : NULL;
     bool ok = token && text_copy(out, 128, token);
     str_done(&r.body);
     return ok;
@@ -305,7 +335,9 @@ bool cloud_start(struct cloud *c)
     struct part *s = &c->parts[SERVER];
     text_copy(s->name, sizeof s->name, "server");
     s->wanted = true;
-    while (now_ms() < until && !(read_word(c, "address", url, sizeof url) && read_word(c, "admin.key", c->key, sizeof c->key)))
+    while (now_ms() < until
+           && !(read_word(c, "address", url, sizeof url)
+                && read_word(c, "admin.key", c->key, sizeof c->key)))
         parts_run(c, 50);
     if (!(colon = strrchr(url, ':')) || now_ms() >= until)
         return false;
