@@ -69,11 +69,15 @@ $(BUILD)/test-sim: $(call obj,tests/sim/*.c tests/tap.c) $(patsubst %,$(BUILD)/l
 	$Q$(CC) $(CFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS) -o $@
 $(if $(wildcard tests/sim/*.c),$(eval test-bin: $(BUILD)/test-sim))
 
+# Clients of several servers, and the check of what they were told (flow 34).
+$(BUILD)/heads: $(call obj,tests/heads/*.c) $(patsubst %,$(BUILD)/lib%.a,net os wire base)
+	@echo "  link  $@"
+	$Q$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@
 # What flow 32 runs: a load and a killer of processes. It talks to the cloud over sockets, so it links only what reads JSON.
 $(BUILD)/kills: $(call obj,tests/kills/*.c) $(BUILD)/libwire.a $(BUILD)/libbase.a
 	@echo "  link  $@"
 	$Q$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@
-test-bin: $(BUILD)/kills
+test-bin: $(BUILD)/kills $(BUILD)/heads
 
 BENCH_BINS := $(patsubst tests/bench/%.c,$(BUILD)/bench-%,$(wildcard tests/bench/*.c))
 $(BENCH_BINS): $(BUILD)/bench-%: $(BUILD)/obj/tests/bench/%.o $(LAYERS:%=$(BUILD)/lib%.a) $(BUILD)/obj/task_blob.o
