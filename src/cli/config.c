@@ -82,7 +82,8 @@ bool config_load(struct cli *c, struct err *err)
                        c->config_path);
     struct context base = x ? *x : (struct context){ 0 };
     const char *server = getenv("ARCUS_SERVER"), *key = getenv("ARCUS_KEY"),
-               *project = getenv("ARCUS_PROJECT");
+               *project = getenv("ARCUS_PROJECT"), *pin = getenv("ARCUS_PIN"),
+               *ca = getenv("ARCUS_CA");
     server = asked.server ? asked.server : text_given(server) && !name ? server : NULL;
     if (server && !servers_within(server, base.server, c->mem))
         /* another cloud: key, certificate and project of this one are not for it */
@@ -95,8 +96,8 @@ bool config_load(struct cli *c, struct err *err)
     c->context.project = asked.project         ? asked.project
                          : text_given(project) ? project
                                                : base.project;
-    c->context.pin = asked.pin ? asked.pin : base.pin;
-    c->context.ca = asked.ca ? asked.ca : base.ca;
+    c->context.pin = asked.pin ? asked.pin : text_given(pin) && !name ? pin : base.pin;
+    c->context.ca = asked.ca ? asked.ca : text_given(ca) && !name ? ca : base.ca;
     return true;
 }
 

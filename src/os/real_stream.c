@@ -433,7 +433,15 @@ struct rstream *rstream_new(struct real *r, const struct stream_events *events, 
 
 bool rstream_take_socket(struct rstream *s, int fd)
 {
+    static const struct {
+        int name, value;
+    } alive[] = { /* a peer that was cut off says nothing, also where we only listen: gone after half a minute */
+        { TCP_KEEPIDLE, 15 }, { TCP_KEEPINTVL, 5 }, { TCP_KEEPCNT, 3 }, { TCP_USER_TIMEOUT, 30000 },
+    };
     int on = 1, unsent = UNSENT_MOST;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    for (size_t i = 0; i < COUNT(alive); i++)
+        setsockopt(fd, IPPROTO_TCP, alive[i].name, &alive[i].value, sizeof alive[i].value);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);   /* refused by a unix socket: fine */
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
     s->is_socket = true;

@@ -239,10 +239,14 @@ static int failed(SSL *ssl, const char *what, struct err *err)
     unsigned long code = ERR_peek_error();
     long verify = SSL_get_verify_result(ssl);
     const char *why = code ? ERR_reason_error_string(code) : NULL;
-    if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED)
+    bool stranger = ERR_GET_LIB(code) == ERR_LIB_SSL
+                    && ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED;
+    if (stranger)
         why = verify == X509_V_ERR_CERT_REJECTED ? "the server's certificate is not the pinned one"
                                                  : X509_verify_cert_error_string(verify);
-    err_set(err, RC_UNAVAILABLE, "%s: %s", what, why ? why : "the peer cut the connection");
+    /* Asking again makes no other server of it. */
+    err_set(err, stranger ? RC_DENIED : RC_UNAVAILABLE, "%s: %s", what,
+            why ? why : "the peer cut the connection");
     ERR_clear_error();
     return IO_FAILED;
 }
