@@ -190,30 +190,79 @@ void audit_head(struct control *c, struct batch *b)
     s->audit.headed = s->audit.number;
 }
 
+static struct audit_row row_of(const struct note *n)
+{
+    return (struct audit_row){ .at_ms = n->at_ms,
+                               .project = n->project,
+                               .verb = n->verb,
+                               .kind = "",
+                               .subject = n->subject,
+                               .actor = n->actor,
+                               .actor_id = n->actor_id,
+                               .key = n->key,
+                               .address = n->address,
+                               .request = n->request,
+                               .result = n->result,
+                               .times = n->times,
+                               .data = "" };
+}
+
+void audit_add_note(struct call *c, const struct note *n)
+{
+    struct audit_row row = row_of(n);
+    link_row(c->control, c->s, &row);
+    EMIT(c, AUDIT_ADD, V_INT(row.number), V_INT(row.at_ms), V_INT(row.project), V_TEXT(row.verb),
+         V_TEXT(row.subject), V_TEXT(row.actor), V_INT(row.actor_id), V_INT(row.key),
+         V_TEXT(row.address), V_TEXT(row.request), V_TEXT(row.result), V_INT(row.times),
+         V_TEXT(row.chain));
+}
+
 bool audit_note(struct call *c, const void *body, struct err *err)
 {
     const struct note_ask *ask = body;
     (void)err;
+    for (size_t i = 0; i < ask->count; i++)
+        audit_add_note(c, &ask->at[i]);
+    return true;
+}
+
+/* --- from a server that does not write */
+
+bool audit_leave(struct control *c, const struct note_ask *ask, struct err *err)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct write *writes = ARENA_ARRAY(mem, struct write, ask->count);
+    bool unknown;
     for (size_t i = 0; i < ask->count; i++) {
-        const struct note *n = &ask->at[i];
-        struct audit_row row = { .at_ms = n->at_ms,
-                                 .project = n->project,
-                                 .verb = n->verb,
-                                 .kind = "",
-                                 .subject = n->subject,
-                                 .actor = n->actor,
-                                 .actor_id = n->actor_id,
-                                 .key = n->key,
-                                 .address = n->address,
-                                 .request = n->request,
-                                 .result = n->result,
-                                 .times = n->times,
-                                 .data = "" };
-        link_row(c->control, c->s, &row);
-        EMIT(c, AUDIT_ADD, V_INT(row.number), V_INT(row.at_ms), V_INT(row.project), V_TEXT(row.verb),
-             V_TEXT(row.subject), V_TEXT(row.actor), V_INT(row.actor_id), V_INT(row.key),
-             V_TEXT(row.address), V_TEXT(row.request), V_TEXT(row.result), V_INT(row.times),
-             V_TEXT(row.chain));
+        AUTO(str_done) struct str line = { 0 };
+        struct audit_row row = row_of(&ask->at[i]);
+        struct value *v = ARENA_ARRAY(mem, struct value, 2);
+        uint64_t id;
+        os_random(c->os, &id, sizeof id);
+        row.chain = "";
+        audit_line(&line, &row);
+        v[0] = V_INT((int64_t)(id >> 1));
+        v[1] = V_TEXT(arena_text(mem, line.at));
+        writes[i] = (struct write){ ST_INBOX_ADD, 2, v };
     }
+    return store_commit(c->writer.conn, writes, ask->count, &unknown, err);
+}
+
+bool audit_note_read(const char *line, struct arena *mem, struct note *out, struct err *err)
+{
+    struct audit_row r;
+    if (!audit_line_read(SLICE(line), mem, &r, err))
+        return false;
+    *out = (struct note){ .at_ms = r.at_ms, .project = r.project, .actor_id = r.actor_id, .key = r.key, .times = r.times,
+                          .verb = r.verb ? r.verb : "", .result = r.result ? r.result : "" };
+    const struct { char *to; size_t room; const char *from; } texts[] = {
+        { out->subject, sizeof out->subject, r.subject },
+        { out->actor, sizeof out->actor, r.actor },
+        { out->address, sizeof out->address, r.address },
+        { out->request, sizeof out->request, r.request },
+    };
+    for (size_t i = 0; i < COUNT(texts); i++)
+        if (!text_copy(texts[i].to, texts[i].room, texts[i].from ? texts[i].from : ""))
+            return err_set(err, RC_INTERNAL, "a note in the inbox of the audit is too long");
     return true;
 }

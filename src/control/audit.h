@@ -24,19 +24,23 @@ void audit_row_read(const struct rows *r, size_t i, struct audit_row *out);
 void audit_line(struct str *out, const struct audit_row *r);
 MUST_CHECK bool audit_line_read(struct slice line, struct arena *mem, struct audit_row *out, struct err *err);
 
-/* --- the writer's */
-MUST_CHECK bool audit_load(struct control *c, struct state *s, struct err *err);    /* where the chain ends */
-void audit_seal(struct call *call);             /* the verb has run: its first event becomes a link, if it is to be one */
-void audit_head_set(struct call *call, int id, int64_t number, const char *chain);
-void audit_head(struct control *c, struct batch *b);        /* before the commit: where the chain ends now */
-
-/* --- the loop's: what left no event, counted per caller, verb and result in each minute */
 struct note {
     int64_t at_ms, project, actor_id, key, times;
     const char *verb, *result;
     char subject[96], actor[64], address[46], request[24];
 };
 struct note_ask { struct note *at; size_t count; };         /* what audit.note takes */
+
+/* --- the writer's */
+MUST_CHECK bool audit_load(struct control *c, struct state *s, struct err *err);    /* where the chain ends */
+void audit_seal(struct call *call);             /* the verb has run: its first event becomes a link, if it is to be one */
+void audit_add_note(struct call *call, const struct note *n);
+MUST_CHECK bool audit_leave(struct control *c, const struct note_ask *ask, struct err *err);    /* here another server writes: it takes them from the inbox */
+MUST_CHECK bool audit_note_read(const char *line, struct arena *mem, struct note *out, struct err *err);
+void audit_head_set(struct call *call, int id, int64_t number, const char *chain);
+void audit_head(struct control *c, struct batch *b);        /* before the commit: where the chain ends now */
+
+/* --- the loop's: what left no event, counted per caller, verb and result in each minute */
 void notes_open(struct control *c);
 void notes_take(struct control *c, struct request *r);      /* an answer is on its way out */
 void notes_tick(struct control *c);

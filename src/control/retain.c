@@ -12,7 +12,7 @@ static const int64_t day_s = 24 * 3600;
 
 /* --- what a step is about to do */
 
-enum drop_kind { DROP_JOBS, DROP_EVENTS, DROP_USAGE, ROLL_USAGE, DROP_KINDS };
+enum drop_kind { DROP_JOBS, DROP_EVENTS, DROP_USAGE, ROLL_USAGE, TAKE_NOTES, DROP_KINDS };
 struct drop_job { int64_t job, upto; bool whole; };
 struct drop_ask {
     enum drop_kind kind;
@@ -24,6 +24,9 @@ struct drop_ask {
     int64_t *attempts;
     struct interval *intervals;
     size_t attempt_count;
+    struct note *notes;         /* of the inbox */
+    int64_t *note_ids;
+    size_t note_count;
 };
 
 /* Idempotency-Keys live for a day, in rows of jobs and events. */
@@ -171,10 +174,28 @@ static bool loose_usage(struct call *c, struct drop_ask *d, struct err *err)
     return true;
 }
 
+/* Of servers that do not write. One that cannot be read is dropped: nobody of ours wrote it. */
+static bool left_notes(struct call *c, struct drop_ask *d, struct err *err)
+{
+    struct rows r;
+    if (!ROWS(c, INBOX_LIST, &r, err, V_INT(STEP)))
+        return false;
+    d->notes = ARENA_ARRAY(c->mem, struct note, r.count);
+    d->note_ids = ARENA_ARRAY(c->mem, int64_t, r.count);
+    d->more = r.count == STEP;
+    for (size_t i = 0; i < r.count; i++) {
+        struct err damaged;
+        d->note_ids[d->note_count] = row_int(&r, i, 0);
+        if (!audit_note_read(row_text(&r, i, 1), c->mem, &d->notes[d->note_count++], &damaged))
+            d->notes[d->note_count - 1].times = 0;
+    }
+    return true;
+}
+
 bool data_drop_prepare(struct call *c, const void *body, struct err *err)
 {
     static bool (*const look[DROP_KINDS])(struct call *c, struct drop_ask *d, struct err *err)
-        = { old_jobs, old_events, old_usage, loose_usage };
+        = { old_jobs, old_events, old_usage, loose_usage, left_notes };
     struct drop_ask *d = (struct drop_ask *)body;
     return look[d->kind](c, d, err);
 }
@@ -195,6 +216,11 @@ bool data_drop(struct call *c, const void *body, struct err *err)
         EMIT(c, EVENT_DROP, V_INT(d->event_upto));
     if (d->note_upto)
         EMIT(c, AUDIT_DROP, V_INT(d->note_upto));
+    for (size_t i = 0; i < d->note_count; i++) {
+        if (d->notes[i].times)
+            audit_add_note(c, &d->notes[i]);
+        EMIT(c, INBOX_DROP, V_INT(d->note_ids[i]));
+    }
     for (size_t i = 0; i < d->attempt_count; i++)
         if (d->intervals) {
             usage_roll(c, &d->intervals[i]);

@@ -264,6 +264,10 @@ static void nobody_knows(struct control *c, struct request *r)
 static void not_here(struct control *c, struct request **list, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        if (list[i]->verb == VERB_AUDIT_NOTE && list[i]->who.kind == PRINCIPAL_SYSTEM) {
+            door_answer(c, list[i], audit_leave(c, list[i]->body, &list[i]->err));
+            continue;
+        }
         err_set(&list[i]->err, RC_NOT_WRITER, "another server writes now");
         door_answer(c, list[i], false);
     }

@@ -61,6 +61,8 @@
     X(TASK_DROP, "ii", "DELETE FROM task WHERE job = ?1 AND task <= ?2")                                                       \
     X(ATTEMPT_DROP, "ii", "DELETE FROM attempt WHERE job = ?1 AND task <= ?2")                                                 \
     X(EVENT_DROP, "i", "DELETE FROM event WHERE seq <= ?1")                                                                    \
+    X(INBOX_ADD, "it", "INSERT INTO audit_inbox (id, note) VALUES (?1, ?2)")                                                   \
+    X(INBOX_DROP, "i", "DELETE FROM audit_inbox WHERE id = ?1")                                                                \
     X(AUDIT_DROP, "i", "DELETE FROM audit_note WHERE number <= ?1")                                                            \
     X(VOLUME_ADD, "iitii", "INSERT INTO volume (id, project, name, node, created_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, 1)")  \
     X(VOLUME_NODE, "ii", "UPDATE volume SET node = ?2 WHERE id = ?1")                                                          \
@@ -149,6 +151,7 @@
     X(ARCHIVE_OVERLAP, "tiii", "SELECT segment, lines FROM archive WHERE kind = ?1 AND segment > ?2 AND to_ms >= ?3 AND from_ms < ?4 ORDER BY segment LIMIT 1") \
     X(OWNER_NAMES, "ii", "SELECT COALESCE((SELECT name FROM project WHERE id = ?1), ''), COALESCE((SELECT name FROM person WHERE id = ?2), (SELECT name FROM account WHERE id = ?2), '')") \
     /* --- what is old */                                                                                                      \
+    X(INBOX_LIST, "i", "SELECT id, note FROM audit_inbox ORDER BY id LIMIT ?1")                                                \
     X(OLD_JOBS, "ii", "SELECT id FROM job WHERE ended_ms > 0 AND ended_ms < ?1 ORDER BY ended_ms LIMIT ?2")                      \
     X(OLD_TASKS, "ii", "SELECT task FROM task WHERE job = ?1 ORDER BY task LIMIT ?2")                                          \
     X(OLD_EVENTS, "i", "SELECT seq, at_ms, COALESCE(audit, 0) FROM event ORDER BY seq LIMIT ?1")                               \

@@ -261,6 +261,21 @@ TEST(what_was_counted_is_told_when_the_server_stops)
     frozen_done(&f);
 }
 
+TEST(what_a_server_that_does_not_write_has_refused_is_in_the_chain_of_the_one_that_does)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct err err = { 0 };
+    struct note notes[] = { { .at_ms = 5, .times = 3, .verb = "job.list", .result = "denied", .actor = "eve", .address = "10.1.2.3" },
+                            { .at_ms = 6, .times = 1, .verb = "job.get", .result = "not_found", .subject = "x" } };
+    int64_t before = number(d);
+    CHECK(audit_leave(d->control, &(struct note_ask){ notes, COUNT(notes) }, &err) && rows_in(d, "audit_inbox") == 2);
+    door_run(d, 70 * 1000);
+    CHECK(number(d) == before + 2 && rows_in(d, "audit_inbox") == 0 && whole(d));
+    struct answer a = door_ask(d, d->admin, VERB_AUDIT_LIST, "{\"result\":\"denied\"}");
+    CHECK(item_count(&a) == 1 && text_is(item(d, &a, 0, "actor"), "eve") && text_is(item(d, &a, 0, "times"), "3")
+          && text_is(item(d, &a, 0, "address"), "10.1.2.3"));
+}
+
 /* --- reading it */
 
 TEST(the_audit_is_read_in_pages_both_ways_and_by_what_is_asked_for)
