@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum { LINGER_MS = 2000, WHOLE_BODY = 64 * 1024, CLOGGED = 128 * 1024, PIPELINED = 16 };
-enum { SMALL_REQUEST = 16 * 1024, SLOWEST = 1024 };    /* SLOWEST: bytes a second */
+enum { SMALL_REQUEST = 16 * 1024, BODY_PART = 16 * 1024, SLOWEST = 1024 };    /* SLOWEST: bytes a second */
 
 /* What is collected counts for the whole server: many clients, each within its own limit, must not fill its memory. An idle
  * connection holds nothing. */
@@ -126,14 +126,15 @@ void conn_next(struct conn *c)
         link_add(&c->server->idle, &c->idle);
     c->clogged = stream_waiting(c->stream)
                  > CLOGGED; /* who does not take replies gets no more of them made */
-    bool quiet = group_spent(c) || c->clogged || c->resting;
+    bool quiet = group_spent(c, 1) || c->clogged || c->resting;
     if (paused != quiet)
         stream_pause(c->stream, quiet);
 }
 
 void conn_go_on(struct conn *c)
 {
-    if (!c->clogged && !c->parked && !c->resting && (c->state == CONN_HEAD || c->state == CONN_LINGER))
+    bool reads = c->state == CONN_HEAD || c->state == CONN_LINGER || (c->state == CONN_BODY && c->rq && !c->rq->paused);
+    if (reads && !c->clogged && !c->parked && !c->resting)
         stream_pause(c->stream, false);
 }
 
@@ -386,6 +387,9 @@ static size_t on_data(void *arg, const char *at, size_t n)
     } else if (done < n && !c->clogged && !c->parked && !c->resting) {
         c->held = true;
         stream_pause(c->stream, true);
+    } else if (done == n && c->state == CONN_BODY && c->rq && !c->rq->over && !c->rq->paused
+               && group_spent(c, (int)(n / BODY_PART))) {
+        stream_pause(c->stream, true);
     }
     return done;
 }
@@ -484,7 +488,7 @@ void http_pause_body(struct http_request *rq, bool paused)
     if (rq->over || c->state != CONN_BODY || c->whole)
         return;
     rq->paused = paused;
-    stream_pause(c->stream, paused);
+    stream_pause(c->stream, paused || c->parked);
     if (paused) /* the wait is ours, not the client's */
         deadline_none(&c->deadline);
     else

@@ -23,7 +23,7 @@ struct http_peer { char name[64]; int count; };
 struct http_group {                     /* whose requests take turns with those of others: an address, or what the handler says */
     uint64_t id;
     int count;                          /* connections */
-    int served;                         /* requests in the millisecond round_ms */
+    int served;                         /* requests, and parts of bodies, in the millisecond round_ms */
     int64_t round_ms;
     size_t held_bytes;                  /* of heads and bodies */
     struct conn *first, **last;         /* parked */
@@ -116,7 +116,7 @@ void server_forget(struct http_server *s, struct conn *c);
 /* http_turns.c */
 void group_enter(struct conn *c, uint64_t id);              /* leaves the one it was in */
 void group_leave(struct conn *c);
-bool group_spent(struct conn *c);                           /* a request of it has ended: is it others' turn? then it is parked */
+bool group_spent(struct conn *c, int cost);                 /* a request of it has ended, or much of a body came: is it others' turn? then it is parked */
 void groups_free(struct http_server *s);
 uint64_t group_of_peer(const char *peer);
 /* http_reply.c */

@@ -1,7 +1,7 @@
 /* http_turns.c - requests of one tenant take turns on the loop with those of others.
  *
- * While only one group asks, nothing is held back. Once a second one does, each may end so many requests in a millisecond; the next
- * one on such a connection stays unread in the kernel until a new millisecond has begun. So a thousand connections that ask for
+ * While only one group asks, nothing is held back. Once a second one does, each may end so many requests in a millisecond, or send so
+ * much of bodies; what follows on such a connection stays unread in the kernel until a new millisecond has begun. So a thousand connections that ask for
  * cheap pages delay nobody by more than that, and what they ask for costs nothing while it waits. */
 #include "net/http_internal.h"
 #include <stdlib.h>
@@ -119,7 +119,7 @@ static bool is_mixed(struct http_server *s, const struct http_group *g, int64_t 
     return now_ms < s->mixed_until_ms;
 }
 
-bool group_spent(struct conn *c)
+bool group_spent(struct conn *c, int cost)
 {
     struct http_server *s = c->server;
     struct http_group *g = c->group;
@@ -130,7 +130,9 @@ bool group_spent(struct conn *c)
         g->round_ms = now_ms;
         g->served = 0;
     }
-    if (!is_mixed(s, g, now_ms) || g->served++ < SHARE)
+    bool spent = is_mixed(s, g, now_ms) && g->served >= SHARE;
+    g->served += cost;
+    if (!spent)
         return false;
     c->parked = true;
     *g->last = c;

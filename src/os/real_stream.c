@@ -24,7 +24,7 @@ enum {
     LINGER_MS = 2000,
     KEPT_BUDGET = 32 * 1024 * 1024,     /* of bytes that the code above left, in all; beyond it reads are small */
     SMALL_READ = 2048,
-    UNSENT_MOST = 64 * 1024,            /* in the kernel, for a peer that does not read: else hundreds of those take all memory of TCP */
+    UNSENT_MOST = 128 * 1024,           /* in the kernel, for a peer that does not read: else hundreds of those take all memory of TCP */
 };
 
 void rstream_ready(struct rstream *s) { link_add(&s->src.loop->ready, &s->ready); }

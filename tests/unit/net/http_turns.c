@@ -99,3 +99,41 @@ TEST(one_that_was_told_to_slow_down_is_not_read_for_a_while)
     raw_done(&r);
     world_close(&w);
 }
+
+static bool counted(void *arg) { return strstr(((struct answer *)arg)->body.at ? ((struct answer *)arg)->body.at : "", " ") != NULL; }
+
+/* Bodies are held back, too, and come whole. */
+TEST(large_bodies_take_turns_with_small_requests)
+{
+    for (enum world_kind kind = 0; kind < WORLD_COUNT; kind++) {
+        struct world w;
+        struct raw b;
+        static struct answer a[8];
+        world_open(&w, kind, NULL);
+        struct http_client *c = world_client(&w);
+        AUTO(str_done) struct str body = { 0 };
+        for (int i = 0; i < 3000000; i++)
+            str_char(&body, (char)('a' + i % 26));
+        raw_dial(&b, &w);
+        raw_say(&b, GET("/mine?8"));
+        CHECK(raw_has(&b, "mine"));
+        for (int i = 0; i < 8; i++)
+            answer_start(&a[i], &w, c, "POST", "/count", (struct slice){ body.at, body.len });
+        bool parked = false;
+        for (int i = 0; i < 50; i++) {
+            raw_say(&b, GET("/mine?8"));
+            CHECK(world_until(&w, all_answered, &(struct many){ &b, 1, i + 2 }));
+            parked |= w.server->parked != NULL;
+        }
+        for (int i = 0; i < 8; i++) {
+            CHECK(answer_wait(&a[i]) && a[i].status == 200 && counted(&a[i]));
+            CHECK(text_starts(a[i].body.at, "3000000 ") && text_is(a[i].body.at, a[0].body.at));
+        }
+        CHECK(parked || kind != WORLD_SIM);
+        for (int i = 0; i < 8; i++)
+            answer_done(&a[i]);
+        http_client_free(c);
+        raw_done(&b);
+        world_close(&w);
+    }
+}
