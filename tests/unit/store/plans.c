@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* These get rows with every job; of all others there are as many as people make, or nodes, or live jobs. */
-static const char *const grow[] = { "job", "task", "attempt", "event", "usage", "audit_note", "archive", "blob", "blob_part" };
+static const char *const grow[] = { "job", "task", "attempt", "event", "usage", "audit_note", "archive" };
 /* Indexes that hold only what lives, or is to be looked after. */
 static const char *const short_indexes[] = { "job_live", "task_live", "attempt_live", "usage_unrolled", "job_idem", "event_idem" };
 /* These walk a table in the order of its key and stop after a few rows. */
