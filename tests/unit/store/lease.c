@@ -168,3 +168,18 @@ ON_CLOSED("postgres", a_writer_that_lost_its_connection_keeps_its_lease_and_one_
     CHECK(!write_org(p, t.a, 3) && !write_org(p, t.a, 3) && p->err.rc == RC_NOT_WRITER);
     CHECK(store_count(t.b, "org") == 2);
 }
+
+/* Nothing ended its connection; only the epoch has changed, as for one whose backend could not be ended. */
+BOTH_CLOSED(the_epoch_alone_stops_a_writer)
+{
+    AUTO(two_close) struct two t;
+    CHECK(two_open(p, &t) && take(p, t.a, 1) && write_org(p, t.a, 1));
+    CHECK(run(p, t.b, "UPDATE writer SET epoch = epoch + 1, server = 2"));
+    CHECK(!write_org(p, t.a, 2) && p->err.rc == RC_NOT_WRITER);
+    struct value one[] = { V_INT(3), V_TEXT("org3"), V_INT(1) }, two[] = { V_INT(4), V_TEXT("org4"), V_INT(1) };
+    struct write writes[] = { { ST_ORG_ADD, 3, one }, { ST_ORG_ADD, 3, two } };
+    bool unknown = true;
+    CHECK(!store_commit(t.a, writes, 2, &unknown, &p->err) && !unknown && p->err.rc == RC_NOT_WRITER);
+    CHECK(store_count(t.b, "org") == 1);
+    p->err = (struct err){ 0 };
+}
