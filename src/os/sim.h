@@ -19,6 +19,8 @@ void sim_partition_way(struct sim *w, const char *from, const char *to, bool cut
 void sim_network(struct sim *w, int64_t delay_min_ms, int64_t delay_max_ms);
 /* Of a thousand pieces so many are lost and come late, as TCP sends them again; and so many take their connection with them. */
 void sim_loss(struct sim *w, unsigned lost_milli, unsigned reset_milli);
+void sim_reset_nth(struct sim *w, int nth);                      /* the nth piece from now takes its connection with it; 0: none */
+bool sim_reset_waits(const struct sim *w);                      /* it has not come yet */
 /* fn hears every piece of bytes as it arrives at another host. */
 void sim_listen_in(struct sim *w, void (*fn)(void *arg, const char *from, const char *to, const char *at, size_t n), void *arg);
 void sim_stall(struct sim *w, struct os *os, int64_t ms);       /* this process or machine stands still (SIGSTOP); its clocks and its peers go on */

@@ -61,6 +61,7 @@ struct sim {
     size_t cut_count;
     int64_t delay_min, delay_max;
     unsigned lost_milli, reset_milli;
+    int reset_in;               /* pieces; 0: none */
     void (*on_bytes)(void *arg, const char *from, const char *to, const char *at, size_t n);
     void *on_bytes_arg;
 };

@@ -61,6 +61,16 @@ void sim_listen_in(struct sim *w,
     w->on_bytes_arg = arg;
 }
 
+void sim_reset_nth(struct sim *w, int nth) { w->reset_in = nth; }
+bool sim_reset_waits(const struct sim *w) { return w->reset_in > 0; }
+
+static bool is_reset(struct sim *w)
+{
+    if (w->reset_in && --w->reset_in == 0)
+        return true;
+    return w->reset_milli && sim_chance(w, 1000) < w->reset_milli;
+}
+
 bool sim_is_cut(const struct sim *w, const struct host *from, const struct host *to)
 {
     for (size_t i = 0; i < w->cut_count; i++)
@@ -122,8 +132,7 @@ static void send_to(struct sstream *to, enum segment_kind kind, const void *at, 
     if (!to || to->m->dead)
         return;
     struct sim *w = to->m->w;
-    if (kind == SEG_DATA && to->other != to->m->host && w->reset_milli
-        && sim_chance(w, 1000) < w->reset_milli) {
+    if (kind == SEG_DATA && to->other != to->m->host && is_reset(w)) {
         send_to(to->peer, SEG_RESET, NULL, 0);
         kind = SEG_RESET;
         n = 0;

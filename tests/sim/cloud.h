@@ -113,6 +113,7 @@ struct cloud {
     bool faults;                    /* some operations of the world fail in this run: disks, streams, processes */
     bool furnished;                 /* it is set up: what follows is the story */
     bool filled;                    /* a disk was full, or out of reach */
+    bool fired;                     /* of a story about the nth failure: there was one */
     bool jumped;                    /* clocks were wrong, so the server may have mended times that it was told */
     bool loud;                      /* one seed is replayed: tell what happens */
 };
@@ -189,7 +190,7 @@ void books_print(struct cloud *c);                                  /* every att
 void books_check(struct cloud *c);                                  /* all of it, when the cloud is idle */
 
 /* --- runs (runner.c) */
-struct result { uint64_t seed; bool ok, begun; uint64_t trace; size_t requests, attempts; int64_t commits, checks, ms; };
+struct result { uint64_t seed; bool ok, begun, fired; uint64_t trace; size_t requests, attempts; int64_t commits, checks, ms; };
 typedef void story_fn(struct cloud *c, int64_t n);
 /* A cloud of this seed lives through `live`, then there is peace, then its books are checked; in a process of its own. */
 struct result run_apart(uint64_t seed, story_fn *live, int64_t n);

@@ -3,6 +3,7 @@
 #include "base/fault.h"
 #include "cloud.h"
 #include "tap.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 static bool one_seed_only(void)
@@ -70,6 +71,106 @@ TEST(whatever_fails_once_when_tasks_end_nothing_is_left_of_them)
 {
     for (int64_t n = 1; n <= 60 && !one_seed_only(); n++)
         CHECK(run_apart(109, tasks_end, n).ok);
+}
+
+/* --- every step of the cloud with its nth operation failing, for n from 1 until none is left */
+
+static void fail_during(struct cloud *c, int64_t n, int64_t ms)
+{
+    c->faults = true;
+    fault_arm((int)n);
+    cloud_run(c, ms);
+    c->fired = fault_fired();
+    fault_arm(0);
+}
+
+static void joining(struct cloud *c, int64_t n) { fail_during(c, n, 6000); }
+
+static void starting(struct cloud *c, int64_t n)
+{
+    cloud_wait(c, 10000, agents_are_linked);
+    wish_work(c, 2000, 0, 0, ",\"gpus\":\"1\",\"secrets\":[\"TOKEN\"],\"volumes\":[\"vol0:/data\"]")->has_secret = true;
+    fail_during(c, n, 1500);
+}
+
+static void stopping(struct cloud *c, int64_t n)
+{
+    cloud_wait(c, 10000, agents_are_linked);
+    wish_work(c, 50000, 0, 0, "");
+    cloud_run(c, 1500);
+    wish_cancel(c);
+    fail_during(c, n, 2500);
+}
+
+static void renewing(struct cloud *c, int64_t n)
+{
+    cloud_wait(c, 10000, agents_are_linked);
+    wish_work(c, 8000, 0, 0, "");
+    cloud_run(c, 1500);
+    fail_during(c, n, 6000);
+}
+
+static void head_anew(struct cloud *c, int64_t n)
+{
+    cloud_wait(c, 10000, agents_are_linked);
+    wish_work(c, 4000, 3, 1, "");
+    cloud_run(c, 1500);
+    head_kill(c, 0, 300);
+    fail_during(c, n, 4000);
+}
+
+static void sweeping(struct cloud *c, int64_t n)
+{
+    cloud_wait(c, 10000, agents_are_linked);
+    wish_work(c, 300, 0, 0, ",\"volumes\":[\"vol1:/data\"]");
+    cloud_run(c, 3000);
+    struct wish *w = wish_new(c, WISH_CHANGE, 0);
+    w->method = "DELETE";
+    snprintf(w->path, sizeof w->path, "/v1/volumes/vol1");
+    wish_send(w);
+    fail_during(c, n, 3000);
+}
+
+/* The nth piece on the wire takes its connection with it. */
+static void talking(struct cloud *c, int64_t n)
+{
+    cloud_wait(c, 10000, agents_are_linked);
+    sim_reset_nth(c->sim, (int)n);
+    wish_work(c, 300, 0, 0, "");
+    wish_key(c);
+    wish_secret(c);
+    cloud_run(c, 1000);
+    wish_cancel(c);
+    wish_logs(c);
+    wish_key(c);
+    cloud_run(c, 4000);
+    c->fired = !sim_reset_waits(c->sim);
+    sim_reset_nth(c->sim, 0);
+}
+
+static const struct { const char *name; story_fn *live; } steps[] = {
+    { "a node joins", joining },       { "a task starts", starting },    { "a task is stopped", stopping },
+    { "a lease is renewed", renewing }, { "the server starts anew", head_anew }, { "a volume is swept", sweeping },
+    { "everybody talks", talking },
+};
+
+TEST(whichever_operation_fails_in_any_step_the_books_balance)
+{
+    enum { MOST = 2000, STRIDE = 9, SEED_OF_LATE_JOIN = 2 };
+    int64_t stride = asked_for("ARCUS_SOAK", 0) ? 1 : STRIDE;
+    for (size_t i = 0; i < COUNT(steps) && !one_seed_only(); i++) {
+        int64_t n = 1;
+        bool fired = true;
+        for (; fired && n < MOST; n += n < 4 ? 1 : stride) {
+            struct result r = run_apart(SEED_OF_LATE_JOIN, steps[i].live, n);
+            fired = r.fired;
+            CHECK(r.ok);
+            if (!r.ok)
+                printf("# while %s, operation %lld failed\n", steps[i].name, (long long)n);
+        }
+        CHECK(n > 4 && n < MOST);
+        printf("# %s: %lld operations can fail\n", steps[i].name, (long long)n);
+    }
 }
 
 /* The law itself: cut off for longer than it may run unseen, a task ends by itself before another node has it. */

@@ -51,6 +51,7 @@ static struct result run_here(const struct story *t)
     fflush(stdout);
     struct result r = { .seed = t->seed,
                         .ok = cloud_ok(&c),
+                        .fired = c.fired,
                         .trace = sim_trace(c.sim),
                         .requests = c.wish_count,
                         .attempts = c.run_count,
@@ -97,7 +98,7 @@ static bool hire(struct worker *w, uint64_t end)
 static void add_up(struct result *sum, const struct result *r)
 {
     sum->requests += r->requests, sum->attempts += r->attempts, sum->commits += r->commits;
-    sum->checks += r->checks, sum->ms += r->ms, sum->trace = r->trace;
+    sum->checks += r->checks, sum->ms += r->ms, sum->trace = r->trace, sum->fired = r->fired;
 }
 
 /* One message, or the end of the worker; false: something went wrong. */
