@@ -126,6 +126,21 @@ static void refused(struct cloud *c, struct machine_of *m, struct sim_proc *self
 
 /* --- the server */
 
+/* One that stands still may think so for long. */
+static bool is_of_this_epoch(struct cloud *c, int64_t epoch)
+{
+    int64_t now = -1;
+    struct err err = { 0 };
+    if (!c->look)
+        return true;
+    fault_hold(true);
+    bool ok = c->store->how->number(c->look, "SELECT epoch FROM writer", &now, &err);
+    fault_hold(false);
+    if (!ok)
+        cloud_fail(c, "who writes? %s", err.text);
+    return now == epoch;
+}
+
 void head_pick(struct cloud *c)
 {
     int64_t highest = -1;
@@ -136,6 +151,8 @@ void head_pick(struct cloud *c)
         if (w && w->state && w->conn->epoch > highest)
             c->server = s, highest = w->conn->epoch;
     }
+    if (c->server && !is_of_this_epoch(c, highest))
+        c->server = NULL;
 }
 
 struct conn *cloud_conn(struct cloud *c)

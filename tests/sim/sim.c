@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { SEEDS = 60, SEEDS_SOAK = 3000, STEPS = 60, STEP_MS = 2500 };
+enum { SEEDS = 60, SEEDS_SOAK = 3000, STEPS = 50, STEP_MS = 2500 };
 
 /* --- misfortune */
 
