@@ -279,7 +279,8 @@ struct job *state_add_job(struct state *s, int64_t id, struct project *p, const 
 struct job *state_keep_job(struct state *s, int64_t id, struct project *p, const char *spec_text,
                            const struct job_spec *settled, const struct shape *shape)
 {
-    struct arena *mem = arena_new();
+    /* Its text, and the parts of it, each rounded up a little. */
+    struct arena *mem = arena_new_for(sizeof(struct job) + 2 * strlen(spec_text) + 128);
     struct job *j = ARENA_NEW(mem, struct job);
     j->spec_text = arena_text(mem, spec_text);
     bind_copy(&job_spec_fields, settled, mem, &j->spec);

@@ -10,7 +10,8 @@ static void make_room(struct waiting *w, size_t at)
         return;
     }
     if (w->head + w->count == w->room) {
-        size_t room = w->room - w->head < 4 ? 8 : (w->room - w->head) * 2;
+        /* most jobs are one range for as long as they wait */
+        size_t room = !w->room ? 1 : w->room - w->head < 4 ? 8 : (w->room - w->head) * 2;
         struct range *more = calloc(room, sizeof *more);
         if (!more)
             abort();

@@ -53,7 +53,7 @@ for store in "${stores[@]}"; do
         [ "$store" = sqlite ] && PLACE=$TMP/submit.db && rm -f "$TMP"/submit.db* && rm -rf "$TMP/submit"
         rm -rf "$TMP/submit"
         start_server submit --store "$PLACE"
-        "$B/bench-load" "$URL/v1/jobs" -c 64 -t "$seconds" -w 1 -k "$KEY" -m POST -b '{"command":["true"]}' >"$TMP/out"
+        "$B/bench-load" "$URL/v1/jobs" -c 64 -t "$seconds" -w 2 -k "$KEY" -m POST -b '{"command":["true"]}' >"$TMP/out"
         [ "$(says "$TMP/out" failed)$(says "$TMP/out" other)" = 00 ] || cat "$TMP/out"
         echo "$store: $(says "$TMP/out" rate) submits a second, p99 $(says "$TMP/out" p99) us; floor $floor; ratio $(ratio "$(says "$TMP/out" rate)" "$floor")"
         stop_server
