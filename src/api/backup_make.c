@@ -1,4 +1,5 @@
 #include "api/backup_make.h"
+#include "api/blob_parts.h"
 #include "base/fault.h"
 #include "base/id.h"
 #include "model/prefix.h"
@@ -180,19 +181,39 @@ static struct disk_file *upload_open(struct backup *b, const struct upload *u, s
     return disk_open(b->os, path, false, err);
 }
 
+static inline void blob_lane_close_auto(struct blob_lane *l) { blob_lane_close(l); }
+
 static int64_t entry_bytes(int64_t size)
 {
     return TAR_BLOCK + (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
 }
 
+/* Of a store that several servers share the folder is only a cache. */
+static void upload_fetch(struct backup *b, struct blob_lane *lane, const struct upload *u)
+{
+    struct blob_file f;
+    struct err ignored = { 0 };
+    bool whole = !blob_file_name(&f, b->os, arena_printf(b->mem, "%s/blobs", b->data), u->project,
+                                 arena_printf(b->mem, "sha256:%s", u->hex), (uint64_t)b->made_ms, &ignored);
+    for (int64_t n = 0; !whole && blob_part_fetch(lane, &f, u->project, n, &whole); n++)
+        ;
+    blob_file_drop(&f);
+}
+
 /* An upload that is not there is said to be missing; one that cannot be read at the moment is no backup. */
 static bool measure(struct backup *b, struct err *err)
 {
+    bool shared = text_is(store_kind(b->store), "postgres");
+    AUTO(blob_lane_close) struct blob_lane lane = { .store = b->store };
     b->size = b->spooled + BACKUP_END_BYTES;
     for (size_t i = 0; i < b->upload_count; i++) {
         struct upload *u = &b->uploads[i];
         struct err why = { 0 };
         struct disk_file *f = upload_open(b, u, &why);
+        if (!f && shared) {
+            upload_fetch(b, &lane, u);
+            f = upload_open(b, u, &why);
+        }
         u->missing = !f && why.rc == RC_NOT_FOUND;
         u->size = f ? disk_size(f) : 0;
         if (f)

@@ -28,7 +28,25 @@ struct restoring {
     char name[NAME_MOST];               /* of the entry: a table, or PROJECT/HEX */
     struct str text;                    /* its bytes, if they are rows or the head */
     struct blob_file upload;
+    int64_t project, part;              /* of the upload, where the store keeps uploads too */
+    bool shared;
 };
+
+enum { PART = 256 * 1024 };
+static const struct store_table parts
+    = { STORE_PARTS, 5, { "project", "digest", "n", "at_ms", "bytes" }, "itiib" };
+
+/* Several servers may share the store, and this folder belongs to one of them. */
+static bool part_add(struct restoring *r, struct err *err)
+{
+    char digest[80];
+    snprintf(digest, sizeof digest, "sha256:%s", r->upload.hex);
+    struct value values[] = { V_INT(r->project), V_TEXT(digest), V_INT(r->part++), V_INT(os_wall_ms(r->os)),
+                              value_blob(r->text.at, r->text.len) };
+    bool ok = !r->text.len || load_row(r->load, &parts, values, err);
+    str_clear(&r->text);
+    return ok;
+}
 
 /* --- entries */
 
@@ -45,6 +63,10 @@ static bool upload_begin(struct restoring *r, struct err *err)
     snprintf(text, sizeof text, "sha256:%s", digest);
     if (!blob_file_name(&r->upload, r->os, r->blobs, project, text, 0, err))
         return false;
+    r->project = project;
+    r->part = 0;
+    r->shared = r->load && load_has(r->load, STORE_PARTS)
+                && (text_starts(r->where, "postgres://") || text_starts(r->where, "postgresql://"));
     if (!r->check)
         blob_file_create(&r->upload);
     return !r->upload.failed || (*err = r->upload.err, false);
@@ -73,6 +95,10 @@ static bool on_data(void *arg, const char *at, size_t n, struct err *err)
         return str_put(&r->text, at, n), true;
     if (!r->check)
         blob_file_add(&r->upload, (struct slice){ at, n });
+    if (r->shared)
+        str_put(&r->text, at, n);
+    if (r->text.len >= PART && !part_add(r, err))
+        return false;
     return !r->upload.failed || (*err = r->upload.err, false);
 }
 
@@ -123,6 +149,8 @@ static bool table_end(struct restoring *r, struct err *err)
 
 static bool upload_end(struct restoring *r, struct err *err)
 {
+    if (!part_add(r, err))
+        return false;
     blob_file_finish(&r->upload);
     r->told->uploads++;
     return !r->upload.failed || (*err = r->upload.err, false);

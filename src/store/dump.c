@@ -125,7 +125,7 @@ static bool dump_all(struct conn *c, struct dump *d, int64_t *steps, struct err 
         return false;
     for (size_t i = 0; i < tables.count; i++) {
         d->table = &tables.at[i];
-        if (!dump_table(c, d, err))
+        if (!text_is(d->table->name, STORE_PARTS) && !dump_table(c, d, err))
             return false;
     }
     return true;

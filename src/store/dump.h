@@ -21,8 +21,11 @@ MUST_CHECK bool table_read(struct slice line, const char *name, struct arena *me
 
 /* Filling an empty store: all of it in one transaction, at the schema step that the rows were written at. */
 struct load;
+/* Uploads in the store itself: never dumped, for a backup has uploads as files; a store that several servers share is filled with them. */
+#define STORE_PARTS "blob_part"
 MUST_CHECK bool load_begin(struct os *os, const char *where, int64_t steps, struct load **out, struct err *err);
 MUST_CHECK bool load_row(struct load *l, const struct store_table *t, const struct value *values, struct err *err);
+bool load_has(const struct load *l, const char *table);         /* at that step */
 /* Notes that the store came from a backup, and commits. */
 MUST_CHECK bool load_commit(struct load *l, int64_t now_ms, struct err *err);
 void load_free(struct load *l);                                 /* before load_commit: nothing has happened. NULL is fine */

@@ -139,6 +139,8 @@ static int table_index(const struct load *l, const char *name)
     return -1;
 }
 
+bool load_has(const struct load *l, const char *table) { return table_index(l, table) >= 0; }
+
 static int column_index(const struct store_table *t, const char *name)
 {
     for (int i = 0; i < t->count; i++)

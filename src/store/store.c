@@ -57,7 +57,7 @@ bool store_open(struct os *os, const char *where, struct store **out, struct err
 
 bool store_open_as_is(struct os *os, const char *where, struct store **out, struct err *err)
 {
-    return store_open_with(os, where, (struct steps){ 0 }, (struct sql_list){ 0 }, out, err);
+    return store_open_with(os, where, (struct steps){ 0 }, store_statements(), out, err);
 }
 
 bool store_open_with(struct os *os, const char *where, struct steps steps,
