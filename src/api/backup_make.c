@@ -24,7 +24,7 @@ struct backup {
     int64_t at, spooled;                /* in the file that is open; of the spool */
     bool spool_out;                     /* the spool was handed out whole */
     struct str waiting, part;           /* bytes for the spool; rows of the part that is being filled */
-    const struct store_table *table;
+    char table[64];                     /* "": before the first */
     int parts;
     bool rows_in_part;
     struct upload *uploads;
@@ -98,7 +98,7 @@ static bool part_end(struct backup *b, struct err *err)
     if (!b->rows_in_part)
         return true;
     b->rows_in_part = false;
-    snprintf(name, sizeof name, "tables/%.64s/%06d.jsonl", b->table->name, ++b->parts);
+    snprintf(name, sizeof name, "tables/%.64s/%06d.jsonl", b->table, ++b->parts);
     return spool_entry(b, name, (struct slice){ b->part.at, b->part.len }, err);
 }
 
@@ -116,9 +116,8 @@ static bool head_write(struct backup *b, struct err *err)
 static bool on_table(void *arg, const struct store_table *t, struct err *err)
 {
     struct backup *b = arg;
-    if (!(b->table ? part_end(b, err) : head_write(b, err)))
+    if (!(b->table[0] ? part_end(b, err) : head_write(b, err)) || !text_copy(b->table, sizeof b->table, t->name))
         return false;
-    b->table = t;
     b->parts = 0;
     return true;
 }
