@@ -69,7 +69,7 @@ $(BUILD)/test-sim: $(call obj,tests/sim/*.c tests/tap.c) $(patsubst %,$(BUILD)/l
 	$Q$(CC) $(CFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS) -o $@
 $(if $(wildcard tests/sim/*.c),$(eval test-bin: $(BUILD)/test-sim))
 
-# Clients of several servers, and the check of what they were told (flow 34).
+# Clients of several servers, and the check of what they were told (flow 36).
 $(BUILD)/heads: $(call obj,tests/heads/*.c) $(patsubst %,$(BUILD)/lib%.a,net os wire base)
 	@echo "  link  $@"
 	$Q$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@

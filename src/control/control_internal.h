@@ -64,6 +64,7 @@ void lease_close(struct control *c);
 bool lease_is_look(const struct post *p);                               /* else it is a request */
 void lease_look(struct control *c, struct post *p);
 void lease_lost(struct control *c);                                     /* the store said so */
+bool lease_hold(void *arg, struct err *err);     /* a sign of life in between; false: another has taken it */
 void lease_last_words(struct control *c);                               /* the loop stands still */
 /* standby.c: following the event log of somebody else. */
 MUST_CHECK bool follow_events(struct control *c, struct err *err);

@@ -272,6 +272,18 @@ static void renew(struct control *c)
         lease_lost(c);
 }
 
+/* A large memory takes longer to build than others wait for a sign of life: without one they would take the lease from each other
+ * for ever. */
+bool lease_hold(void *arg, struct err *err)
+{
+    struct control *c = arg;
+    struct standby *s = here(c);
+    if (!c->config.shared || !s || now(c) - s->looked_ms < LOOK_MS)
+        return true;
+    s->looked_ms = now(c);
+    return store_lease_renew(c->writer.conn, s->address, err) || err->rc != RC_NOT_WRITER;
+}
+
 static void looked(void *arg, struct post *p);
 
 bool lease_is_look(const struct post *p) { return p->fn == looked; }

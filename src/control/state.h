@@ -111,7 +111,13 @@ struct state {
     int64_t loaded_boot_ms;
 };
 enum { IDEM_DAYS = 1 };
-MUST_CHECK bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed, struct state **out, struct err *err);
+/* It may take a while: hold (may be NULL) is asked now and then, and false ends it. */
+MUST_CHECK bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed, bool (*hold)(void *arg, struct err *err), void *arg,
+                                struct state **out, struct err *err);
+static inline bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed, struct state **out, struct err *err)
+{
+    return state_load_held(conn, wall_ms, boot_ms, seed, NULL, NULL, out, err);
+}
 void state_free(struct state *s);
 
 struct project *state_project(struct state *s, const char *name_or_id);

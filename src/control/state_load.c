@@ -10,12 +10,14 @@ struct load {
     struct arena *mem;
     int64_t wall_ms, boot_ms;
     struct rows r;
+    bool (*hold)(void *arg, struct err *err);
+    void *arg;
     struct err *err;
 };
 
 static bool ask(struct load *l, enum statement st, const struct value *args, int n)
 {
-    return store_query(l->conn, st, args, n, l->mem, &l->r, l->err);
+    return (!l->hold || l->hold(l->arg, l->err)) && store_query(l->conn, st, args, n, l->mem, &l->r, l->err);
 }
 /* What expires is looked at again when it is used; the clock may have been ahead when this was
  * loaded. */
@@ -335,8 +337,9 @@ static bool load_numbers(struct load *l)
     return true;
 }
 
-bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed,
-                struct state **out, struct err *err)
+bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed,
+                     bool (*hold)(void *arg, struct err *err), void *arg, struct state **out,
+                     struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct state *s = calloc(1, sizeof *s);
@@ -352,15 +355,17 @@ bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t se
     for (size_t i = 0; i < COUNT(maps); i++)
         *maps[i] = map_new();
     struct load load
-        = { .s = s, .conn = conn, .mem = mem, .wall_ms = wall_ms, .boot_ms = boot_ms, .err = err };
+        = { .s = s, .conn = conn, .mem = mem, .wall_ms = wall_ms, .boot_ms = boot_ms, .hold = hold,
+            .arg = arg, .err = err };
     if (!load_tenants(&load) || !load_pages(&load, load_keys) || !load_things(&load)
         || !load_pages(&load, load_jobs) || !load_pages(&load, load_tasks)
         || !load_pages(&load, load_skipped) || !load_pages(&load, load_attempts)
         || !load_pages(&load, load_job_idems) || !load_pages(&load, load_event_idems)
         || !load_numbers(&load)) {
         state_free(s);
-        return err->rc == RC_UNAVAILABLE ? false
-                                         : err_wrap(err, "the store does not hold together");
+        return err->rc == RC_UNAVAILABLE || err->rc == RC_NOT_WRITER
+                   ? false
+                   : err_wrap(err, "the store does not hold together");
     }
     link_jobs(s);
     struct apikey *k;

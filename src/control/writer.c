@@ -81,7 +81,8 @@ bool writer_load(struct control *c, struct err *err)
     struct state *fresh;
     uint64_t seed;
     os_random(c->os, &seed, sizeof seed);
-    if (!state_load(c->writer.conn, os_wall_ms(c->os), os_boot_ms(c->os), seed, &fresh, err))
+    if (!state_load_held(c->writer.conn, os_wall_ms(c->os), os_boot_ms(c->os), seed, lease_hold, c,
+                         &fresh, err))
         return false;
     if (!audit_load(c, fresh, err)) {
         state_free(fresh);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { CLIENTS = 12, SERVERS = 8, PATIENCE_MS = 1500, PAUSE_MS = 20, LIMIT = 1 << 20 };
+enum { CLIENTS = 12, SERVERS = 8, PATIENCE_MS = 5000, PAUSE_MS = 20, REST_MS = 10, LIMIT = 1 << 20 };
 
 struct load;
 struct client {
@@ -24,6 +24,7 @@ struct client {
     enum { OP_SUBMIT, OP_WRITE, OP_READ } kind;
     int reg;
     bool again;                 /* a submit whose answer did not come */
+    int tries;
 };
 struct load {
     struct os *os;
@@ -50,8 +51,8 @@ static void ask(struct client *c);
 static void note(struct client *c, enum answer answer, int64_t value)
 {
     static const char *const kinds[] = { "submit", "write", "read" };
-    fprintf(c->l->history, "%s %d %d %lld %lld %lld %d\n", kinds[c->kind], c->number, c->reg, (long long)value, (long long)c->start_us,
-            (long long)now_us(), (int)answer);
+    fprintf(c->l->history, "%s %d %d %lld %lld %lld %d %d\n", kinds[c->kind], c->number, c->reg, (long long)value, (long long)c->start_us,
+            (long long)now_us(), (int)answer, c->tries);
 }
 
 static void on_answer(void *arg, int status, struct slice body, const struct err *err)
@@ -73,7 +74,7 @@ static void on_answer(void *arg, int status, struct slice body, const struct err
     if (!ok)
         c->server = (c->server + 1) % (int)l->count;
     c->again = c->kind == OP_SUBMIT && !ok;
-    timer_start(l->os, ok ? 1 : PAUSE_MS, next_op, c);
+    timer_start(l->os, ok ? REST_MS : PAUSE_MS, next_op, c);
 }
 
 static void ask(struct client *c)
@@ -113,8 +114,10 @@ static void next_op(void *arg)
         c->server = rand_r(&l->seed) % (int)l->count;
         c->value = ++l->next_value;
         c->serial++;
+        c->tries = 0;
         c->start_us = now_us();
     }
+    c->tries++;
     ask(c);
 }
 
@@ -153,9 +156,9 @@ static struct op *read_history(const char *path, size_t *count, int64_t *asked_a
     struct op *ops = NULL;
     char kind[8];
     long long value, start, end;
-    int number, reg, answer;
+    int number, reg, answer, tries;
     *count = 0;
-    for (size_t room = 0; f && fscanf(f, "%7s %d %d %lld %lld %lld %d", kind, &number, &reg, &value, &start, &end, &answer) == 7;) {
+    for (size_t room = 0; f && fscanf(f, "%7s %d %d %lld %lld %lld %d %d", kind, &number, &reg, &value, &start, &end, &answer, &tries) == 8;) {
         if (asked_after && !text_is(kind, "read") && answer == ANSWER_OK && start >= *asked_after)
             *acknowledged = MIN(*acknowledged, (int64_t)end);
         if (text_is(kind, "submit"))

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# 34-failover.t - three servers, their PostgreSQL, a node and clients, each in a network namespace of its own. Under load the writer is killed,
-# paused and cut off. Another writes soon; what was acknowledged is there, once; the answers are those of one register; a container and
-# its log stream go on.
+# 36-failover.t - three servers, their PostgreSQL, a node and clients, each in a network namespace of its own. Under load the writer is killed,
+# paused, cut off, and replaced as in an upgrade. Another writes soon; what was acknowledged is there, once; the answers are those of one
+# register; a container and its log stream go on; during a replacement nothing has to be asked more than twice.
 #
-# HEADS_ROUNDS (1) says how often each, HEADS_SEED the load's seed. `ARCUS=$PWD/build/arcus HEADS_ROUNDS=10 bash tests/flow/34-failover.t` prints
+# HEADS_ROUNDS (1) says how often each, HEADS_SEED the load's seed, HEADS_OLD a binary that the servers are replaced from. `ARCUS=$PWD/build/arcus HEADS_ROUNDS=10 bash tests/flow/36-failover.t` prints
 # the table of doc/performance.md.
 . "$(dirname "$0")/lib.sh"
 HEADS=$(dirname "$ARCUS")/heads ROUNDS=${HEADS_ROUNDS:-1} SEED=${HEADS_SEED:-$RANDOM} N=f$$
@@ -32,10 +32,10 @@ books_sql() { psql -qAt "postgres:///arcus?host=$BASE/pg&user=postgres" -c "$1";
 
 curl() { inside k "$(type -P curl)" "$@"; }             # everything that asks does so from the clients' network
 head_answers() { curl -fsSk --max-time 2 "${AT[$1]}/readyz"; }
-head_start() { # head_start NAME [FLAGS]
+head_start() { # head_start NAME [BINARY]
     local n=$1
     AT[$n]=https://10.77.0.${NET[$n]}:7000
-    nsenter --net="/run/netns/$N$n" setpriv --pdeathsig TERM "${HEAD_BINARY:-$ARCUS}" server --data "$BASE/$n" --listen "10.77.0.${NET[$n]}:7000" --keys "$BASE/keys" \
+    nsenter --net="/run/netns/$N$n" setpriv --pdeathsig TERM "${2:-$ARCUS}" server --data "$BASE/$n" --listen "10.77.0.${NET[$n]}:7000" --keys "$BASE/keys" \
         --default-image host --store "$STORE_URL" >>"$BASE/$n.log" 2>&1 </dev/null &
     PID[$n]=$!
     pids+=("$!")
@@ -51,10 +51,11 @@ all_serve() { [ "$(curl -fsSk --max-time 2 -H "Authorization: Bearer $KEY" "${AT
 now_us() { echo $(($(date +%s%N) / 1000)); }
 
 is "the check of histories can fail" "$("$HEADS" self)" ""
-head_start a
+OLD=${HEADS_OLD:-$ARCUS}
+head_start a "$OLD"
 KEY=$(cat "$BASE/a/admin.key")
-head_start b
-head_start c
+head_start b "$OLD"
+head_start c "$OLD"
 until_ok 20 all_serve a
 ok "three servers serve" all_serve a
 URL=${AT[b]}
@@ -77,8 +78,8 @@ pids+=("$FOLLOWER")
 
 # --- the load, and what happens to the writer
 FAULTS=() TABLE=()
-for ((i = 0; i < ROUNDS; i++)); do FAULTS+=(kill pause cut); done
-note "seed $SEED; again with: HEADS_SEED=$SEED HEADS_ROUNDS=$ROUNDS ./dev test 34-failover"
+for ((i = 0; i < ROUNDS; i++)); do FAULTS+=(replace kill pause cut); done
+note "seed $SEED; again with: HEADS_SEED=$SEED HEADS_ROUNDS=$ROUNDS ./dev test 36-failover"
 nsenter --net="/run/netns/${N}k" "$HEADS" load "$BASE/keys/ca.pem" "$KEY" $((${#FAULTS[@]} * 90 + 90)) "$SEED" "$BASE/history" "${AT[a]}" "${AT[b]}" "${AT[c]}" 2>"$BASE/load.err" &
 LOAD=$!
 pids+=("$LOAD")
@@ -87,6 +88,19 @@ again() { GAP=$("$HEADS" gap "$BASE/history" "$1"); [ "$GAP" != -1 ]; }
 for fault in "${FAULTS[@]}"; do
     until_ok 20 eval '[ -n "$(writer a)" ]'
     W=$(writer a) S=$(other "$W")
+    if [ $fault = replace ]; then       # all three, one after the other, the writer among them
+        FROM=$(now_us)
+        for n in a b c; do
+            stop "${PID[$n]}"
+            is "replace: server $n leaves with 0" "$?" 0
+            head_start "$n"
+            until_ok 30 all_serve "$n"
+        done
+        sleep 2                         # what was asked meanwhile has its answer
+        awk -v from="$FROM" '$5 >= from && $1 == "submit" && $8 > 2' "$BASE/history" | head -n 3 >"$BASE/refused"
+        is "replace: nothing had to be asked more than twice" "$(cat "$BASE/refused")" ""
+        continue
+    fi
     case $fault in
     kill) kill -9 "${PID[$W]}" ;;
     pause) kill -STOP "${PID[$W]}" ;;
@@ -114,7 +128,7 @@ stop "$LOAD"
 is "nothing was refused" "$(head -n 5 "$BASE/load.err")" ""
 sed -i '$d' "$BASE/history"             # the last line may be cut short
 is "the answers are those of one register" "$("$HEADS" check "$BASE/history")" ""
-awk '$1 == "submit" && $7 == 0 {print "j-" $2 "-" $4}' "$BASE/history" | sort >"$BASE/acknowledged"
+awk '$1 == "submit" && $7 == 0 && NF == 8 {print "j-" $2 "-" $4}' "$BASE/history" | sort >"$BASE/acknowledged"
 books_sql "SELECT name FROM job WHERE name LIKE 'j-%'" | sort >"$BASE/there"
 note "$(wc -l <"$BASE/acknowledged") submits were acknowledged, $(wc -l <"$BASE/history") questions answered in all"
 is "every acknowledged job is there" "$(comm -23 "$BASE/acknowledged" "$BASE/there" | head -n 3)" ""
