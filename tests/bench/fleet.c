@@ -20,7 +20,7 @@ struct node {
     struct fleet *f;
     int index;
     char name[24];
-    struct http_client *client;
+    struct heads *heads;
     struct link *link;
     struct report_item *items;  /* all that was ever told: they are few */
     size_t count;
@@ -182,9 +182,11 @@ static void on_joined(void *arg, int status, struct slice body, const struct err
     const char *key = status == 201 || status == 200 ? text_in(body, mem, "key") : NULL;
     if (!key)
         give_up("a node cannot join", err ? err->text : body.at);
-    if (!http_client_new(f->os, f->url, f->ca, NULL, key, &n->client, &why))
+    n->heads = heads_new(f->os, f->ca, NULL);
+    if (!heads_add(n->heads, f->url, &why))
         give_up("a client", why.text);
-    n->link = link_new(f->os, &n->client, 1, BEAT_MS, &events, n);
+    heads_token(n->heads, key);
+    n->link = link_new(f->os, n->heads, BEAT_MS, &events, n);
     f->joining--;
     f->joined++;
     join_more(f);
