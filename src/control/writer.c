@@ -88,19 +88,22 @@ bool writer_load(struct control *c, struct err *err)
         state_free(fresh);
         return false;
     }
+    /* A commit whose answer was lost had landed: its orders and events were never sent. The nodes say hello again, and are told
+     * everything. */
+    bool missed = c->writer.state && fresh->last_event > c->writer.told;
     struct node *old, *n;
     for (size_t i = 0; c->writer.state && (old = map_next(c->writer.state->nodes, &i));)
         if ((n = map_get(fresh->nodes, old->id))) { /* what only memory knows */
             n->heard_boot_ms = old->heard_boot_ms;
-            n->linked = old->linked;
+            n->linked = old->linked && !missed;
             n->generation = old->generation;
         }
     if (c->writer.state) /* what was refused may have been seen */
         fresh->ids.last = MAX(fresh->ids.last, c->writer.state->ids.last);
     state_free(c->writer.state);
     c->writer.state = fresh;
-    c->writer.stale = false;
-    return true;
+    c->writer.stale = missed && !follow_events(c, err);
+    return !c->writer.stale;
 }
 
 void writer_snapshot(struct control *c, struct batch *b,

@@ -35,7 +35,9 @@ static void tell(const struct story *t, struct cloud *c)
         wish_uncordon(c, i);
     if (cloud_ok(c) && !cloud_wait(c, PEACE_MS, books_idle))
         cloud_fail(c, "after %d s of peace: %s", PEACE_MS / 1000, books_busy(c));
-    cloud_run(c, 12 * 1000); /* what was settled last is forgotten with the next beats */
+    /* What was settled last is forgotten with the next beats; who follows a server that still stands still is there again half a
+     * minute after that one. */
+    cloud_run(c, c->head_count > 1 ? (RUN_FOR_S + MARGIN_S + 20 + 35) * 1000 : 12 * 1000);
     if (cloud_ok(c))
         books_check(c);
     if (t->loud && c->server)
