@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { CLIENTS = 12, SERVERS = 8, PATIENCE_MS = 5000, PAUSE_MS = 20, REST_MS = 10, LIMIT = 1 << 20 };
+enum { CLIENTS = 12, SERVERS = 8, PATIENCE_MS = 5000, PAUSE_MS = 20, LATER_MS = 1000, REST_MS = 10, LIMIT = 1 << 20 };
 
 struct load;
 struct client {
@@ -74,7 +74,7 @@ static void on_answer(void *arg, int status, struct slice body, const struct err
     if (!ok)
         c->server = (c->server + 1) % (int)l->count;
     c->again = c->kind == OP_SUBMIT && !ok;
-    timer_start(l->os, ok ? REST_MS : PAUSE_MS, next_op, c);
+    timer_start(l->os, ok ? REST_MS : err ? PAUSE_MS : LATER_MS, next_op, c); /* 503 has Retry-After: 1 */
 }
 
 static void ask(struct client *c)
