@@ -86,9 +86,9 @@ until_ok 20 node_ready
 ok "... and whoever knows that does not notice" node_ready
 is "... on the command line too" "$(arcus whoami -o json | jq -r .name)" admin
 stop "$AGENT"
+connected=$(grep -c "is connected" "$BASE/server.log")
 agent_start "$NODE" --sim-gpus 1
-until_ok 20 eval '[ "$(grep -c "this is node-" "$BASE/$NODE.log")" = 2 ]'
-ok "an agent keeps the hash that came with its token" until_ok 20 eval '[ "$(grep -c "is connected" "$BASE/server.log")" -ge 4 ]'
+ok "an agent keeps the hash that came with its token" until_ok 20 eval '[ "$(grep -c "is connected" "$BASE/server.log")" -gt $connected ]'
 stop "$UP"
 
 # --- one that was given
