@@ -71,12 +71,12 @@ agent_start "$NODE" --token "$(field .token)" --sim-gpus 4
 until_ok 30 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/$NODE.log" | tr '\n' ' ')"
 at b
 export ARCUS_SERVER=$URL ARCUS_KEY=$KEY
-mkdir "$BASE/work"
-head -c 3000000 /dev/urandom >"$BASE/work/large"
-JOB=$(arcus submit --workdir "$BASE/work" -- sh -c 'sha256sum <large; while sleep 0.2; do echo again; done')
+mkdir "$BASE/folder"
+head -c 3000000 /dev/urandom >"$BASE/folder/large"
+JOB=$(arcus submit --workdir "$BASE/folder" -- sh -c 'sha256sum <large; while sleep 0.2; do echo again; done')
 wait_for "$JOB" running 60
 is "a job runs" "$(job "$JOB")" running
-ok "its log is read through the server that has no link to it" until_ok 20 has_said "$JOB" "$(sha256sum <"$BASE/work/large")"
+ok "its log is read through the server that has no link to it" until_ok 20 has_said "$JOB" "$(sha256sum <"$BASE/folder/large")"
 curl -sN --max-time 60 -H "Authorization: Bearer $KEY" "$URL/v1/jobs/$JOB/logs?follow=true" >"$BASE/followed" 2>/dev/null &
 FOLLOWER=$!
 pids+=("$FOLLOWER")
