@@ -52,7 +52,7 @@ static const struct mount_row mounts_always[] = {
     { "/dev/pts", "devpts", "devpts", "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5" },
     { "/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev" },
     { "/sys", "sysfs", "sysfs", "nosuid,noexec,nodev,ro" },
-    { "/etc/hosts", "bind", ":scratch/hosts", "bind,nosuid,nodev,noexec" },
+    { "/etc/hosts", "bind", ":hosts", "bind,nosuid,nodev,noexec" },
     { "/outputs", "bind", ":outputs", "bind,nosuid,nodev" },
 };
 static const struct mount_row mount_tmp = { "/tmp", "bind", ":scratch/tmp", "bind,nosuid,nodev" };

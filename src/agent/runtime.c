@@ -87,23 +87,10 @@ static void give_range_back(struct attempt *a)
     a->uid_base = 0;
 }
 
-/* Only where nothing of the attempt runs any more may another write there. */
-static void give_scratch_back(struct attempt *a)
-{
-    char group[64];
-    int pid;
-    struct scratch *s = TAKE(a->scratch);
-    snprintf(group, sizeof group, "arcus/%s", a->name);
-    if (s && cgroup_pids(&a->r->cgroups, group, &pid, 1) == 0)
-        scratch_give(a->r->scratches, s);
-    else
-        scratch_lose(a->r->scratches, s);
-}
-
 void attempt_free(struct attempt *a)
 {
     give_range_back(a);
-    scratch_lose(a->r->scratches, TAKE(a->scratch));
+    slot_leave(a);
     proc_forget(a->proc);
     timer_cancel(a->patience);
     timer_cancel(a->again);
@@ -121,7 +108,7 @@ void attempt_tell(struct attempt *a, const struct task_status *s)
         timer_cancel(TAKE(a->patience));
         timer_cancel(TAKE(a->again));
         give_range_back(a);
-        give_scratch_back(a);
+        slot_leave(a);
         arena_free(TAKE(a->mem));
         a->order = NULL;
     }
@@ -174,7 +161,7 @@ static bool reads_again(struct attempt *a)
     return true;
 }
 
-static void supervisor_gone(struct attempt *a)
+void supervisor_gone(struct attempt *a)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct task_status s = { 0 };
@@ -360,7 +347,7 @@ static bool make_folders(struct runtime *r, struct err *err)
         { false, "", 0711 },      { false, "tasks", 0700 },   { false, "status", 0700 },
         { false, "logs", 0700 },  { false, "outputs", 0700 }, { false, "volumes", 0700 },
         { false, "blobs", 0700 }, { false, "scratch", 0700 }, { true, "", 0711 },
-        { true, "tasks", 0711 },  { true, "bin", 0755 },
+        { true, "tasks", 0711 },  { true, "slots", 0711 }, { true, "bin", 0755 },
     };
     char path[RUNTIME_PATH];
     for (size_t i = 0; i < COUNT(folders); i++)
@@ -404,7 +391,7 @@ static bool open_real(struct runtime *r, struct err *err)
     hide_paths(r);
     r->shop = workshop_new(r->os, "runtime");
     r->quick = workshop_new(r->os, "cleaner");
-    r->scratches = scratch_pool_new(r->os);
+    r->slots = slots_new(r);
     r->blobs = blobs_new(r->os, arena_printf(r->mem, "%s/blobs", r->config.data), r->config.heads);
     if (!images_open(r->os, r->config.data, r->blobs, &r->images, err))
         return false;
@@ -470,7 +457,7 @@ void runtime_close(struct runtime *r)
         attempt_free(a);
     map_free(r->attempts);
     map_free(r->ranges);
-    scratch_pool_free(r->scratches);
+    slots_free(r->slots);
     if (r->lease != -1)
         close(r->lease);
     arena_free(r->mem);
@@ -590,7 +577,7 @@ const char *runtime_log_folder(struct runtime *r, int64_t attempt, char out[stat
 const char *runtime_socket(struct runtime *r, int64_t attempt, char out[static 108])
 {
     char name[ID_TEXT];
-    snprintf(out, 108, "%s/tasks/%s/sock", r->config.run, id_text(name, PREFIX_ATTEMPT, attempt));
+    snprintf(out, 108, "%s/tasks/%s.sock", r->config.run, id_text(name, PREFIX_ATTEMPT, attempt));
     return out;
 }
 

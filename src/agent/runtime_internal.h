@@ -1,11 +1,10 @@
 /* runtime_internal.h - what the files of the runtime share: runtime.c (its face, and what is
- * found again), runtime_start.c (from an order to a supervisor), runtime_clean.c (what is left
+ * found again), runtime_start.c (from an order to a supervisor), runtime_slots.c (supervisors that wait), runtime_clean.c (what is left
  * of a dead one), runtime_trial.c (what works on this host). */
 #pragma once
 #include "agent/cgroup.h"
 #include "agent/image.h"
 #include "agent/runtime.h"
-#include "agent/scratch_pool.h"
 #include "agent/task_plan.h"
 #include "agent/workshop.h"
 #include "base/id.h"
@@ -33,7 +32,7 @@ struct attempt {
     bool asked_image, asked_workdir, asked_template;
     int awaited;                /* callbacks that will come with us as their argument */
     struct proc *proc;          /* the supervisor */
-    struct scratch *scratch;    /* of the pool; NULL: the supervisor made its own */
+    struct slot *slot;          /* that runs it; NULL: it has a supervisor for itself */
     struct timer *patience;
     struct timer *again;        /* its status could not be read: looks once more then */
     int unread;                 /* how often in a row */
@@ -63,12 +62,12 @@ struct runtime {
     bool limit_swap;
     struct runtime_means means;
     struct map *attempts;       /* of struct attempt, by id */
-    struct map *ranges;         /* of struct attempt, by uid_base */
+    struct map *ranges;         /* whose it is (an attempt or a slot), by uid_base */
     int64_t last_range;
     struct watch *watch;
     struct workshop *shop;      /* trial, templates, cleaning, removing */
     struct workshop *quick;     /* a dead attempt's end must not wait behind a slow removal */
-    struct scratch_pool *scratches;
+    struct slots *slots;
     struct blobs *blobs;
     struct images *images;
     struct timer *sweep;
@@ -83,6 +82,7 @@ void attempt_free(struct attempt *a);
 void attempt_tell(struct attempt *a, const struct task_status *s);
 void attempt_end(struct attempt *a, enum outcome outcome, const char *detail);  /* the agent itself tells the end */
 void attempt_look(struct attempt *a);           /* reads its status and acts on it */
+void supervisor_gone(struct attempt *a);        /* it will not tell more than it has told */
 bool attempt_watch(struct attempt *a);          /* false: its supervisor is gone */
 bool attempt_comes(struct attempt *a);          /* its supervisor holds the lock and has told nothing yet: it is waited for */
 const char *in_data(struct runtime *r, char out[static RUNTIME_PATH], const char *folder, const char *name);
@@ -93,8 +93,17 @@ void write_object(struct str *out, const struct fields *fields, const void *from
 
 /* runtime_start.c */
 void start_advance(struct attempt *a);
-bool take_range(struct runtime *r, struct attempt *a);
+bool take_range(struct runtime *r, int64_t *base, void *owner);
 bool supervisor_write(struct runtime *r, struct err *err);      /* the embedded program becomes RUN/bin/arcus-task */
+
+/* runtime_slots.c */
+struct slots *slots_new(struct runtime *r);
+void slots_free(struct slots *s);               /* those that wait leave, those that run a task do so when it is over; NULL is fine */
+struct slot *slot_take(struct slots *s, const struct plan *p);  /* one that waits and has what this plan asks for, or NULL; also makes more, for later */
+void slot_fill(const struct slot *s, struct arena *mem, struct plan *p);    /* what a plan has of its slot */
+void slot_give(struct slot *s);                 /* it was not used */
+void slot_start(struct slot *s, struct attempt *a, const char *folder);
+void slot_leave(struct attempt *a);             /* its end was told */
 
 /* runtime_clean.c */
 void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */

@@ -46,15 +46,15 @@ bool supervisor_write(struct runtime *r, struct err *err)
     return plain_write(r, r->supervisor, bytes, 0755, err);
 }
 
-bool take_range(struct runtime *r, struct attempt *a)
+bool take_range(struct runtime *r, int64_t *base, void *owner)
 {
     for (int i = 0; i < RANGES; i++) {
         r->last_range = (r->last_range + 1) % RANGES;
-        int64_t base = PLAN_UID_BASE + r->last_range * PLAN_UID_COUNT;
-        if (map_get(r->ranges, base))
+        int64_t at = PLAN_UID_BASE + r->last_range * PLAN_UID_COUNT;
+        if (map_get(r->ranges, at))
             continue;
-        a->uid_base = base;
-        map_put(r->ranges, base, a);
+        *base = at;
+        map_put(r->ranges, at, owner);
         return true;
     }
     return false;
@@ -243,8 +243,8 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
         .status = arena_printf(mem, "%s/status/%s", r->config.data, a->name),
         .logs = arena_printf(mem, "%s/logs/%s", r->config.data, a->name),
         .lease = arena_printf(mem, "%s/lease", r->config.run),
+        .sock = arena_printf(mem, "%s/tasks/%s.sock", r->config.run, a->name),
         .cgroup = arena_printf(mem, "arcus/%s", a->name),
-        .uid_base = a->uid_base,
         .uid = user->uid,
         .gid = user->gid,
         .hostname = hostname,
@@ -261,8 +261,6 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
         .grace_s = o->grace_s,
         .run_for_s = o->run_for_s,
     };
-    if (r->real && r->means.scratch == SCRATCH_LOOP && (a->scratch = scratch_take(r->scratches, template)))
-        p->scratch_device = scratch_device(a->scratch);
     const char *runtime_name = strrchr(p->runtime, '/') + 1;
     p->runtime_root = arena_printf(mem, "%s/%s", r->config.run, runtime_name);
     p->secrets.at = ARENA_ARRAY(mem, const char *, o->secrets.count);
@@ -302,7 +300,7 @@ static bool put_object(struct attempt *a, const char *folder, const char *name,
                        (struct slice){ text.at, text.len }, 0600, err);
 }
 
-static bool write_files(struct attempt *a, struct plan *p, struct err *err)
+static bool write_files(struct attempt *a, struct plan *p, struct slot **out, struct err *err)
 {
     struct runtime *r = a->r;
     struct bundle_user user = { 0 };
@@ -311,12 +309,18 @@ static bool write_files(struct attempt *a, struct plan *p, struct err *err)
     bundle_hostname(a->order, hostname);
     if (!find_user(a, &user, err))
         return false;
-    if (!take_range(r, a))
-        return err_set(err, RC_UNAVAILABLE, "all ranges of ids are in use on this node");
     plan_fill(a, &user, arena_text(a->mem, hostname), p);
+    struct slot *slot = r->real && !p->secrets.count ? slot_take(r->slots, p) : NULL;
+    if (slot)
+        slot_fill(slot, a->mem, p);
+    else if (take_range(r, &a->uid_base, a))
+        p->uid_base = a->uid_base;
+    else
+        return err_set(err, RC_UNAVAILABLE, "all ranges of ids are in use on this node");
+    *out = slot;
     const char *bundle_folder = arena_printf(a->mem, "%s/bundle", p->folder);
     return bundle_fill(a, &user, p, &bundle, err) && make_dir(r, bundle_folder, 0700, 0, 0, err)
-           && make_dir(r, p->run, 0711, 0, 0, err) && make_dir(r, p->logs, 0700, 0, 0, err)
+           && (slot || make_dir(r, p->run, 0711, 0, 0, err)) && make_dir(r, p->logs, 0700, 0, 0, err)
            && plan_folders(a, &user, p, err)
            && plain_write(r, arena_printf(a->mem, "%s/config.json", bundle_folder),
                           (struct slice){ bundle.at, bundle.len }, 0600, err)
@@ -374,6 +378,7 @@ void start_advance(struct attempt *a)
     struct runtime *r = a->r;
     struct err err = { 0 };
     struct plan p = { 0 };
+    struct slot *slot = NULL;
     if (a->stage != STAGE_WAITS || !r->means.known)
         return;
     if (r->real && !r->means.runtime) {
@@ -403,7 +408,12 @@ void start_advance(struct attempt *a)
     }
     if (r->real && !has_template(a))
         return;
-    if (!write_files(a, &p, &err) || !spawn(a, &p, &err)) {
+    bool ok = write_files(a, &p, &slot, &err);
+    if (ok && slot)
+        slot_start(slot, a, p.folder);
+    if (!ok && slot)
+        slot_give(slot);
+    if (!ok || (!slot && !spawn(a, &p, &err))) {
         attempt_end(a, err.rc == RC_BAD_INPUT ? OUTCOME_START_FAILED : OUTCOME_NODE_FAULT,
                     err.text);
         return;

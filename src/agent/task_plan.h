@@ -7,7 +7,9 @@
  *                         (a pipe: a byte in it says that there is a stop)
  *   DATA/status/ATTEMPT   struct task_status, replaced as a whole
  *   DATA/logs/ATTEMPT/    see log_format.h       DATA/outputs/ATTEMPT/   what the task left in /outputs
- *   RUN/tasks/ATTEMPT/    rootfs, mounts and secrets of the supervisor's namespace; sock (task_proto.h)
+ *   RUN/tasks/ATTEMPT/    rootfs, mounts and secrets of the supervisor's namespace
+ *   RUN/tasks/ATTEMPT.sock   see task_proto.h
+ *   RUN/slots/N/          the same, and a plan.json, of a supervisor that runs one attempt after the other (task/slot.c)
  *   RUN/lease             boot-clock milliseconds of the last contact with the server, as text */
 #pragma once
 #include "agent/runtime.h"
@@ -24,6 +26,7 @@ struct plan {
     const char *id;             /* of the container */
     const char *runtime, *runtime_root;     /* /usr/bin/crun, RUN/crun */
     const char *folder, *run, *status, *logs, *lease;
+    const char *sock;           /* RUN/tasks/ATTEMPT.sock */
     const char *cgroup;         /* below the root of each hierarchy: arcus/ID */
     int64_t uid_base;           /* first of the 65536 ids of this attempt */
     int64_t uid, gid;           /* of the process inside: who owns its work folder and secrets */
@@ -33,7 +36,6 @@ struct plan {
     struct texts hide;          /* of the node's root: empty folders stand in their place */
     int scratch;                /* enum plan_scratch */
     const char *scratch_template;
-    const char *scratch_device; /* an empty one of the agent's, which keeps it; NULL: make one of the template */
     int64_t scratch_mib;
     struct objects mounts;      /* of struct plan_mount */
     const char *workdir;        /* tar of the work folder, or NULL */

@@ -21,7 +21,7 @@ enum { TEXT_BYTES = 8192, KILL_WAIT_MS = 5000, PIDS = 256 };
 /* A copy that nobody can write to: the runtime would make one itself and start over, so that a
  * container cannot reach its file on the node. Giving it one saves a second start. -1: run it as
  * it is. */
-static int sealed_copy(const char *path)
+int sealed_copy(const char *path)
 {
     AUTO(fd_close) int from = open(path, O_RDONLY | O_CLOEXEC);
     AUTO(fd_close) int copy = memfd_create("runtime", MFD_ALLOW_SEALING | MFD_CLOEXEC);
@@ -40,7 +40,7 @@ static int sealed_copy(const char *path)
     return fd;
 }
 
-bool helper_spawn(const char *const *argv, int in, int out, int err_fd, int *pid, struct err *err)
+bool helper_spawn(const char *const *argv, int copy, int in, int out, int err_fd, int *pid, struct err *err)
 {
     static char *const env[]
         = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
@@ -63,7 +63,6 @@ bool helper_spawn(const char *const *argv, int in, int out, int err_fd, int *pid
     posix_spawn_file_actions_adddup2(&files, err_fd, 2);
     pid_t child = -1;
     char path[32];
-    AUTO(fd_close) int copy = sealed_copy(argv[0]);
     snprintf(path, sizeof path, "/proc/self/fd/%d", copy);
     int rc
         = posix_spawn(&child, copy == -1 ? argv[0] : path, &files, &attr, (char *const *)argv, env);
@@ -83,18 +82,20 @@ bool container_create(struct task *t, int *runtime_pid, struct err *err)
                                  "--root",
                                  p->runtime_root,
                                  "--log",
-                                 path_in(t->mem, p->folder, "runtime.log"),
+                                 path_in(t->mem, p->run, "runtime.log"),
                                  "run",
                                  "--detach",
                                  "--bundle",
                                  path_in(t->mem, p->folder, "bundle"),
                                  "--pid-file",
-                                 path_in(t->mem, p->folder, "pid"),
+                                 path_in(t->mem, p->run, "pid"),
                                  p->id,
                                  NULL };
+    unlink("runtime.log");
+    unlink("pid");
     if (pipe2(t->out, O_CLOEXEC) == -1 || pipe2(t->err, O_CLOEXEC) == -1)
         return err_errno(err, "cannot make a pipe");
-    bool ok = helper_spawn(argv, -1, t->out[1], t->err[1], runtime_pid, err);
+    bool ok = helper_spawn(argv, t->place->runtime, -1, t->out[1], t->err[1], runtime_pid, err);
     close(t->out[1]);
     close(t->err[1]);
     t->out[1] = t->err[1] = -1;
@@ -104,7 +105,7 @@ bool container_create(struct task *t, int *runtime_pid, struct err *err)
 bool container_pid(struct task *t, struct err *err)
 {
     struct slice text;
-    if (!small_read(path_in(t->mem, t->plan.folder, "pid"), 32, t->mem, &text, err))
+    if (!small_read(path_in(t->mem, t->plan.run, "pid"), 32, t->mem, &text, err))
         return false;
     long pid = strtol(text.at, NULL, 10);
     if (pid <= 1)

@@ -1,4 +1,4 @@
-/* main.c - arcus-task: the supervisor of one attempt. argv[1] is the attempt's folder;
+/* main.c - arcus-task: the supervisor of one attempt, or of one after the other (slot.c). argv[1] is the attempt's folder;
  * everything else is in its plan.json.
  *
  * At most one supervisor ever runs for an attempt: the lock in its folder says so, and an agent
@@ -25,7 +25,7 @@ static bool take_lock(struct task *t, const char *folder, struct err *err)
     return true;
 }
 
-static bool open_task(struct task *t, const char *folder, struct err *err)
+bool task_open(struct task *t, const char *folder, struct err *err)
 {
     if (!take_lock(t, folder, err)
         || !small_parse(path_in(t->mem, folder, "plan.json"), &plan_fields, t->mem, &t->plan, err))
@@ -45,7 +45,7 @@ static long fork_into_group(struct task *t)
 }
 
 /* The lock goes along: it belongs to the open file, which the child shares. */
-static bool own_pids(struct task *t, struct err *err)
+bool own_pids(struct task *t, struct err *err)
 {
     long pid = cgroup_is_free(&t->cgroups) ? -1 : fork_into_group(t);
     t->left = pid == 0;
@@ -58,16 +58,20 @@ static bool own_pids(struct task *t, struct err *err)
     return pid == 0 || err_errno(err, "cannot fork");
 }
 
-/* /proc is still the node's: it knows us by the number that the agent knows. */
-static bool begin(struct task *t, int *listener, struct err *err)
+/* Asked while /proc is still the node's: it knows us by the number that the agent knows. */
+void task_self(struct task *t)
 {
     char self[32];
     ssize_t n = readlink("/proc/self", self, sizeof self - 1);
     self[MAX(n, 0)] = 0;
-    t->status = (struct task_status){ .attempt = t->plan.attempt,
-                                      .phase = PHASE_PREPARING,
-                                      .pid = strtol(self, NULL, 10),
-                                      .start_time = (int64_t)own_start_time() };
+    t->status.pid = strtol(self, NULL, 10);
+    t->status.start_time = (int64_t)own_start_time();
+}
+
+bool task_begin(struct task *t, int *listener, struct err *err)
+{
+    t->status.attempt = t->plan.attempt;
+    t->status.phase = PHASE_PREPARING;
     return status_write(t, false, err) && sessions_listen(&t->plan, listener, err);
 }
 
@@ -80,23 +84,30 @@ static void spare_us(void)
         return;
 }
 
-int main(int argc, char **argv)
+static int one_task(const char *folder)
 {
-    struct task t = { .lock = -1, .out = { -1, -1 }, .err = { -1, -1 } };
+    struct place place = { 0 };
+    struct task t = { .place = &place, .lock = -1, .out = { -1, -1 }, .err = { -1, -1 }, .mem = arena_new() };
     struct err err = { 0 };
     int listener = -1;
+    if (!task_open(&t, folder, &err) || !cgroups_find(&t.cgroups, &err) || !own_pids(&t, &err))
+        return fprintf(stderr, "arcus-task: %s\n", err.text), 1;
+    task_self(&t);
+    if (!task_begin(&t, &listener, &err))
+        return fprintf(stderr, "arcus-task: %s\n", err.text), 1;
+    return task_run(&t, listener);
+}
+
+int main(int argc, char **argv)
+{
     if (argc == 2 && text_is(argv[1], "--nothing")) /* what the agent's trial container runs */
         return 0;
-    if (argc != 2 || argv[1][0] != '/') {
-        fprintf(stderr, "usage: arcus-task FOLDER\n");
+    bool slot = argc == 4 && text_is(argv[1], "--slot") && argv[2][0] == '/';
+    if (!slot && (argc != 2 || argv[1][0] != '/')) {
+        fprintf(stderr, "usage: arcus-task FOLDER | --slot FOLDER ROOM-FOR-A-NAME\n");
         return 64;
     }
     signal(SIGPIPE, SIG_IGN);
     spare_us();
-    t.mem = arena_new();
-    if (!open_task(&t, argv[1], &err) || !cgroups_find(&t.cgroups, &err) || !own_pids(&t, &err) || !begin(&t, &listener, &err)) {
-        fprintf(stderr, "arcus-task: %s\n", err.text);
-        return 1;
-    }
-    return task_run(&t, listener);
+    return slot ? slot_run(argv[2], argv[3]) : one_task(argv[1]);
 }

@@ -1,22 +1,15 @@
-/* mounts.c - everything a container's root is made of, in a mount namespace of the supervisor's
- * own.
+/* mounts.c - what one task's root is made of, in the mount namespace of its place (place.c).
  *
- * The law: nothing is mounted where the host could see it, so nothing can be left over: all of it
- * goes at once with our namespace, and the agent removes the empty folders. Folders
- * of the node reach the container through idmapped clones: root inside is an unprivileged range
- * of ids outside, and no tree is ever chowned. Paths below RUN/tasks/ATTEMPT are relative: the
- * supervisor stands in that folder. */
+ * Folders of the node reach the container through idmapped clones: root inside is an unprivileged range
+ * of ids outside, and no tree is ever chowned. Paths are relative: the supervisor stands in the
+ * folder of its place. */
 #include "task/task.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 enum { VALUE_MOST = 1 << 20 };
 
@@ -43,57 +36,6 @@ bool make_owned(const char *path, unsigned mode, const struct plan *p)
 {
     return (mkdir(path, mode) == 0 || errno == EEXIST) && chmod(path, mode) == 0
            && chown(path, (uid_t)p->uid_base, (gid_t)p->uid_base) == 0;
-}
-
-static bool write_map(int pid, const char *file, int64_t base)
-{
-    char path[48], line[64];
-    snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
-    int n = snprintf(line, sizeof line, "0 %lld %d\n", (long long)base, PLAN_UID_COUNT);
-    AUTO(fd_close) int fd = open(path, O_WRONLY | O_CLOEXEC);
-    return fd != -1 && write(fd, line, (size_t)n) == n;
-}
-
-/* A user namespace that says which ids are meant; its one process only holds it until we have
- * opened it. */
-static bool user_namespace(const struct plan *p, int *out, struct err *err)
-{
-    int gate[2];
-    if (pipe2(gate, O_CLOEXEC) == -1)
-        return err_errno(err, "cannot make a pipe");
-    long pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
-    if (pid == 0) {
-        char c;
-        close(gate[1]);
-        _exit(read(gate[0], &c, 1) == 0 ? 0 : 1);
-    }
-    char path[48];
-    snprintf(path, sizeof path, "/proc/%ld/ns/user", pid);
-    bool ok = pid > 0 && write_map((int)pid, "uid_map", p->uid_base)
-              && write_map((int)pid, "gid_map", p->uid_base);
-    int fd = ok ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    int why = errno;
-    close(gate[0]);
-    close(gate[1]);
-    if (pid > 0)
-        waitpid((pid_t)pid, NULL, 0);
-    errno = why;
-    if (fd == -1)
-        return err_errno(err, "cannot make a user namespace");
-    *out = fd;
-    return true;
-}
-
-static bool own_namespace(struct task *t, struct err *err)
-{
-    if (unshare(CLONE_NEWNS) == -1 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1)
-        return err_errno(err, "cannot make a mount namespace");
-    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == -1)
-        return err_errno(err, "cannot mount /proc for its pid namespace");
-    /* crun takes a host for a broken v2 one as long as it sees the empty v2 tree of a hybrid. */
-    if (t->cgroups.hybrid && umount2(t->cgroups.hybrid_path, MNT_DETACH) == -1)
-        return err_errno(err, "cannot hide %s", t->cgroups.hybrid_path);
-    return true;
 }
 
 static bool read_exactly(int fd, void *to, size_t n)
@@ -150,11 +92,12 @@ static bool secrets_write(const struct plan *p, struct err *err)
 static bool hosts_write(const struct plan *p, struct err *err)
 {
     char text[256];
+    unlink("hosts");
     int n = snprintf(
         text, sizeof text,
         "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t%s\n",
         p->hostname);
-    AUTO(fd_close) int fd = open("scratch/hosts", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    AUTO(fd_close) int fd = open("hosts", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     return (fd != -1 && write(fd, text, (size_t)n) == n
             && fchown(fd, (uid_t)p->uid_base, (gid_t)p->uid_base) == 0)
            || err_errno(err, "cannot write the hosts file");
@@ -174,19 +117,23 @@ static bool folders_mount(const struct plan *p, int userns, struct err *err)
     return true;
 }
 
+static bool image_root(struct place *s, const struct plan *p, struct err *err)
+{
+    if (s->host_root && !place_clear(s, err))
+        return false;
+    if (!make_owned("scratch/tmp", 01777, p))
+        return err_errno(err, "cannot make the folder for /tmp");
+    return mount_image_root(p, s->userns, err);
+}
+
 bool mounts_make(struct task *t, struct err *err)
 {
     const struct plan *p = &t->plan;
-    AUTO(fd_close) int userns = -1;
-    if (!own_namespace(t, err) || !user_namespace(p, &userns, err))
-        return false;
-    if (chdir(p->run) == -1)
-        return err_errno(err, "cannot enter %s", p->run);
-    return scratch_mount(p, err)
-           && (make_owned("scratch/tmp", 01777, p)
-               || err_errno(err, "cannot make the folder for /tmp"))
-           && (p->root == ROOT_HOST ? mount_host_root(p, err) : mount_image_root(p, userns, err))
-           && folders_mount(p, userns, err) && hosts_write(p, err)
+    struct place *s = t->place;
+    if (p->root == ROOT_HOST && !s->host_root)
+        s->host_root = mount_host_root(p, err);
+    return (p->root == ROOT_HOST ? s->host_root : image_root(s, p, err))
+           && folders_mount(p, s->userns, err) && hosts_write(p, err)
            && (!p->secrets.count || secrets_write(p, err))
            && (!p->workdir || workdir_unpack(p, err));
 }

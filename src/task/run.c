@@ -208,7 +208,7 @@ static bool on_made(struct life *l, int wait_status, struct err *err)
     l->runtime = 0;
     l->made = true;
     if (wait_status != 0) {
-        l->unmade = !container_why(t, path_in(t->mem, t->plan.folder, "runtime.log"), err)
+        l->unmade = !container_why(t, path_in(t->mem, t->plan.run, "runtime.log"), err)
                     || WIFSIGNALED(wait_status);
         return false;
     }
@@ -404,16 +404,29 @@ static void leave_agents_group(struct task *t)
 
 /* The runtime has helpers of its own: one that outlives it could make the container, or its control group, after the attempt
  * was told as ended. Only the first process of a pid namespace means its own by "all". */
-static void end_helpers(void)
+bool end_helpers(void)
 {
     int64_t until = boot_ms() + HELPERS_MS;
     pid_t pid;
     if (getpid() != 1)
-        return;
+        return false;
     kill(-1, SIGKILL);
     while ((pid = waitpid(-1, NULL, WNOHANG)) != -1 && boot_ms() < until)
         if (pid == 0)
             usleep(HELPERS_PAUSE_US);
+    return pid == -1;
+}
+
+/* The next task finds us as this one did. */
+static void close_all(struct life *l)
+{
+    if (l->counter) {
+        kill(l->counter, SIGKILL);
+        waitpid(l->counter, NULL, 0);
+    }
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (i != SLOT_LISTEN)
+            fd_close(l->fds[i].fd);
 }
 
 int task_run(struct task *t, int listener)
@@ -425,9 +438,10 @@ int task_run(struct task *t, int listener)
         l->fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
     l->fds[SLOT_LISTEN].fd = listener;
     leave_agents_group(t);
-    l->ready = prepare(l, &err) && mounts_make(t, &err);
+    l->ready = prepare(l, &err) && (t->place->open || place_open(t->place, &t->plan, &t->cgroups, &err)) && mounts_make(t, &err);
     if (l->ready)
         check_deadlines(l); /* the order may have lain in an agent that stood still: another node may have the task by now */
+    place_begin(t->place);
     bool ok = l->ready && l->as == OUTCOME_NONE && container_create(t, &l->runtime, &err);
     if (ok) {
         l->fds[SLOT_OUT].fd = t->out[0];
@@ -440,6 +454,7 @@ int task_run(struct task *t, int listener)
     t->status.ended_ms = wall_ms();
     tell_end(l, oom_kills, &err);
     fd_close(listener);
+    unlink(t->plan.sock);
     container_clean(t);
     drain_rest(l);
     end_sessions(l);
@@ -451,5 +466,6 @@ int task_run(struct task *t, int listener)
     for (bool left = true; left && !status_write(t, true, &err);
          left = access(t->plan.folder, F_OK) == 0)
         sleep(1);
+    close_all(l);
     return 0;
 }

@@ -1,8 +1,6 @@
 /* scratch.c - the space a task may write to: an ext4 of exactly its size in a sparse file, or a
  * tmpfs where loop devices cannot be had. A full scratch is the task's own problem; the node's
- * disk never is.
- *
- * The agent keeps some that are empty: then there is only its device to mount. */
+ * disk never is. */
 #include "task/task.h"
 #include "agent/scratch_file.h"
 #include <errno.h>
@@ -20,8 +18,6 @@ static bool loop_mount(const struct plan *p, struct err *err)
 {
     char device[SCRATCH_DEVICE];
     AUTO(fd_close) int loop = -1;
-    if (text_given(p->scratch_device))
-        return device_mount(p->scratch_device, err);
     return scratch_attach(p->scratch_template, p->folder, device, &loop, err)
            && device_mount(device, err);
 }

@@ -32,8 +32,8 @@ static const struct {
 bool sessions_listen(const struct plan *p, int *fd, struct err *err)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
-    if ((size_t)snprintf(at.sun_path, sizeof at.sun_path, "%s/sock", p->run) >= sizeof at.sun_path)
-        return err_set(err, RC_BAD_INPUT, "the path of the socket is too long: %s", p->run);
+    if ((size_t)snprintf(at.sun_path, sizeof at.sun_path, "%s", p->sock) >= sizeof at.sun_path)
+        return err_set(err, RC_BAD_INPUT, "the path of the socket is too long: %s", p->sock);
     int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     unlink(at.sun_path);
     mode_t old = umask(0177);

@@ -10,9 +10,25 @@
 
 #define SUPERVISORS "arcus/supervisors"     /* their control group: the agent's may be killed as a whole */
 
+/* Where tasks are run: a mount namespace, a range of ids, a scratch. One task after the other may use it. */
+enum { MARKS_MOST = 128, MARK_PATH = 300 };
+struct mark { char path[MARK_PATH]; uint64_t inode; int64_t sec, nsec; };
+struct place {
+    bool open;
+    int userns;                 /* of its range of ids */
+    int host, host_mounts;      /* the node's own mount namespace, and its list of mounts, which can be polled for changes */
+    int runtime;                /* a sealed copy of the runtime; -1: it is run from its own file */
+    struct mark program;        /* the runtime that was copied */
+    bool host_root;             /* stands; marks tell what it looked like when the last task began */
+    bool steady;                /* ... and a later change of it cannot bear the same time */
+    struct mark *marks;         /* NULL: one task only, so nobody asks */
+    size_t mark_count;
+};
+
 struct task {
     struct plan plan;
     struct arena *mem;
+    struct place *place;
     struct cgroups cgroups;
     bool left;                  /* we were born outside of the agent's groups */
     struct task_status status;
@@ -36,8 +52,16 @@ uint64_t own_start_time(void);
 int64_t wall_ms(void);
 int64_t boot_ms(void);
 
-/* mounts.c, mount_root.c, scratch.c: everything below RUN/tasks/ATTEMPT, in a mount namespace of
- * our own */
+/* place.c: a place for tasks of this range of ids and size of scratch; we stand in its folder from then on. Opened a second time it
+ * is made anew. */
+MUST_CHECK bool place_open(struct place *s, const struct plan *p, const struct cgroups *cgroups, struct err *err);
+MUST_CHECK bool place_settle(struct place *s, const struct plan *p, struct err *err);   /* makes a host root ahead, before a task comes */
+void place_begin(struct place *s);                                  /* a task's first process is about to run */
+MUST_CHECK bool place_reset(struct place *s, const struct plan *p, struct err *err);    /* that task is over: nothing of it stays */
+MUST_CHECK bool place_clear(struct place *s, struct err *err);      /* no root, and an empty scratch */
+bool place_is_stale(const struct place *s);                         /* the node's mounts or the runtime are not what they were; tells it once */
+
+/* mounts.c, mount_root.c, scratch.c: everything below the place's folder, in its mount namespace */
 MUST_CHECK bool mounts_make(struct task *t, struct err *err);
 MUST_CHECK bool mount_clone(const char *source, const char *target, int userns, uint64_t attributes, bool deep, struct err *err);
 MUST_CHECK bool mount_image_root(const struct plan *p, int userns, struct err *err);
@@ -54,7 +78,8 @@ void container_signal_all(struct task *t, int signal);
 bool container_takes(struct task *t, int signal);                   /* the first process would notice this signal */
 bool container_alone(struct task *t);                               /* of those that got the signal only the first process is left */
 void container_clean(struct task *t);                               /* kill what is left; remove group and state */
-MUST_CHECK bool helper_spawn(const char *const *argv, int in, int out, int err_fd, int *pid, struct err *err);
+int sealed_copy(const char *path);                                  /* a program that nobody can write to; -1: run it as it is */
+MUST_CHECK bool helper_spawn(const char *const *argv, int copy, int in, int out, int err_fd, int *pid, struct err *err);
 
 /* logs.c */
 struct log_writer;
@@ -77,6 +102,16 @@ MUST_CHECK bool frame_object(int connection, int kind, const struct fields *fiel
 
 /* run.c: the life of the task; returns the exit code of the supervisor */
 int task_run(struct task *t, int listener);
+bool end_helpers(void);                                             /* true: of our pid namespace only we are left */
+
+/* main.c */
+MUST_CHECK bool task_open(struct task *t, const char *folder, struct err *err);         /* takes its lock, reads its plan; false: it is not ours to run */
+void task_self(struct task *t);                                     /* who we are on the node, for the status */
+MUST_CHECK bool task_begin(struct task *t, int *listener, struct err *err);
+MUST_CHECK bool own_pids(struct task *t, struct err *err);          /* returns in the first process of a new pid namespace */
+
+/* slot.c: a supervisor that takes one task after the other; returns its exit code */
+int slot_run(const char *folder, char *title);
 
 #include <unistd.h>
 static inline void fd_close(int fd)

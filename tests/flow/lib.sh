@@ -115,7 +115,7 @@ stop() { # stop PID [SIGNAL]: and waits until it is gone; its exit code is ours
     wait "$1" 2>/dev/null
 }
 agent_pid() { pgrep -f "^$ARCUS agent .*--data ${1:-$DATA/agent}( |$)" | head -n 1; }
-supervisors() { pgrep -f "^$RUN/bin/arcus-task" "$@"; }
+supervisors() { pgrep -f "^$RUN/bin/arcus-task .*/att-" "$@"; }  # those that run something: others wait for a task
 
 # --- asking
 
