@@ -43,7 +43,7 @@ static const struct {
     unsigned mode;
 } inside[] = {
     { "var/lib", 0755 },   { "var/cache", 0755 }, { "var/log", 0755 },
-    { "var/spool", 0755 }, { "var/tmp", 01777 },
+    { "var/spool", 0755 }, { "var/tmp", 01777 }, { "outputs", 0755 },
 };
 
 bool mount_image_root(const struct plan *p, int userns, struct err *err)

@@ -12,7 +12,7 @@ trap 'rm -rf /var/lib/arcus-flow-$$; leave' EXIT
 
 # --- what it cannot read
 paths="$DATA/arcus.db $DATA/admin.key $DATA/keys/seal.key $DATA/keys/hash.key $DATA/address $DATA/agent/node.json $DATA/agent/logs/$NEIGHBOUR $DATA/agent/outputs/$NEIGHBOUR
-$DATA/agent/outputs/$NEIGHBOUR/mine $RUN/tasks/$NEIGHBOUR $RUN/bin/arcus-task $ARCUS_CONFIG /var/lib/arcus-flow-$$/file /var/lib/dpkg/status /root/. /etc/shadow /run/. /proc/kcore"
+$DATA/agent/outputs/$NEIGHBOUR/mine $RUN/tasks $RUN/bin/arcus-task $ARCUS_CONFIG /var/lib/arcus-flow-$$/file /var/lib/dpkg/status /root/. /etc/shadow /run/. /proc/kcore"
 can_read='for p in '$(tr '\n' ' ' <<<"$paths")'; do if [ -d "$p" ]; then [ -n "$(ls -A "$p" 2>/dev/null)" ] && echo "$p"; elif head -c 1 "$p" 2>/dev/null | grep -aq .; then echo "$p"; fi; done'
 touch /root/.arcus-flow-$$ 2>/dev/null
 on_host=$(sh -c "$can_read")

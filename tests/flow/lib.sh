@@ -183,7 +183,7 @@ left_groups() { # of our attempts: other clouds of the machine have theirs
     { find /sys/fs/cgroup -maxdepth 4 -type d -name 'att-*' 2>/dev/null || true; } | { grep -F -f <(attempts_seen | sed 's|^|/|') || true; }
 }
 left_files() { # what is only there while something happens
-    find "$BASE/tmp" "$RUN/tasks" "$BASE"/*.run/tasks "$RUN/crun" "$RUN/runc" "$BASE"/*.run/crun "$BASE"/*.run/runc -mindepth 1 -maxdepth 2 2>/dev/null
+    find "$BASE/tmp" "$RUN/tasks" "$RUN/slots" "$BASE"/*.run/tasks "$BASE"/*.run/slots "$RUN/crun" "$RUN/runc" "$BASE"/*.run/crun "$BASE"/*.run/runc -mindepth 1 -maxdepth 2 2>/dev/null
     find "$BASE" -path "$BASE/tmp" -prune -o \( -name '*.tmp' -o -name '*.new' -o -name '.tmp*' -o -name '*.part' -o -name '.att-*' -o -name 'trial*' \) -print 2>/dev/null
 }
 sanitizer_words() { head -n 30 "$BASE"/report.* 2>/dev/null; grep -rnE 'AddressSanitizer|LeakSanitizer|runtime error:|UndefinedBehavior|Assertion .* failed' "$BASE" --include='*.log' | head -n 20 || true; }
