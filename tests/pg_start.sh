@@ -5,8 +5,8 @@
 #   tests/pg_start.sh --stop DIR   stops it; the folder stays for whoever made it
 #
 # It forgets what it knows when the machine stops (fsync is off): never point a server that matters at it. PG_DURABLE=1, for
-# benchmarks, leaves it as Debian would run it. PG_LISTEN=ADDRESS makes it listen there too, for anybody of that network: only for a
-# network namespace of the test's own.
+# benchmarks, leaves it as Debian would run it. PG_LISTEN=ADDRESS makes it listen there too, with TLS or without, for anybody of that
+# network: only for a network namespace of the test's own.
 set -eu
 stop=no
 [ "${1:-}" = --stop ] && { stop=yes; shift; }
@@ -35,11 +35,16 @@ fi
 if [ ! -f "$dir/data/PG_VERSION" ]; then
     run "$bin/initdb" -D "$dir/data" --no-sync -A trust -U postgres -E UTF8 --locale=C >"$dir/initdb.log" 2>&1 ||
         { cat "$dir/initdb.log" >&2; exit 1; }
-    [ -z "${PG_LISTEN:-}" ] || echo "host all all samenet trust" >>"$dir/data/pg_hba.conf"
+    if [ -n "${PG_LISTEN:-}" ]; then
+        echo "host all all samenet trust" >>"$dir/data/pg_hba.conf"
+        run openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj /CN=db -addext "subjectAltName=IP:$PG_LISTEN" \
+            -keyout "$dir/data/server.key" -out "$dir/data/server.crt" 2>"$dir/openssl.log" || { cat "$dir/openssl.log" >&2; exit 1; }
+    fi
 fi
 if ! run "$bin/pg_ctl" -D "$dir/data" status >/dev/null 2>&1; then
     fast="-c fsync=off -c full_page_writes=off -c shared_buffers=32MB"
     [ -z "${PG_DURABLE:-}" ] || fast="-c shared_buffers=128MB"
+    [ -z "${PG_LISTEN:-}" ] || fast="$fast -c ssl=on"
     run "$bin/pg_ctl" -D "$dir/data" -w -t 60 -l "$dir/postgres.log" -o "-c listen_addresses=${PG_LISTEN:-} -c unix_socket_directories='$dir' \
         $fast -c max_connections=200" start >/dev/null ||
         { cat "$dir/postgres.log" >&2; exit 1; }

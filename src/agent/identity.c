@@ -32,7 +32,7 @@ bool identity_load(struct os *os, const char *data, struct arena *mem, struct id
     if (!*found)
         return true;
     if (!file_read(os, path, FILE_LIMIT, mem, &text, err) || !json_parse(text, mem, &doc, err)
-        || !bind_read(doc, &fields, mem, &me, NULL, err)
+        || !bind_read_ours(doc, &fields, mem, &me, NULL, err)
         || (!(me.id && text_given(me.key)) && !err_set(err, RC_BAD_INPUT, "an id and a key are missing")))
         return err_wrap(err, "the node's key in %s", path);
     return *out = me, true;

@@ -85,7 +85,7 @@ static bool read_answer(struct join *j, int status, struct slice body, struct er
         return false;
     struct join_view view = { 0 };
     if (status / 100 == 2) {
-        if (!bind_read(doc, &join_view_fields, j->mem, &view, NULL, err))
+        if (!bind_read_ours(doc, &join_view_fields, j->mem, &view, NULL, err))
             return false;
         j->who.id = view.id;
         j->who.name = view.name;

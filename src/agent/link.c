@@ -180,7 +180,7 @@ static bool is_fresh(const struct link *l, const struct desired *d)
 static bool take_desired(struct link *l, const struct json *doc, struct arena *mem, struct err *err)
 {
     struct desired d = { 0 };
-    if (!bind_read(doc, &desired_fields, mem, &d, NULL, err))
+    if (!bind_read_ours(doc, &desired_fields, mem, &d, NULL, err))
         return false;
     if (!l->greeted && !d.full)
         return err_set(err, RC_BAD_INPUT, "the first answer of a connection must be a full set");
@@ -204,7 +204,7 @@ static bool take_desired(struct link *l, const struct json *doc, struct arena *m
 static bool take_open(struct link *l, const struct json *doc, struct arena *mem, struct err *err)
 {
     struct open_stream o = { 0 };
-    if (!bind_read(doc, &open_stream_fields, mem, &o, NULL, err))
+    if (!bind_read_ours(doc, &open_stream_fields, mem, &o, NULL, err))
         return false;
     l->events->on_open(l->arg, &o);
     return true;

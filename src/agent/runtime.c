@@ -64,7 +64,7 @@ static bool read_object(struct runtime *r, const char *path, const struct fields
     struct slice text;
     struct json *doc = NULL;
     return file_read(r->os, path, PLAN_BYTES, mem, &text, err) && json_parse(text, mem, &doc, err)
-           && bind_read(doc, fields, mem, out, NULL, err);
+           && bind_read_ours(doc, fields, mem, out, NULL, err);
 }
 
 /* --- attempts */

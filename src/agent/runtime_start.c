@@ -432,7 +432,7 @@ static bool copy_order(const struct order *o, struct arena *mem, struct order **
     struct order *copy = ARENA_NEW(mem, struct order);
     write_object(&text, &order_fields, o);
     bool ok = json_parse((struct slice){ text.at, text.len }, mem, &doc, err)
-              && bind_read(doc, &order_fields, mem, copy, NULL, err);
+              && bind_read_ours(doc, &order_fields, mem, copy, NULL, err);
     explicit_bzero(text.at, text.len);
     *out = copy;
     return ok;

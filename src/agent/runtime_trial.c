@@ -195,7 +195,7 @@ static bool try_once(struct trial *t, const char *runtime, enum plan_scratch scr
     if (!write_trial(t, &p, err) || !proc_run(t->os, argv, OUTPUT, t->mem, NULL, NULL, err)
         || !file_read(t->os, p.status, PLAN_BYTES, t->mem, &text, err)
         || !json_parse(text, t->mem, &doc, err)
-        || !bind_read(doc, &task_status_fields, t->mem, &s, NULL, err))
+        || !bind_read_ours(doc, &task_status_fields, t->mem, &s, NULL, err))
         return false;
     *told = s.phase == PHASE_ENDED && s.outcome != OUTCOME_NODE_FAULT;
     return s.outcome == OUTCOME_SUCCEEDED

@@ -151,7 +151,7 @@ static bool read_item(struct spool *s, struct slice rest)
     struct json *doc;
     struct report_item item = { 0 };
     if (!json_parse(rest, mem, &doc, &err)
-        || !bind_read(doc, &report_item_fields, mem, &item, NULL, &err))
+        || !bind_read_ours(doc, &report_item_fields, mem, &item, NULL, &err))
         return false;
     if (s->count && item.n <= s->items[s->count - 1].n)
         return false;

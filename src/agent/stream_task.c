@@ -37,7 +37,7 @@ static bool read_table(const char *at, size_t n, const struct fields *fields, st
     struct err err = { 0 };
     struct json *doc;
     return json_parse((struct slice){ at, n }, mem, &doc, &err)
-           && bind_read(doc, fields, mem, out, NULL, &err);
+           && bind_read_ours(doc, fields, mem, out, NULL, &err);
 }
 
 static void take_end(struct serve *s, unsigned char kind, const char *at, size_t n)

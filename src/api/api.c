@@ -17,6 +17,7 @@ static void plain_begin(struct visit *v) { visit_ask(v, v->verb_id, v->body, rep
 static void (*const servers[VERB_COUNT])(struct visit *v) = {
     [VERB_EVENT_LIST] = events_begin,
     [VERB_NODE_LINK] = link_begin,
+    [VERB_NODE_TOKEN] = token_begin,
     [VERB_NODE_STREAM] = stream_answer_begin,
     [VERB_JOB_LOGS] = logs_begin,
     [VERB_JOB_EXEC] = splice_begin,
@@ -264,6 +265,8 @@ bool api_open(struct os *os, struct control *control, const struct api_config *c
     return true;
 }
 
+void api_wind_down(struct api *a) { http_server_wind_down(a->http); }
+
 void api_close(struct api *a, int64_t grace_ms)
 {
     if (!a || a->closing)
@@ -272,6 +275,7 @@ void api_close(struct api *a, int64_t grace_ms)
     timer_cancel(TAKE(a->watch));
     control_unfollow(a->control, a);
     pass_close(a);
+    token_close(a);
     events_close(a);
     logs_close(a);
     links_close(a);

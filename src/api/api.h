@@ -24,8 +24,12 @@ struct api_config {
 };
 MUST_CHECK bool api_open(struct os *os, struct control *control, const struct api_config *config,
                          struct api **out, struct err *err);
+void api_wind_down(struct api *a);      /* it will close soon: whoever is answered is to come again over a connection to somebody else */
 /* Takes nothing new, ends what follows, gives the rest grace_ms, then cuts it. The memory goes with
  * the last request, which may wait for the door: run the loop until on_closed, and close control
  * after it. */
 void api_close(struct api *a, int64_t grace_ms);
 const char *api_address(const struct api *a);
+/* Asks the server that writes for a join token, as another server of its cloud; body: as node.token takes it. done gets what that one answered, or NULL.
+ * False: nobody to ask at the moment, and nothing follows. */
+MUST_CHECK bool api_ask_token(struct api *a, struct slice body, void (*done)(void *arg, const char *json), void *arg);

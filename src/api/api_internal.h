@@ -38,6 +38,7 @@ struct api {
     struct turns *turns;
     struct map *crowds;                 /* project -> how many streams it has */
     struct passer *passer;              /* to the server that writes */
+    struct asking *asking;              /* that one, by ourselves; NULL: nothing */
     struct logs *tails;                 /* log followers that wait for something to happen */
     size_t users;                       /* visits, messages of links: they keep this struct alive */
     bool closing, http_gone;
@@ -142,8 +143,13 @@ bool pass_wanted(const struct visit *v);                        /* it is for the
 void pass_begin(struct visit *v);
 void pass_begin_stream(struct visit *v, size_t most);           /* in on_head: the body goes on as it comes */
 void pass_whole(struct visit *v);                               /* that body has come */
+const char *pass_ca(const struct api *a);                       /* that other servers are known by; NULL: the system's */
 bool pass_instead(struct visit *v);                             /* the door does not write any more; false: it is too late to pass it on */
 void visit_serve(struct visit *v);                              /* here, after all (api.c) */
+
+/* --- self.c */
+void token_begin(struct visit *v);
+void token_close(struct api *a);
 
 void link_begin(struct visit *v);
 void links_commit(struct api *a, const struct commit *k);

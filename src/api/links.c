@@ -168,7 +168,7 @@ static bool read_message(struct node_link *l, struct slice text, struct arena *m
             *body = arena_take(mem, 1, kinds[i].fields->size);
             if (kinds[i].verb != VERB_NODE_HELLO && l->state == LINK_NEW)
                 return err_field(err, "kind", "the first message must be a hello");
-            return bind_read(doc, kinds[i].fields, mem, *body, NULL, err)
+            return bind_read_ours(doc, kinds[i].fields, mem, *body, NULL, err)
                    || err_wrap(err, "%s", name);
         }
     return err_field(err, "kind", "unknown kind of message '%.32s'", name ? name : "");

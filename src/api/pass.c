@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WAIT_MS = 3000, AGAIN_MS = 100, LATE_MS = 2000 };
+enum { WAIT_MS = 4000, AGAIN_MS = 100, LATE_MS = 2000 };
 enum { PING_MS = 400, PING_LOST_MS = 1500, USURP_MS = 10 * 1000, USURP_MOST_MS = 10 * 60 * 1000, BLIND_MS = 800 };
 
 struct far {                            /* another server */
@@ -33,6 +33,8 @@ struct pass {
     struct timer *timer;
     int64_t until_ms;
     bool streamed;                      /* its body comes in pieces: it cannot be sent twice */
+    bool whole;                         /* all of that has come */
+    struct str early;                   /* what came of it while nobody wrote */
     bool repeats;                       /* it has an Idempotency-Key, or only reads */
     char key[48];                       /* the one we gave it; "": it has its own, or needs none */
 };
@@ -130,6 +132,7 @@ static struct visit *pass_free(struct pass *p)
     *(p->prev ? &p->prev->next : &a->passer->all) = p->next;
     if (v)
         v->work = NULL, v->gone = NULL, v->drained = NULL;
+    str_done(&p->early);
     free(p);
     api_release(a);
     return v;
@@ -154,7 +157,7 @@ static void wait_for_writer(struct pass *p, const struct err *why)
 {
     timer_cancel(p->timer);
     p->timer = NULL;
-    if (os_boot_ms(p->api->os) >= p->until_ms || (p->api->closing && !control_writes(p->api->control))) {
+    if (os_boot_ms(p->api->os) >= p->until_ms) {
         give_up(p, why);
         return;
     }
@@ -205,6 +208,13 @@ static void send_on(struct pass *p)
     };
     p->far->users++;
     p->on = http_pass(p->far->client, v->rq, extra, p->key[0] ? 2 : 1, p->streamed, &events, p);
+    if (!p->streamed)
+        return;
+    http_pause_body(v->rq, false);
+    http_pass_body(p->on, p->early.at, p->early.len);
+    str_done(&p->early);
+    if (p->whole)
+        http_pass_finish(p->on);
 }
 
 static void pass_try(struct pass *p)
@@ -214,6 +224,11 @@ static void pass_try(struct pass *p)
     struct err why;
     if (control_writes(a->control) && !p->streamed) {
         visit_serve(pass_free(p));
+        return;
+    }
+    if (control_writes(a->control)) {   /* what has come of it came for another */
+        err_set(&why, RC_UNAVAILABLE, "this server has begun to write in the middle of this; ask again");
+        give_up(p, &why);
         return;
     }
     if (!*url || text_is(url, control_address(a->control))) {
@@ -290,28 +305,24 @@ static bool on_chunk(void *arg, struct http_request *rq, const char *at, size_t 
     (void)arg;
     if (p && p->on)
         http_pass_body(p->on, at, n);
+    else if (p)
+        str_put(&p->early, at, n);      /* no more than was read with the head: then it is paused */
     return true;
 }
 
 void pass_begin_stream(struct visit *v, size_t most)
 {
-    const char *url = control_writer(v->api->control);
-    struct err why;
     http_limit_body(v->rq, most);
     http_stream_body(v->rq, on_chunk);
     v->streams = v->passing = true;
     if (v->passed) {
         reply_not_writer(v);
-    } else if (!*url) {
-        reply_error(v, RC_UNAVAILABLE, "no server of this cloud writes at the moment; try again");
-    } else {
-        struct pass *p = pass_new(v);
-        p->streamed = true;
-        if (!(p->far = far_of(v->api->passer, url, &why)))
-            give_up(p, &why);
-        else
-            send_on(p);
+        return;
     }
+    struct pass *p = pass_new(v);
+    p->streamed = true;
+    http_pause_body(v->rq, true);
+    pass_try(p);
 }
 
 void pass_whole(struct visit *v)
@@ -319,6 +330,8 @@ void pass_whole(struct visit *v)
     struct pass *p = v->work;
     if (p && p->on)
         http_pass_finish(p->on);
+    else if (p)
+        p->whole = true;
 }
 
 /* The door says that it does not write any more: nothing was done. */
@@ -392,7 +405,7 @@ static void pinged(void *arg, int status, struct slice body, const struct err *e
 static void usurp(struct passer *ps, const struct far *f)
 {
     int64_t now = os_boot_ms(ps->api->os);
-    if (control_writes(ps->api->control) || (ps->usurped_ms && now - ps->usurped_ms < ps->patience_ms))
+    if (!text_is(f->url, control_writer(ps->api->control)) || (ps->usurped_ms && now - ps->usurped_ms < ps->patience_ms))
         return;
     log_line(LOG_WARN, "api", "the server that writes, %s, is out of reach for %lld ms", f->url,
              (long long)(now - f->answered_ms));
@@ -446,6 +459,8 @@ void pass_open(struct api *a, const char *ca_pem)
     if (control_shared(a->control))
         ps->timer = timer_start(a->os, PING_MS, on_ping, ps);
 }
+
+const char *pass_ca(const struct api *a) { return a->passer->ca_pem; }
 
 void pass_close(struct api *a)
 {

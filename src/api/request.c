@@ -200,7 +200,8 @@ static bool bind(struct visit *v, const struct match *m, struct json *query, str
         doc = query;
     else if (doc->type == JSON_OBJECT && !merge(doc, query, err))
         return false;
-    if (!bind_read(doc, v->verb->takes, v->mem, out, &v->given, err))
+    bool agents = v->verb->roles == NODES || v->verb_id == VERB_NODE_JOIN;      /* one of them may be newer than we are */
+    if (!(agents ? bind_read_ours : bind_read)(doc, v->verb->takes, v->mem, out, &v->given, err))
         return false;
     v->body = out;
     return true;

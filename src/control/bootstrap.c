@@ -3,7 +3,8 @@
  * two only means that it is made again.
  *
  * Every later start checks that the master keys are those of the store: a server that joined with
- * keys of its own would know nobody, and seal secrets that no other can open. */
+ * keys of its own would know nobody, and seal secrets that no other can open; with an authority of
+ * its own nobody would know it. */
 #include "control/control_internal.h"
 #include <stdio.h>
 
@@ -16,10 +17,10 @@ static void keyring_name(const struct keyring *ring, char out[static DIGEST_HEX]
     digest_keyed(ring->hash, both, out);
 }
 
-static bool setting(struct conn *conn, struct arena *mem, const char **out, struct err *err)
+static bool setting(struct conn *conn, const char *name, struct arena *mem, const char **out, struct err *err)
 {
     struct rows r;
-    if (!store_query(conn, ST_SETTING_GET, (struct value[]){ V_TEXT("keyring") }, 1, mem, &r, err))
+    if (!store_query(conn, ST_SETTING_GET, (struct value[]){ V_TEXT(name) }, 1, mem, &r, err))
         return false;
     return *out = r.count ? row_text(&r, 0, 0) : NULL, true;
 }
@@ -30,20 +31,38 @@ static bool wrong_keys(const char *keys, struct err *err)
                    "server of this cloud, or from its backup, and name it with --keys", keys);
 }
 
-/* A store without a name for its keys gets that of ours; whoever was faster is believed. */
+/* A store that knows none gets ours; whoever was faster is believed. */
+static bool settle(struct conn *conn, const char *name, const char *ours, struct arena *mem, const char **known,
+                   struct err *err)
+{
+    struct value args[] = { V_TEXT(name), V_TEXT(ours) };
+    bool unknown;
+    return setting(conn, name, mem, known, err)
+        && (*known || (store_commit(conn, &(struct write){ ST_SETTING_SET, 2, args }, 1, &unknown, err)
+                       && setting(conn, name, mem, known, err)));
+}
+
 static bool keys_fit(struct conn *conn, const struct keyring *ring, const char *keys, struct arena *mem,
                      struct err *err)
 {
     char name[DIGEST_HEX];
     const char *known;
-    bool unknown;
     keyring_name(ring, name);
-    struct value args[] = { V_TEXT("keyring"), V_TEXT(name) };
-    if (!setting(conn, mem, &known, err)
-        || (!known && !store_commit(conn, &(struct write){ ST_SETTING_SET, 2, args }, 1, &unknown, err))
-        || (!known && !setting(conn, mem, &known, err)))
+    return settle(conn, "keyring", name, mem, &known, err) && (text_is(known, name) || wrong_keys(keys, err));
+}
+
+bool control_authority(struct store *store, const char *keys, const char *pin, struct err *err)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    AUTO(conn_close) struct conn *conn = NULL;
+    const char *known;
+    if (!conn_open(store, true, &conn, err)
+        || !(pin ? settle(conn, "authority", pin, mem, &known, err) : setting(conn, "authority", mem, &known, err)))
         return false;
-    return text_is(known, name) || wrong_keys(keys, err);
+    if (pin ? text_is(known, pin) : !known)
+        return true;
+    return err_set(err, RC_CONFLICT, "the authority in %s (ca.pem, ca.key) %s: copy both from a server of this cloud, for its "
+                   "nodes and clients know it by them", keys, pin ? "is not that of this store" : "is missing, and this store has one");
 }
 
 bool control_bootstrap(struct os *os, struct store *store, const char *keys, const char *key_file,
@@ -55,7 +74,7 @@ bool control_bootstrap(struct os *os, struct store *store, const char *keys, con
     struct rows r;
     const char *known;
     *made = false;
-    if (!digest_start() || !conn_open(store, true, &conn, err) || !setting(conn, mem, &known, err))
+    if (!digest_start() || !conn_open(store, true, &conn, err) || !setting(conn, "keyring", mem, &known, err))
         return false;
     if (known && !disk_exists(os, arena_printf(mem, "%s/hash.key", keys))) /* and none are made for it */
         return wrong_keys(keys, err);

@@ -177,7 +177,7 @@ int64_t control_last_event(struct control *c)
 
 bool control_ready(const struct control *c, struct err *why)
 {
-    return c->open || err_set(why, RC_UNAVAILABLE, "the server is starting or stopping");
+    return (c->open && !c->resigning) || err_set(why, RC_UNAVAILABLE, "the server is starting or stopping");
 }
 
 /* Once a second: nodes that went silent, and pauses that are over. */

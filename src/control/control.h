@@ -26,6 +26,8 @@ struct control_config {
 };
 /* In an empty store: organisation, project and user `default` and `admin`, with a key written to key_file (mode 0600). */
 MUST_CHECK bool control_bootstrap(struct os *os, struct store *store, const char *keys, const char *key_file, bool *made, struct err *err);
+/* The authority of the cloud is the store's: the first one that is told stays. pin NULL: there is none yet, and there must not be one in the store. */
+MUST_CHECK bool control_authority(struct store *store, const char *keys, const char *pin, struct err *err);
 MUST_CHECK bool control_open(struct os *os, struct store *store, const struct control_config *config, struct control **out, struct err *err);
 void control_close(struct control *c);          /* after what was asked is done; the loop has stopped and does not run again */
 
@@ -96,7 +98,8 @@ const char *control_writer(const struct control *c);            /* the URL of wh
 void control_advertise(struct control *c, const char *url);     /* where others reach this server; until then nobody is told */
 const char *control_address(const struct control *c);           /* that; "" not told yet */
 void control_watch(struct control *c, void (*on_turn)(void *arg), void *arg);   /* after either of the two has changed; NULL: no more */
-/* Gives the lease up once what was asked is done, and takes it no more; then done. False: nobody else could take it; nothing follows. */
+/* Gives the lease up once what was asked is done, and takes it no more; done follows when another server writes, or does not in time: until then
+ * what is asked is to be passed on. False: nobody else could take it; nothing follows. */
 bool control_resign(struct control *c, void (*done)(void *arg), void *arg);
 void control_usurp(struct control *c);                          /* who writes is out of reach: take the lease from it */
 void control_mac(const struct control *c, const char *text, char out[static DIGEST_HEX]);   /* made with a key that all servers of the cloud have */

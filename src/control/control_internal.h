@@ -13,7 +13,7 @@ struct writer {                 /* belongs to its actor */
     struct standby *standby;    /* NULL: no other server can be on this store */
 };
 /* Sent to the writer's actor now and then: look at the lease, and do what the loop wishes. One is under way at a time. */
-struct look { struct post post; char address[256]; bool resign, usurp; };
+struct look { struct post post; char address[256]; bool resign, usurp, soon; };     /* soon: the next one is due before its time */
 struct planner;
 struct notes;
 struct retain;
@@ -56,6 +56,8 @@ MUST_CHECK bool writer_open(struct control *c, struct err *err);
 void writer_start(struct control *c);           /* tells the planner what is there */
 void writer_close(struct control *c);
 MUST_CHECK bool writer_load(struct control *c, struct err *err);        /* the memory, from the store */
+/* The same, for whoever does not write yet. hold: between two questions; false ends it. */
+MUST_CHECK bool writer_read(struct control *c, bool (*hold)(void *arg, struct err *err), struct state **out, struct err *err);
 void writer_tell_all(struct control *c);                                /* to the planner */
 /* lease.c: on the writer's actor, and what the loop does about it. */
 MUST_CHECK bool lease_open(struct control *c, struct err *err);         /* takes it, if nobody has it */

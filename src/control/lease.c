@@ -10,10 +10,14 @@
 
 enum {
     LOOK_MS = 200,
-    SILENT_MS = 1000,           /* its counter stood still for so long */
-    GONE_MS = 400,              /* its connection is closed, and it has not come back */
+    SOON_MS = 40,               /* to the next look, after one that saw no sign of life */
+    DOUBT_MS = 100,             /* its counter stood still for so long: what is with its connection? */
+    WARM_MS = 300,              /* ... and for so long: its memory is built, in case */
+    SILENT_MS = 900,            /* ... and for so long: it is taken for dead */
+    GONE_MS = 300,              /* its connection is closed, and it has not come back */
     BUSY_MS = 10 * 1000,        /* the store works for it all the time */
-    CHANCE_MS = 150,            /* so that two do not try at the same moment */
+    CHANCE_MS = 100,            /* so that two do not try at the same moment */
+    HAND_OVER_MS = 4000,        /* who leaves passes on what it is asked for so long, until the next one writes */
     BLIND_MS = 700,             /* between two looks: then nothing can be said about what was between */
     SEEN_MS = 5000,             /* a server says that it lives */
     PEERS_MS = 1000,
@@ -31,7 +35,11 @@ struct standby {                        /* belongs to the writer's actor */
     struct peer peers[PEERS];
     size_t peer_count;
     int64_t peers_version;
-    bool resigned, registered;
+    bool resigned, registered, doubts;
+    int64_t resigned_ms;        /* 0: nobody waits for the next one to write */
+    struct state *warm;         /* the memory, built ahead; good while the holder writes nothing after warm_seen */
+    struct lease warm_seen;
+    int64_t warm_next_ms;
 };
 
 static struct standby *here(struct control *c) { return c->writer.standby; }
@@ -67,27 +75,82 @@ static void tell_turn(struct control *c, bool writes, const char *writer, bool r
     os_post(c->os, &t->post);
 }
 
-/* --- taking and losing */
-
 static void be_patient(struct control *c)
 {
     uint64_t chance;
     os_random(c->os, &chance, sizeof chance);
     here(c)->moved_ms = now(c);
     here(c)->patience_ms = (int64_t)(chance % CHANCE_MS);
+    state_free(TAKE(here(c)->warm));
 }
 
+/* --- the memory, built while it is not yet sure that the one before is dead */
+
+static bool same(const struct lease *a, const struct lease *b)
+{
+    return a->epoch == b->epoch && a->renewed == b->renewed;
+}
+
+/* A sign of life makes it useless. A gap in between is left for the next look to find. */
+static bool warm_hold(void *arg, struct err *err)
+{
+    struct control *c = arg;
+    struct standby *s = here(c);
+    struct lease l;
+    int64_t since = now(c) - s->looked_ms;
+    if (since < LOOK_MS)
+        return true;
+    if (since > BLIND_MS || !store_lease_look(c->writer.conn, &l, err))
+        return err_set(err, RC_UNAVAILABLE, "too slow");
+    s->looked_ms = now(c);
+    return same(&l, &s->seen) || err_set(err, RC_UNAVAILABLE, "it lives");
+}
+
+static void warm_up(struct control *c)
+{
+    struct standby *s = here(c);
+    struct err err = { 0 };
+    int64_t began = now(c);
+    if (s->warm || !s->seen.counted || began < s->warm_next_ms)
+        return;
+    s->warm_seen = s->seen;
+    if (!writer_read(c, warm_hold, &s->warm, &err))
+        log_line(LOG_DEBUG, "lease", "the memory was not built ahead: %s", err.text);
+    s->warm_next_ms = now(c) + 3 * (now(c) - began) + LOOK_MS;     /* a slow store is not kept busy with it */
+}
+
+/* The lease is ours since a moment. If it was as we had seen it before, nothing was written since. */
+static bool use_warm(struct control *c, const struct lease *seen)
+{
+    struct standby *s = here(c);
+    AUTO(state_free) struct state *warm = TAKE(s->warm);
+    struct lease l;
+    struct err err;
+    struct node *n;
+    if (!warm || !same(&s->warm_seen, seen) || !store_lease_look(c->writer.conn, &l, &err)
+        || l.renewed != seen->renewed + 1)
+        return false;
+    warm->loaded_boot_ms = now(c);
+    for (size_t i = 0; (n = map_next(warm->nodes, &i));)
+        n->heard_boot_ms = warm->loaded_boot_ms;
+    c->writer.state = TAKE(warm);
+    return true;
+}
+
+/* --- taking and losing */
+
+/* Where it is reached is told when it can serve: until then nobody need ask. */
 static bool take(struct control *c, const struct lease *seen, struct err *err)
 {
     struct standby *s = here(c);
-    if (!store_lease_take(c->writer.conn, seen, s->server, s->address, err))
+    if (!store_lease_take(c->writer.conn, seen, s->server, "", err))
         return false;
     /* What the one before us wrote is told before anything of ours. */
-    if (!writer_load(c, err) || !follow_events(c, err)) {
+    if ((!use_warm(c, seen) && !writer_load(c, err)) || !follow_events(c, err)) {
         struct err ignored;
-        if (store_lease_drop(c->writer.conn, &ignored))
-            return false;
-        store_lease_forget(c->writer.conn);
+        state_free(TAKE(c->writer.state));
+        if (!store_lease_drop(c->writer.conn, &ignored))
+            store_lease_forget(c->writer.conn);
         return false;
     }
     return true;
@@ -97,12 +160,18 @@ static void take_over(struct control *c, const char *why)
 {
     struct standby *s = here(c);
     struct err err = { 0 };
-    int64_t began = now(c);
+    int64_t still = now(c) - s->moved_ms, began = now(c);
+    bool warm = s->warm && same(&s->warm_seen, &s->seen);
     if (take(c, &s->seen, &err)) {
+        if (!store_lease_renew(c->writer.conn, s->address, &err) && err.rc == RC_NOT_WRITER) {
+            lease_lost(c);
+            return;
+        }
         s->seen.epoch++;
         s->seen.server = s->server;
-        log_line(LOG_INFO, "lease", "this server writes from now on (epoch %lld, taken in %lld ms): %s",
-                 (long long)s->seen.epoch, (long long)(now(c) - began), why);
+        log_line(LOG_INFO, "lease", "this server writes from now on (epoch %lld, after %lld ms without a sign of life, taken in "
+                 "%lld ms, %zu live jobs read %s): %s", (long long)s->seen.epoch, (long long)still, (long long)(now(c) - began),
+                 map_count(c->writer.state->jobs), warm ? "before" : "then", why);
         writer_tell_all(c);
         tell_turn(c, true, "", false);
     } else if (err.rc != RC_CONFLICT) {
@@ -129,18 +198,35 @@ void lease_lost(struct control *c)
 
 static bool is_silent(struct control *c, const struct lease *l, const char **why)
 {
+    static const struct { int64_t warm_ms, take_ms; const char *why; } rules[] = {
+        [HOLDER_GONE] = { DOUBT_MS, GONE_MS, "the connection of the one before is gone" },
+        [HOLDER_SILENT] = { WARM_MS, SILENT_MS, "the one before was silent" },
+        [HOLDER_BUSY] = { BUSY_MS, BUSY_MS, "the store worked for the one before all the time" },
+    };
     struct standby *s = here(c);
     enum holder holder;
     struct err err;
-    int64_t still = now(c) - s->moved_ms - s->patience_ms;
+    int64_t still = now(c) - s->moved_ms;
     if (!l->server)
         return *why = "nobody held it", true;
-    if (still < GONE_MS || !store_lease_holder(c->writer.conn, l, &holder, &err))
+    if (still < DOUBT_MS || !store_lease_holder(c->writer.conn, l, &holder, &err))
         return false;
-    if (holder == HOLDER_GONE)
-        return *why = "the connection of the one before is gone", true;
-    *why = "the one before was silent";
-    return still >= (holder == HOLDER_BUSY ? BUSY_MS : SILENT_MS);
+    *why = rules[holder].why;
+    if (still - s->patience_ms >= rules[holder].take_ms)
+        return true;
+    if (still >= rules[holder].warm_ms)
+        warm_up(c);                     /* that takes a while: the next look decides */
+    return false;
+}
+
+/* The next one writes: who leaves need not stay for it. */
+static void hand_over(struct control *c, const struct lease *l)
+{
+    struct standby *s = here(c);
+    if (!s->resigned_ms || (!l->address[0] && now(c) - s->resigned_ms < HAND_OVER_MS))
+        return;
+    s->resigned_ms = 0;
+    tell_turn(c, false, l->address, true);
 }
 
 static void stand_by(struct control *c, bool usurp)
@@ -159,11 +245,14 @@ static void stand_by(struct control *c, bool usurp)
     }
     if (l.epoch != s->seen.epoch || !text_is(l.address, s->seen.address))
         tell_turn(c, false, l.address, false);
-    if (l.epoch != s->seen.epoch || l.renewed != s->seen.renewed || told != c->writer.told)
+    s->doubts = same(&l, &s->seen) && told == c->writer.told;
+    if (!s->doubts)
         be_patient(c);
     s->seen = l;
-    if (s->resigned)
+    if (s->resigned) {
+        hand_over(c, &l);
         return;
+    }
     if (usurp)
         take_over(c, "the one before is out of reach");
     else if (is_silent(c, &l, &why))
@@ -248,8 +337,13 @@ static void leave(struct control *c)
     struct standby *s = here(c);
     struct value args[] = { V_INT(s->server), V_INT(0) };
     struct err err;
-    bool unknown, held = c->writer.state != NULL;
+    bool unknown, held = c->writer.state != NULL, others = false;
     s->resigned = true;
+    if (held && c->config.shared)
+        read_peers(c);
+    for (size_t i = 0; i < s->peer_count; i++)
+        others |= s->peers[i].id != s->server;
+    s->resigned_ms = held && others ? now(c) : 0;
     if (s->registered
         && !store_commit(c->writer.conn, &(struct write){ ST_SERVER_DROP, 2, args }, 1, &unknown, &err))
         log_line(LOG_DEBUG, "lease", "%s", err.text);
@@ -281,7 +375,7 @@ bool lease_hold(void *arg, struct err *err)
     if (!c->config.shared || !s || now(c) - s->looked_ms < LOOK_MS)
         return true;
     s->looked_ms = now(c);
-    return store_lease_renew(c->writer.conn, s->address, err) || err->rc != RC_NOT_WRITER;
+    return store_lease_renew(c->writer.conn, c->writer.state ? s->address : "", err) || err->rc != RC_NOT_WRITER;
 }
 
 static void looked(void *arg, struct post *p);
@@ -292,15 +386,18 @@ void lease_look(struct control *c, struct post *p)
 {
     struct look *l = CONTAINER(p, struct look, post);
     snprintf(here(c)->address, sizeof here(c)->address, "%s", l->address);
+    here(c)->doubts = false;
     if (l->resign && !here(c)->resigned) {
+        bool held = c->writer.state != NULL;
         leave(c);
-        tell_turn(c, false, "", true);
+        tell_turn(c, false, held ? "" : here(c)->seen.address, !here(c)->resigned_ms);
     } else if (c->writer.state) {
         renew(c);
     } else {
         stand_by(c, l->usurp);
     }
     say_hello(c);
+    l->soon = here(c)->doubts || here(c)->resigned_ms;
     os_post(c->os, p);
 }
 
@@ -335,7 +432,7 @@ static void looked(void *arg, struct post *p)
     if (c->look_again)
         look_now(c);
     else if (c->config.shared)
-        c->look_timer = timer_start(c->os, LOOK_MS, look_later, c);
+        c->look_timer = timer_start(c->os, c->look.soon ? SOON_MS : LOOK_MS, look_later, c);
 }
 
 bool control_writes(const struct control *c) { return c->writes; }
@@ -415,6 +512,8 @@ void lease_close(struct control *c)
 {
     if (here(c) && c->config.shared && c->writer.conn && !here(c)->resigned)
         leave(c);
+    if (here(c))
+        state_free(here(c)->warm);
     free(TAKE(c->writer.standby));
 }
 

@@ -46,7 +46,7 @@ static bool info_of(struct call *c, const char *text, struct node_info *info)
     struct err ignored;
     *info = (struct node_info){ 0 };
     return json_parse(SLICE(text), c->mem, &doc, &ignored) && doc->first
-           && bind_read(doc, &node_info_fields, c->mem, info, NULL, &ignored);
+           && bind_read_ours(doc, &node_info_fields, c->mem, info, NULL, &ignored);
 }
 
 static void node_view(struct call *c, const struct rows *r, size_t i, struct map *sums,

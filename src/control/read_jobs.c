@@ -12,7 +12,7 @@ static void view_spec(struct job_view *v, const char *spec_text, struct arena *m
     struct shape shape = { 0 };
     struct err ignored;
     if (!json_parse(SLICE(spec_text), mem, &doc, &ignored)
-        || !bind_read(doc, &job_spec_fields, mem, &spec, NULL, &ignored)
+        || !bind_read_ours(doc, &job_spec_fields, mem, &spec, NULL, &ignored)
         || !job_spec_settle(&spec, mem, &shape, &ignored))
         return;
     v->image = spec.image;

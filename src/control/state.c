@@ -144,7 +144,7 @@ struct project *state_add_project(struct state *s, int64_t id, int64_t org, cons
     p->members = map_new();
     snprintf(p->name, sizeof p->name, "%s", name);
     if (!json_parse(SLICE(quota), s->mem, &doc, &err)
-        || !bind_read(doc, &quota_fields, s->mem, &p->quota, NULL, &err))
+        || !bind_read_ours(doc, &quota_fields, s->mem, &p->quota, NULL, &err))
         p->quota = (struct quota){ -1, -1, -1, -1 };
     map_put(s->projects, id, p);
     map_put_text(s->project_names, p->name, p);
@@ -192,7 +192,7 @@ bool state_node_info(struct node *n, const char *json, struct err *err)
     struct node_info info = { 0 };
     if (!json_parse(SLICE(json), mem, &doc, err))
         return false;
-    if (doc->first && !bind_read(doc, &node_info_fields, mem, &info, NULL, err))
+    if (doc->first && !bind_read_ours(doc, &node_info_fields, mem, &info, NULL, err))
         return false;
     char *text = must(strdup(json));
     free(n->info_text);
@@ -270,7 +270,7 @@ struct job *state_add_job(struct state *s, int64_t id, struct project *p, const 
     struct json *doc;
     j->spec_text = arena_text(mem, spec_text);
     if (!json_parse(SLICE(j->spec_text), tree, &doc, err)
-        || !bind_read(doc, &job_spec_fields, mem, &j->spec, NULL, err)
+        || !bind_read_ours(doc, &job_spec_fields, mem, &j->spec, NULL, err)
         || !job_spec_settle(&j->spec, mem, &j->shape, err))
         return NULL;
     return keep_job(s, id, p, j, TAKE(mem));

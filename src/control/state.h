@@ -119,6 +119,7 @@ static inline bool state_load(struct conn *conn, int64_t wall_ms, int64_t boot_m
     return state_load_held(conn, wall_ms, boot_ms, seed, NULL, NULL, out, err);
 }
 void state_free(struct state *s);
+AUTO_FN(struct state *, state_free)
 
 struct project *state_project(struct state *s, const char *name_or_id);
 struct person *state_person(struct state *s, const char *name_or_id);

@@ -76,18 +76,27 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
     return true;
 }
 
-bool writer_load(struct control *c, struct err *err)
+bool writer_read(struct control *c, bool (*hold)(void *arg, struct err *err), struct state **out,
+                 struct err *err)
 {
     struct state *fresh;
     uint64_t seed;
     os_random(c->os, &seed, sizeof seed);
-    if (!state_load_held(c->writer.conn, os_wall_ms(c->os), os_boot_ms(c->os), seed, lease_hold, c,
-                         &fresh, err))
+    if (!state_load_held(c->writer.conn, os_wall_ms(c->os), os_boot_ms(c->os), seed, hold, c, &fresh,
+                         err))
         return false;
     if (!audit_load(c, fresh, err)) {
         state_free(fresh);
         return false;
     }
+    return *out = fresh, true;
+}
+
+bool writer_load(struct control *c, struct err *err)
+{
+    struct state *fresh;
+    if (!writer_read(c, lease_hold, &fresh, err))
+        return false;
     /* A commit whose answer was lost had landed: its orders and events were never sent. The nodes say hello again, and are told
      * everything. */
     bool missed = c->writer.state && fresh->last_event > c->writer.told;
@@ -208,6 +217,8 @@ static enum fate commit(struct control *c, struct batch *b, struct err *err)
                    ? LANDED
                    : refused(err);
     audit_head(c, b);
+    if (c->config.shared) /* so that others know that the memory they built is as new as ours */
+        EMIT(&(struct call){ .batch = b }, LEASE_COUNT, V_INT(1));
     if (store_commit(c->writer.conn, b->writes, b->write_count, &unknown, err))
         return LANDED;
     if (!unknown)

@@ -40,6 +40,7 @@ int http_bad_status(const struct err *why);     /* 400, 408, 413, 414, 431 or 50
 MUST_CHECK bool http_listen(struct os *os, const char *address, struct tls *tls, const struct http_limits *limits,
                             const struct http_handler *handler, void *arg, struct http_server **out, struct err *err);
 const char *http_address(const struct http_server *s);
+void http_server_wind_down(struct http_server *s);      /* all is served, but each reply is the last of its connection */
 void http_server_close(struct http_server *s, int64_t grace_ms);    /* no new connections; open requests get grace_ms; then freed */
 /* For a loop that will not run again (stopped before os_free, or its simulated machine crashed): all is freed at once. Open
  * requests are gone, open WebSockets closed. */

@@ -234,7 +234,7 @@ static bool on_head(void *arg, struct http_head *h)
         .conn = c,
         .head = *h,
         .body_limit = s->limits.body_bytes,
-        .last = !h->keep_alive || s->closing,
+        .last = !h->keep_alive || s->closing || s->winding_down,
     };
     c->rq = rq;
     c->head_begun = false;

@@ -95,7 +95,7 @@ struct http_server {
     struct link idle;               /* the one that was silent for longest first */
     int count, extras, leaving;     /* leaving: of count, cut to make room */
     size_t held_bytes;              /* of heads and bodies that are being read or worked on */
-    bool closing;
+    bool closing, winding_down;
     struct timer *grace;
     struct str out;                 /* a reply's head is put together here, then written at once */
     int64_t date_second;

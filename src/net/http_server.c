@@ -175,6 +175,8 @@ static void grace_over(void *arg)
         conn_cut(c);
 }
 
+void http_server_wind_down(struct http_server *s) { s->winding_down = true; }
+
 void http_server_close(struct http_server *s, int64_t grace_ms)
 {
     if (s->closing)

@@ -11,10 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct words { const char *file, *data, *store; bool help; };
+struct words { const char *file, *data, *store, *store_tls; bool help; };
 static const struct { const char *flag; size_t offset; } flags[] = {
     { "--data", offsetof(struct words, data) },
     { "--store", offsetof(struct words, store) },
+    { "--store-tls", offsetof(struct words, store_tls) },
 };
 static const char backup_help[] =
     "usage: arcus backup FILE --data DIR [--store PLACE]\n\n"
@@ -30,7 +31,7 @@ static const char restore_help[] =
     "After its start the server places nothing for as long as a task may run unseen (--lease, 300 s), so that what was started after\n"
     "the backup was made has ended before anything takes its place. Nodes come back by themselves, and tell how tasks ended.\n\n"
     "examples:\n  arcus restore cloud.backup --data /var/lib/arcus\n"
-    "  arcus restore cloud.backup --data /var/lib/arcus --store postgres://arcus@db/arcus\n";
+    "  arcus restore cloud.backup --data /var/lib/arcus --store 'postgres://arcus@db/arcus?sslmode=require'\n";
 
 static const char *absolute(struct arena *mem, const char *path)
 {
@@ -64,6 +65,8 @@ static bool words_read(int argc, char **argv, struct arena *mem, struct words *w
     if (!w->file || !w->data)
         return err_set(err, RC_BAD_INPUT, "%s (--help shows all)",
                        w->file ? "name the data folder: --data DIR" : "name the file of the backup");
+    if (w->store && !store_place_check(w->store, text_is(w->store_tls, "off"), err))
+        return false;
     w->data = absolute(mem, w->data);
     if (w->store && !strstr(w->store, ":"))
         w->store = absolute(mem, w->store);

@@ -23,6 +23,7 @@ struct server {
     struct timer *look;
     char url[300], pin[DIGEST_HEX];
     int64_t grace_ms;
+    struct token_wish *wish;            /* under way, or waiting to be asked again */
     void (*on_closed)(void *arg);
     void *arg;
 };
@@ -74,7 +75,10 @@ static bool open_tls(struct server *s, const struct server_config *c, const char
     struct own_cert mine;
     if (os_is_simulated(s->os))
         return true;
-    if (!own_ca(s->os, keys, s->mem, &s->ca, err))
+    /* One that has none must not make one for a cloud that does. On SQLite there is no other server. */
+    bool shared = text_is(store_kind(s->store), "postgres"), there = disk_exists(s->os, arena_printf(s->mem, "%s/ca.pem", keys));
+    if ((shared && !there && !control_authority(s->store, keys, NULL, err)) || !own_ca(s->os, keys, s->mem, &s->ca, err)
+        || (shared && !control_authority(s->store, keys, s->ca.pin, err)))
         return false;
     if (text_given(c->cert) || text_given(c->key)) {
         if (!text_given(c->cert) || !text_given(c->key))
@@ -135,8 +139,10 @@ static bool open_parts(struct server *s, const struct server_config *c, struct e
     const char *address = c->address ? c->address : ARCUS_ADDRESS,
                *keys = text_given(c->keys) ? c->keys : arena_printf(s->mem, "%s/keys", c->data),
                *where = c->store ? c->store : arena_printf(s->mem, "%s/arcus.db", c->data), *key_file = arena_printf(s->mem, "%s/admin.key", c->data);
-    bool made;
-    if (!dir_make(s->os, c->data, 0711, err) || !store_open(s->os, where, &s->store, err)
+    bool made, plain = text_is(c->store_tls, "off");
+    if (text_given(c->store_tls) && !plain)
+        return err_set(err, RC_BAD_INPUT, "--store-tls takes one word: off");
+    if (!store_place_check(where, plain, err) || !dir_make(s->os, c->data, 0711, err) || !store_open(s->os, where, &s->store, err)
         || !control_bootstrap(s->os, s->store, keys, key_file, &made, err) || !open_tls(s, c, address, keys, err))
         return false;
     struct control_config control = { .keys = keys, .run_for_s = c->run_for_s ? c->run_for_s : 300, .margin_s = 15,
@@ -180,9 +186,13 @@ void server_close(struct server *s, int64_t grace_ms, void (*on_closed)(void *ar
     s->on_closed = on_closed;
     s->arg = arg;
     s->grace_ms = grace_ms;
-    if (!control_resign(s->control, resigned, s))
+    if (control_resign(s->control, resigned, s))
+        api_wind_down(s->api);
+    else
         api_close(s->api, grace_ms);
 }
+
+static void wish_free(struct token_wish *w);
 
 void server_free(struct server *s)
 {
@@ -190,6 +200,7 @@ void server_free(struct server *s)
         return;
     timer_cancel(s->look);
     control_close(s->control);
+    wish_free(s->wish);
     store_close(s->store);
     tls_free(s->tls);
     arena_free(s->mem);
@@ -201,29 +212,67 @@ const char *server_url(const struct server *s) { return s->url; }
 const char *server_pin(const struct server *s) { return s->pin; }
 
 enum { TOKEN_AGAIN_MS = 200 };
-struct token_wish { struct request r; struct server *server; void (*on_token)(void *arg, const char *token); void *arg; };
+struct token_wish {
+    struct request r;
+    struct server *server;
+    struct timer *timer;
+    void (*on_token)(void *arg, const char *token);
+    void *arg;
+};
+
+static void wish_free(struct token_wish *w)
+{
+    if (!w)
+        return;
+    timer_cancel(w->timer);
+    arena_free(w->r.mem);
+    str_done(&w->r.reply);
+    free(w);
+}
+
 static void token_ask(void *arg)
 {
     struct token_wish *w = arg;
+    w->timer = NULL;
     control_ask(w->server->control, &w->r);
+}
+
+static void token_told(struct token_wish *w, struct slice json)
+{
+    struct json *doc;
+    struct err err = { 0 };
+    const char *token = json_parse(json, w->r.mem, &doc, &err) ? json_text(doc, "token") : NULL;
+    if (!token)
+        log_line(LOG_ERROR, "server", "no token for the agent: %s", err.text);
+    w->server->wish = NULL;
+    w->on_token(w->arg, token);
+    wish_free(w);
+}
+
+static void token_passed(void *arg, const char *json)
+{
+    struct token_wish *w = arg;
+    if (json)
+        token_told(w, SLICE(json));
+    else if (!w->server->on_closed)
+        w->timer = timer_start(w->server->os, TOKEN_AGAIN_MS, token_ask, w);
 }
 
 static void token_done(void *arg, struct request *r)
 {
     struct token_wish *w = arg;
-    struct json *doc;
-    struct err err;
-    if (!r->ok && r->err.rc == RC_NOT_WRITER) { /* at the start the lease may still be somebody else's */
-        timer_start(w->server->os, TOKEN_AGAIN_MS, token_ask, w);
-        return;
-    }
-    const char *token = r->ok && json_parse((struct slice){ r->reply.at, r->reply.len }, r->mem, &doc, &err) ? json_text(doc, "token") : NULL;
-    if (!token)
+    struct server *s = w->server;
+    if (r->ok) {
+        token_told(w, (struct slice){ r->reply.at, r->reply.len });
+    } else if (r->err.rc == RC_NOT_WRITER) { /* another server has the lease: it is asked */
+        if (!s->api || !api_ask_token(s->api, SLICE("{\"expires_in\":\"10m\"}"), token_passed, w))
+            token_passed(w, NULL);
+    } else {
         log_line(LOG_ERROR, "server", "no token for the agent: %s", r->err.text);
-    w->on_token(w->arg, token);
-    arena_free(r->mem);
-    str_done(&r->reply);
-    free(w);
+        s->wish = NULL;
+        w->on_token(w->arg, NULL);
+        wish_free(w);
+    }
 }
 
 void server_token(struct server *s, void (*on_token)(void *arg, const char *token), void *arg)
@@ -234,6 +283,7 @@ void server_token(struct server *s, void (*on_token)(void *arg, const char *toke
     w->server = s;
     w->on_token = on_token;
     w->arg = arg;
+    s->wish = w;
     w->r = (struct request){ .verb = VERB_NODE_TOKEN, .mem = arena_new(), .on_reply = token_done, .arg = w,
                              .who = { .kind = PRINCIPAL_SYSTEM, .roles = ROLE_OPERATOR, .name = "arcus up" } };
     struct node_token_ask *ask = ARENA_NEW(w->r.mem, struct node_token_ask);

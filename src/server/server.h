@@ -12,6 +12,7 @@ struct server_config {
     const char *data;           /* folder: store, keys, blobs, certificate */
     const char *address;        /* NULL: ARCUS_ADDRESS */
     const char *store;          /* NULL: DATA/arcus.db */
+    const char *store_tls;      /* "off": PostgreSQL may be spoken to in the open, where its URL says so too */
     const char *cert, *key;     /* PEM files; NULL: made at first start for anything but loopback */
     const char *host;           /* the name in a certificate that is made; NULL: the address */
     const char *default_image;
@@ -25,7 +26,7 @@ struct server_config {
     bool simulated;
 };
 MUST_CHECK bool server_open(struct os *os, const struct server_config *config, struct server **out, struct err *err);
-/* The lease is given up first, where another server could take it. No new requests, the open ones get grace_ms, then on_closed is called on the loop; after it server_free. */
+/* The lease is given up first, where another server could take it, and until that one writes all is served as by one that does not. Then no new requests, the open ones get grace_ms, then on_closed is called on the loop; after it server_free. */
 void server_close(struct server *s, int64_t grace_ms, void (*on_closed)(void *arg), void *arg);
 void server_free(struct server *s);
 struct control *server_control(struct server *s);       /* its door, for a follower in the same process */

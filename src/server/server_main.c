@@ -37,6 +37,7 @@ static const struct { const char *flag; size_t offset; bool up_only; const char 
     { "--data", offsetof(struct run, config.data), false, "DIR", "where everything is kept (root: /var/lib/arcus, else ~/.local/share/arcus)" },
     { "--listen", offsetof(struct run, config.address), false, "HOST:PORT", "where to serve (127.0.0.1:6640); anything but loopback is served with TLS" },
     { "--store", offsetof(struct run, config.store), false, "PLACE", "a file for SQLite (DATA/arcus.db), or postgres://USER@HOST/NAME" },
+    { "--store-tls", offsetof(struct run, config.store_tls), false, "off", "with sslmode=disable in its URL: PostgreSQL over a network without TLS" },
     { "--tls-cert", offsetof(struct run, config.cert), false, "FILE", "PEM certificate; without it one is made at first start" },
     { "--tls-key", offsetof(struct run, config.key), false, "FILE", "its private key" },
     { "--host", offsetof(struct run, config.host), false, "NAME", "the name in a certificate that is made" },

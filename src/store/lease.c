@@ -23,7 +23,8 @@ bool store_lease_look(struct conn *c, struct lease *out, struct err *err)
                        .pid = row_int(&r, 0, 1),
                        .since = row_int(&r, 0, 2),
                        .server = row_int(&r, 0, 3),
-                       .renewed = row_int(&r, 0, 5) };
+                       .renewed = row_int(&r, 0, 5),
+                       .counted = row_int(&r, 0, 6) && row_int(&r, 0, 6) == row_int(&r, 0, 0) };
     snprintf(l.address, sizeof l.address, "%s", row_text(&r, 0, 4));
     return *out = l, true;
 }

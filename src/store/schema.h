@@ -104,4 +104,5 @@
     X("CREATE INDEX job_ended_name ON job (project, name, id) WHERE ended_ms > 0")                                               \
     X("CREATE INDEX attempt_newest ON attempt (job, id)")                                                                      \
     X("CREATE INDEX apikey_owner ON apikey (owner_kind, owner, id)") \
-    X("CREATE TABLE audit_inbox (id BIGINT PRIMARY KEY, note TEXT NOT NULL)") /* what a server that does not write has to say for the audit */
+    X("CREATE TABLE audit_inbox (id BIGINT PRIMARY KEY, note TEXT NOT NULL)") /* what a server that does not write has to say for the audit */ \
+    X("ALTER TABLE writer ADD COLUMN counted BIGINT NOT NULL DEFAULT 0") /* the last epoch whose holder moves `renewed` with every commit */

@@ -100,13 +100,14 @@
     X(LAST_EVENT, "", "SELECT COALESCE(MAX(seq), 0) FROM event")                                                               \
     X(LAST_ID, "", "SELECT MAX(id) FROM (SELECT COALESCE(MAX(id), 0) AS id FROM job UNION ALL SELECT COALESCE(MAX(id), 0) FROM attempt UNION ALL SELECT COALESCE(MAX(id), 0) FROM apikey UNION ALL SELECT COALESCE(MAX(id), 0) FROM org UNION ALL SELECT COALESCE(MAX(id), 0) FROM project UNION ALL SELECT COALESCE(MAX(id), 0) FROM person UNION ALL SELECT COALESCE(MAX(id), 0) FROM account UNION ALL SELECT COALESCE(MAX(id), 0) FROM secret UNION ALL SELECT COALESCE(MAX(id), 0) FROM node UNION ALL SELECT COALESCE(MAX(id), 0) FROM jointoken UNION ALL SELECT COALESCE(MAX(id), 0) FROM volume UNION ALL SELECT COALESCE(MAX(id), 0) FROM image) AS ids") \
     /* --- several servers */                                                                                                  \
-    X(LEASE_TAKE, "iiiit", "UPDATE writer SET epoch = epoch + 1, renewed = renewed + 1, pid = ?2, since = ?3, server = ?4, address = ?5 WHERE one = 1 AND epoch = ?1") \
+    X(LEASE_TAKE, "iiiit", "UPDATE writer SET epoch = epoch + 1, counted = epoch + 1, renewed = renewed + 1, pid = ?2, since = ?3, server = ?4, address = ?5 WHERE one = 1 AND epoch = ?1") \
     X(LEASE_RENEW, "it", "UPDATE writer SET renewed = renewed + 1, address = ?2 WHERE one = 1 AND epoch = ?1")                 \
+    X(LEASE_COUNT, "i", "UPDATE writer SET renewed = renewed + ?1 WHERE one = 1")                                              \
     X(LEASE_DROP, "i", "UPDATE writer SET pid = 0, since = 0, server = 0, address = '' WHERE one = 1 AND epoch = ?1")          \
     X(BLOB_PART_ADD, "itiib", "INSERT INTO blob_part (project, digest, n, at_ms, bytes) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (project, digest, n) DO UPDATE SET at_ms = ?4") \
     X(BLOB_PART_SWEEP, "i", "DELETE FROM blob_part WHERE at_ms < ?1 AND NOT EXISTS (SELECT 1 FROM blob WHERE blob.project = blob_part.project AND blob.digest = blob_part.digest)") \
     X(BLOB_PART_GET, "iti", "SELECT bytes FROM blob_part WHERE project = ?1 AND digest = ?2 AND n = ?3")                       \
-    X(LEASE_LOOK, "", "SELECT epoch, pid, since, server, address, renewed FROM writer WHERE one = 1")                          \
+    X(LEASE_LOOK, "", "SELECT epoch, pid, since, server, address, renewed, counted FROM writer WHERE one = 1")                          \
     X(SERVER_SEEN, "itti", "INSERT INTO server (id, address, version, seen_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET address = ?2, seen_ms = ?4") \
     X(SERVER_DROP, "ii", "DELETE FROM server WHERE id = ?1 AND (?2 = 0 OR seen_ms = ?2)")                                        \
     X(SERVER_OTHERS, "iti", "DELETE FROM server WHERE id <> ?1 AND (address = ?2 OR ?3 = 1)")                                  \

@@ -34,6 +34,8 @@ static inline const char *row_text(const struct rows *r, size_t row, int col)   
 
 struct store;
 struct conn;
+/* Refuses a place that would be spoken to in the open over a network, unless its URL says so itself (sslmode=disable) and plain does. */
+MUST_CHECK bool store_place_check(const char *where, bool plain, struct err *err);
 /* Opens the place, brings the schema up to date (additive numbered steps, each in a transaction; a store that is newer than this
  * program, or damaged, is refused with what to do) and keeps nothing open but what it needs. */
 MUST_CHECK bool store_open(struct os *os, const char *where, struct store **out, struct err *err);
@@ -62,6 +64,7 @@ struct lease {
     int64_t epoch;              /* raised by every taking */
     int64_t server;             /* who took it; 0: nobody has it */
     int64_t renewed;            /* moves while the holder lives */
+    bool counted;               /* and with each of its commits (ST_LEASE_COUNT): where it stands still nothing was written */
     char address[256];          /* its URL; "": not told yet */
     int64_t pid, since;         /* its connection, in the store's own terms */
 };

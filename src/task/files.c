@@ -30,7 +30,7 @@ bool small_parse(const char *path, const struct fields *fields, struct arena *me
     struct slice text;
     struct json *doc = NULL;
     return (small_read(path, PLAN_BYTES, mem, &text, err) && json_parse(text, mem, &doc, err)
-            && bind_read(doc, fields, mem, out, NULL, err))
+            && bind_read_ours(doc, fields, mem, out, NULL, err))
            || err_wrap(err, "%s", path);
 }
 

@@ -123,7 +123,7 @@ static bool take_request(struct task *t, struct task_request *rq, struct err *er
         return err_set(err, RC_BAD_INPUT, "a request was expected");
     setsockopt(CONNECTION, SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof for_ever);
     return json_parse((struct slice){ text, n }, t->mem, &doc, err)
-           && bind_read(doc, &task_request_fields, t->mem, rq, NULL, err);
+           && bind_read_ours(doc, &task_request_fields, t->mem, rq, NULL, err);
 }
 
 static bool serve(struct task *t, struct err *err)

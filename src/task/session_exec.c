@@ -236,9 +236,9 @@ static void command(struct exec *x, int kind, const char *at, size_t n)
         input_end(x);
     else if (!json_parse((struct slice){ at, n }, mem, &doc, &err))
         return; /* a peer of another version: what it asks beside the bytes is optional */
-    else if (kind == FRAME_RESIZE && bind_read(doc, &task_resize_fields, mem, &size, NULL, &err))
+    else if (kind == FRAME_RESIZE && bind_read_ours(doc, &task_resize_fields, mem, &size, NULL, &err))
         resize(x, size.rows, size.cols);
-    else if (kind == FRAME_SIGNAL && bind_read(doc, &task_signal_fields, mem, &sig, NULL, &err)
+    else if (kind == FRAME_SIGNAL && bind_read_ours(doc, &task_signal_fields, mem, &sig, NULL, &err)
              && !x->ended)
         kill(x->pid, (int)sig.signal);
 }

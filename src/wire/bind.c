@@ -23,6 +23,7 @@ struct level {                  /* one struct being filled */
     size_t seen_count;
     struct arena *mem;
     struct err *err;
+    bool ours;                  /* written by a part of this system, which may be newer: what is not known is left out */
 };
 
 static size_t path_text(const struct at *at, char *out, size_t room)
@@ -315,6 +316,8 @@ static bool read_rows(struct level *l, const struct at *at, const struct fields 
     for (const struct json *m = doc->first; m; m = m->next) {
         struct at here = { at, m->name, 0 };
         const struct field *f = find_row(fields, m->name, &hint);
+        if (!f && l->ours)
+            continue;
         if (!f)
             return unknown(&here, fields, m->name, l->err);
         if (f->type != F_INLINE) {
@@ -388,6 +391,7 @@ static bool read_struct(const struct level *up, const struct at *at, const struc
                        .given = given,
                        .mem = up->mem,
                        .err = up->err,
+                       .ours = up->ours,
                        .seen = rows <= COUNT(few) ? few : ARENA_ARRAY(up->mem, struct seen, rows) };
     memcpy(l.base, out, fields->size);
     if (!read_rows(&l, at, fields, doc) || !settle_rows(&l, at, fields))
@@ -396,16 +400,28 @@ static bool read_struct(const struct level *up, const struct at *at, const struc
     return true;
 }
 
-bool bind_read(const struct json *doc, const struct fields *fields, struct arena *mem, void *out,
-               uint64_t *given, struct err *err)
+static bool read_all(const struct level *how, const struct fields *fields, const struct json *doc,
+                     void *out, uint64_t *given)
 {
     uint64_t bits = 0;
-    err->field[0] = 0;
-    if (!read_struct(&(struct level){ .mem = mem, .err = err }, NULL, fields, doc, out, &bits))
+    how->err->field[0] = 0;
+    if (!read_struct(how, NULL, fields, doc, out, &bits))
         return false;
     if (given)
         *given = bits;
     return true;
+}
+
+bool bind_read(const struct json *doc, const struct fields *fields, struct arena *mem, void *out,
+               uint64_t *given, struct err *err)
+{
+    return read_all(&(struct level){ .mem = mem, .err = err }, fields, doc, out, given);
+}
+
+bool bind_read_ours(const struct json *doc, const struct fields *fields, struct arena *mem, void *out,
+                    uint64_t *given, struct err *err)
+{
+    return read_all(&(struct level){ .mem = mem, .err = err, .ours = true }, fields, doc, out, given);
 }
 
 bool bind_text(const struct field *f, const char *text, struct arena *mem, void *out,

@@ -11,6 +11,10 @@
 /* `given` (may be NULL) gets a bit for each row that the document held, for updates of a part. */
 MUST_CHECK bool bind_read(const struct json *doc, const struct fields *fields, struct arena *mem, void *out,
                           uint64_t *given, struct err *err);
+/* The same for what a part of Arcus wrote: another process, the store, a file of ours. It may be of a newer version, so members that no row knows
+ * are left out; all else is as strict. What people write goes through bind_read. */
+MUST_CHECK bool bind_read_ours(const struct json *doc, const struct fields *fields, struct arena *mem, void *out,
+                               uint64_t *given, struct err *err);
 /* One value in a user's spelling (a flag, a query value, a default) into one member of the struct at `out`. Lists append,
  * pairs take K=V, objects take JSON. */
 MUST_CHECK bool bind_text(const struct field *f, const char *text, struct arena *mem, void *out, struct err *err);

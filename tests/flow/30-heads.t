@@ -90,6 +90,24 @@ until_ok 10 eval '! kill -0 $FOLLOWER'
 ok "the follower's stream ends with it" eval '! kill -0 $FOLLOWER'
 unset ARCUS_SERVER ARCUS_KEY
 
+# --- who does not belong here, and a whole cloud on one machine as one more head
+cp -r "$BASE/keys" "$BASE/keys2"
+rm "$BASE/keys2"/ca.*
+stranger() { timeout 20 "$ARCUS" server --data "$BASE/s" --listen 127.0.0.1:0 --keys "$BASE/keys2" "${STORE[@]}" 2>&1; }
+like "a server without the cloud's authority makes none of its own" "$(stranger)" 'authority .* is missing.*copy both'
+"$ARCUS" server --data "$BASE/o" --listen 127.0.0.1:0 >"$BASE/o.log" 2>&1 </dev/null &
+OTHER=$!
+until_ok 20 test -s "$BASE/o/keys/ca.pem" && cp "$BASE"/o/keys/ca.* "$BASE/keys2"
+stop "$OTHER"
+like "one with another authority is refused" "$(stranger)" 'authority .* is not that of this store.*copy both'
+setpriv --pdeathsig TERM "$ARCUS" up --data "$BASE/u" --run "$BASE/u.run" --listen 127.0.0.1:0 --keys "$BASE/keys" --name "${NODE}u" "${STORE[@]}" >>"$BASE/u.log" 2>&1 </dev/null &
+UPPER=$!
+pids+=("$UPPER")
+ok "the node of an \`arcus up\` that does not write comes too" until_ok 40 node_ready "${NODE}u"
+stop "$UPPER"
+is "it leaves with 0" "$?" 0
+call DELETE "/v1/nodes/${NODE}u"
+
 kill -9 "${PID[a]}"
 wait "${PID[a]}" 2>/dev/null
 rm -rf "$BASE/a/blobs"

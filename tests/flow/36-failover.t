@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# 36-failover.t - three servers, their PostgreSQL, a node and clients, each in a network namespace of its own. Under load the writer is killed,
-# paused, cut off, and replaced as in an upgrade. Another writes soon; what was acknowledged is there, once; the answers are those of one
-# register; a container and its log stream go on. How often was asked during a replacement is only noted: a request that is on its way to a
-# writer that leaves is refused, and is not asked again by the server that passed it on.
+# 36-failover.t - three servers, their PostgreSQL (with TLS), a node and clients, each in a network namespace of its own. Under load the writer is
+# killed, paused, cut off, and everything is replaced by a later version and back. Another writes soon; what was acknowledged is there, once; the
+# answers are those of one register; a container and its log stream go on; and while versions are replaced a client that asks once more is enough.
 #
-# HEADS_ROUNDS (1) says how often each, HEADS_SEED the load's seed, HEADS_OLD a binary that the servers are replaced from. `ARCUS=$PWD/build/arcus HEADS_ROUNDS=10 bash tests/flow/36-failover.t` prints
-# the table of doc/performance.md.
+# HEADS_ROUNDS (1) says how often each, HEADS_SEED the load's seed, HEADS_JOBS how many live jobs there are before, HEADS_NEXT the later version
+# (tests/next/). `ARCUS=$PWD/build/arcus HEADS_ROUNDS=10 bash tests/flow/36-failover.t` prints the table of doc/performance.md.
 . "$(dirname "$0")/lib.sh"
 HEADS=$(dirname "$ARCUS")/heads ROUNDS=${HEADS_ROUNDS:-1} SEED=${HEADS_SEED:-$RANDOM} N=f$$
 declare -A PID AT NET=([d]=10 [a]=11 [b]=12 [c]=13 [k]=14 [g]=15)
@@ -28,7 +27,7 @@ for n in "${!NET[@]}"; do
     inside "$n" ip link set eth0 up
 done
 PG_LISTEN=10.77.0.10 inside d tests/pg_start.sh "$BASE/pg" >/dev/null || give_up "PostgreSQL does not start"
-STORE_URL="postgres://postgres@10.77.0.10/arcus"
+STORE_URL="postgres://postgres@10.77.0.10/arcus?sslmode=require"
 books_sql() { psql -qAt "postgres:///arcus?host=$BASE/pg&user=postgres" -c "$1"; }
 
 curl() { inside k "$(type -P curl)" "$@"; }             # everything that asks does so from the clients' network
@@ -52,11 +51,12 @@ all_serve() { [ "$(curl -fsSk --max-time 2 -H "Authorization: Bearer $KEY" "${AT
 now_us() { echo $(($(date +%s%N) / 1000)); }
 
 is "the check of histories can fail" "$("$HEADS" self)" ""
-OLD=${HEADS_OLD:-$ARCUS}
-head_start a "$OLD"
+NEXT=${HEADS_NEXT:-$(dirname "$ARCUS")/arcus-next}
+[ -x "$NEXT" ] || { NEXT=$ARCUS; note "there is no $(dirname "$ARCUS")/arcus-next: servers are replaced by their like"; }
+head_start a
 KEY=$(cat "$BASE/a/admin.key")
-head_start b "$OLD"
-head_start c "$OLD"
+head_start b
+head_start c
 until_ok 20 all_serve a
 ok "three servers serve" all_serve a
 URL=${AT[b]}
@@ -65,10 +65,15 @@ is "a register is made through a server that does not write" "$STATUS" 201
 
 # --- a node, a task that counts, and somebody who reads along
 SERVERS=${AT[a]},${AT[b]},${AT[c]}
+node_start() { # node_start BINARY [FLAGS]
+    nsenter --net="/run/netns/${N}g" setpriv --pdeathsig TERM "$1" agent --server "$SERVERS" --data "$BASE/node.data" --run "$BASE/node.run" --name "$NODE" --sim-gpus 1 --beat-ms 500 \
+        --allow-host-image "${@:2}" >>"$BASE/agent.log" 2>&1 </dev/null &
+    AGENT=$!
+    pids+=("$!")
+}
+linked() { cat "$BASE"/[abc].log | grep -c "node $NODE is connected"; }
 call POST /v1/nodes/tokens '{}'
-nsenter --net="/run/netns/${N}g" setpriv --pdeathsig TERM "$ARCUS" agent --server "$SERVERS" --data "$BASE/node.data" --run "$BASE/node.run" --name "$NODE" --sim-gpus 1 --beat-ms 500 \
-    --allow-host-image --token "$(field .token)" >>"$BASE/agent.log" 2>&1 </dev/null &
-pids+=("$!")
+node_start "$ARCUS" --token "$(field .token)"
 until_ok 30 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/agent.log" | tr '\n' ' ')"
 COUNTER=$(submit "$(sh_job 'n=0; while [ ! -e /outputs/end ]; do n=$((n + 1)); echo line $n; sleep 0.1; done')")
 wait_for "$COUNTER" running 30
@@ -78,31 +83,59 @@ FOLLOWER=$!
 pids+=("$FOLLOWER")
 
 # --- the load, and what happens to the writer
+batch() { jq -nc --argjson n "$1" --arg name "${2:-old}" '{jobs: [range($n) | {name: "\($name)-\(.)", command: ["true"], image: "host", gpus: 64}]}'; }
+for ((left = ${HEADS_JOBS:-0}; left > 0; left -= 5000)); do
+    batch $((left < 5000 ? left : 5000)) >"$BASE/batch"
+    call POST /v1/jobs/batch "@$BASE/batch"
+    [ "$STATUS" = 201 ] || give_up "no jobs: $BODY"
+done
 FAULTS=() TABLE=()
-for ((i = 0; i < ROUNDS; i++)); do FAULTS+=(replace kill pause cut); done
+for ((i = 0; i < ROUNDS; i++)); do FAULTS+=(replace kill pause cut inside); done
 note "seed $SEED; again with: HEADS_SEED=$SEED HEADS_ROUNDS=$ROUNDS ./dev test 36-failover"
 nsenter --net="/run/netns/${N}k" "$HEADS" load "$BASE/keys/ca.pem" "$KEY" $((${#FAULTS[@]} * 90 + 90)) "$SEED" "$BASE/history" "${AT[a]}" "${AT[b]}" "${AT[c]}" 2>"$BASE/load.err" &
 LOAD=$!
 pids+=("$LOAD")
-until_ok 30 eval '[ "$(grep -c " 0$" "$BASE/history")" -gt 50 ]'
+until_ok 30 eval '[ "$(wc -l <"$BASE/history")" -gt 50 ]'
 again() { GAP=$("$HEADS" gap "$BASE/history" "$1"); [ "$GAP" != -1 ]; }
+in_transaction() { [ -n "$(books_sql "SELECT 1 FROM pg_stat_activity a, writer w WHERE a.pid = w.pid AND a.xact_start IS NOT NULL AND a.wait_event = 'ClientRead'")" ]; }
+inside_transaction() { # 3,000 jobs are being written, slowly, by a writer that is stopped in the middle of that
+    inside "$W" tc qdisc add dev eth0 root tbf rate 4mbit burst 32kb latency 200ms 2>/dev/null || { skip "inside" "no slow networks here"; return 1; }
+    NAME=in$((++inner))
+    batch 3000 "$NAME" >"$BASE/batch"
+    curl -sk --max-time 60 --retry 1 --retry-all-errors -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -H "Idempotency-Key: $NAME" \
+        --data-binary "@$BASE/batch" "${AT[$S]}/v1/jobs/batch" >"$BASE/batch.status" &
+    BATCH=$!
+    until_ok 20 in_transaction
+    kill -STOP "${PID[$W]}"
+    in_transaction || note "inside: it was not in the middle of a transaction any more"
+}
+inner=0
+replace() { # replace BINARY WHICH: all three servers, one after the other, the writer among them; then the agent
+    local from n was
+    from=$(now_us)
+    for n in a b c; do
+        stop "${PID[$n]}"
+        is "$2: server $n leaves with 0" "$?" 0
+        head_start "$n" "$1"
+        until_ok 30 all_serve "$n"
+    done
+    was=$(linked)
+    stop "$AGENT"
+    node_start "$1"
+    ok "$2: the agent of that version is linked to servers of that version" until_ok 30 eval "[ \"\$(linked)\" -gt $was ] && node_ready"
+    until_ok 20 eval "[ \"\$(awk -v now=$(now_us) '\$5 >= now' \"\$BASE/history\" | wc -l)\" -gt 200 ]"     # what was asked meanwhile has its answer
+    tries() { awk -v from="$from" -v most="$1" '$5 >= from && $1 != "write" && $8 > most' "$BASE/history"; }
+    note "$2: of $(tries 0 | wc -l) submits and reads $(tries 1 | wc -l) were asked more than once"
+    is "$2: nothing was asked more than twice" "$(tries 2 | head -n 3)" ""
+    [ "$2" != next ] || [ "$NEXT" = "$ARCUS" ] || is "next: what only that version knows is in the store" \
+        "$(books_sql "SELECT count(*) > 0 FROM job WHERE spec LIKE '%next_field%' AND next_hint = 0") $(get /v1/servers | jq -r '[.items[].version] | unique | join(" ")')" "t next"
+}
 for fault in "${FAULTS[@]}"; do
     until_ok 20 eval '[ -n "$(writer a)" ]'
     W=$(writer a) S=$(other "$W")
-    if [ $fault = replace ]; then       # all three, one after the other, the writer among them
-        FROM=$(now_us)
-        for n in a b c; do
-            stop "${PID[$n]}"
-            is "replace: server $n leaves with 0" "$?" 0
-            head_start "$n"
-            until_ok 30 all_serve "$n"
-        done
-        sleep 2                         # what was asked meanwhile has its answer
-        tries() { awk -v from="$FROM" -v most="$1" '$5 >= from && $1 == "submit" && $8 > most' "$BASE/history"; }
-        note "of $(tries 0 | wc -l) submits during the replacement $(tries 1 | wc -l) were asked more than once, $(tries 2 | wc -l) more than twice"
-        continue
-    fi
+    if [ $fault = replace ]; then replace "$NEXT" next; replace "$ARCUS" back; continue; fi
     case $fault in
+    inside) inside_transaction || continue ;;
     kill) kill -9 "${PID[$W]}" ;;
     pause) kill -STOP "${PID[$W]}" ;;
     cut) inside x ip link set "v$W" down ;;
@@ -113,6 +146,11 @@ for fault in "${FAULTS[@]}"; do
     ok "$fault: it is another one" until_ok 20 eval "[ -n \"\$(writer $S)\" ] && [ \"\$(writer $S)\" != $W ]"
     TABLE+=("$fault $GAP")
     case $fault in
+    inside)
+        kill -CONT "${PID[$W]}"
+        inside "$W" tc qdisc del dev eth0 root
+        wait "$BATCH"
+        is "inside: what it was in the middle of is done, once" "$(cat "$BASE/batch.status") $(books_sql "SELECT count(*) FROM job WHERE name LIKE '$NAME-%'")" "201 3000" ;;
     kill) wait "${PID[$W]}" 2>/dev/null; head_start "$W" ;;
     pause) kill -CONT "${PID[$W]}" ;;
     cut) inside x ip link set "v$W" up ;;
@@ -120,13 +158,14 @@ for fault in "${FAULTS[@]}"; do
     ok "$fault: who comes back serves" until_ok 30 head_answers "$W"
     until_ok 30 all_serve "$S"
 done
-for fault in kill pause cut; do
+for fault in kill pause inside cut; do
     note "ms to the next acknowledged write after $fault: $(printf '%s\n' "${TABLE[@]}" | awk -v f=$fault '$1 == f {print $2}' | sort -n | tr '\n' ' ')"
 done
 stop "$LOAD"
 
 # --- the books
 is "nothing was refused" "$(head -n 5 "$BASE/load.err")" ""
+is "each understood what the others said" "$(grep -h 'cannot be understood\|unknown field' "$BASE"/*.log | head -n 3)" ""
 sed -i '$d' "$BASE/history"             # the last line may be cut short
 is "the answers are those of one register" "$("$HEADS" check "$BASE/history")" ""
 awk '$1 == "submit" && $7 == 0 && NF == 8 {print "j-" $2 "-" $4}' "$BASE/history" | sort >"$BASE/acknowledged"

@@ -6,7 +6,8 @@
  *   heads gap HISTORY TIME                              ms from TIME (us) to the next acknowledged write that was asked after it
  *   heads self                                          shows that the check can fail
  *
- * A submit is asked again with the same key until it is answered; a write of a register only once, so that its fate may stay unknown. */
+ * A submit is asked again with the same key until it is answered, and so is a read: the first time at once, of the next server; a write of a register
+ * only once, so that its fate may stay unknown. */
 #include "history.h"
 #include "net/http.h"
 #include "wire/json.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { CLIENTS = 12, SERVERS = 8, PATIENCE_MS = 5000, PAUSE_MS = 20, LATER_MS = 1000, REST_MS = 10, LIMIT = 1 << 20 };
+enum { CLIENTS = 12, SERVERS = 8, PATIENCE_MS = 8000, PAUSE_MS = 20, LATER_MS = 1000, REST_MS = 10, LIMIT = 1 << 20 };
 
 struct load;
 struct client {
@@ -23,7 +24,7 @@ struct client {
     int64_t serial, value, start_us;
     enum { OP_SUBMIT, OP_WRITE, OP_READ } kind;
     int reg;
-    bool again;                 /* a submit whose answer did not come */
+    bool again;                 /* a submit or a read whose answer did not come */
     int tries;
 };
 struct load {
@@ -73,8 +74,8 @@ static void on_answer(void *arg, int status, struct slice body, const struct err
         note(c, ok ? ANSWER_OK : ANSWER_UNKNOWN, c->value);
     if (!ok)
         c->server = (c->server + 1) % (int)l->count;
-    c->again = c->kind == OP_SUBMIT && !ok;
-    timer_start(l->os, ok ? REST_MS : err ? PAUSE_MS : LATER_MS, next_op, c); /* 503 has Retry-After: 1 */
+    c->again = c->kind != OP_WRITE && !ok;
+    timer_start(l->os, ok ? REST_MS : c->tries == 1 ? 0 : err ? PAUSE_MS : LATER_MS, next_op, c); /* 503 has Retry-After: 1 */
 }
 
 static void ask(struct client *c)

@@ -278,7 +278,6 @@ TEST(words_that_make_no_sense_end_the_connection_not_the_agent)
     static const char *const bad[] = {
         "", "{", "[]", "{}", "7", "{\"kind\":\"dance\"}", "{\"kind\":\"desired\"}", "{\"kind\":\"desired\",\"generation\":1}",
         "{\"kind\":\"desired\",\"generation\":1,\"full\":true,\"orders\":[{}]}", "{\"kind\":\"open\"}", "{\"kind\":7}",
-        "{\"kind\":\"desired\",\"generation\":1,\"full\":true,\"later\":true}",
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct both b;
@@ -414,4 +413,19 @@ TEST(a_server_that_cannot_be_reached_or_says_nothing_costs_seconds)
     head_crash(&t.b.head);
     CHECK(run_until(t.b.sim, 20000, at_other, &t));
     two_close(&t);
+}
+
+TEST(what_a_newer_server_says_besides_is_passed_over)
+{
+    struct both b;
+    both_open(&b, 61);
+    CHECK(run_until(b.sim, 10000, is_up, &b));
+    int desired = b.half.desired, dials = b.head.dials;
+    head_say(&b.head, "{\"later\":{\"x\":[1]},\"kind\":\"desired\",\"generation\":9,\"orders\":[{\"attempt\":\"att-0000000000001\",\"job\":\"job-0000000000001\","
+                      "\"project\":\"prj-0000000000001\",\"stop\":true,\"later\":7}]}");
+    head_say(&b.head, "{\"kind\":\"open\",\"stream\":\"s-later\",\"what\":\"logs\",\"colour\":\"red\"}");
+    run_for(b.sim, 1000);
+    CHECK(b.half.desired == desired + 1 && b.half.last_orders == 1 && text_is(b.half.stream, "s-later"));
+    CHECK(link_up(b.half.link) && b.head.dials == dials);
+    both_close(&b);
 }

@@ -141,7 +141,7 @@ TEST(a_message_that_is_not_one_closes_the_link_with_the_reason)
 {
     static const struct { const char *text, *why; } bad[] = {
         { "{", "JSON" }, { "{\"kind\":\"report\"}", "first message" }, { "{\"kind\":\"sing\"}", "sing" }, { "[]", "kind" },
-        { "{\"kind\":\"hello\",\"nxt\":1}", "nxt" },
+        { "{\"kind\":\"hello\",\"nxt\":1}", "info" },
     };
     struct world w;
     struct talk t;
@@ -188,5 +188,26 @@ TEST(a_link_that_goes_while_its_messages_are_at_the_door_leaves_nothing)
     world_wait(&w, 20);
     CHECK(w.control->held_count == 3 && w.api->users == 3);
     fake_release(w.control);
+    world_close(&w);
+}
+
+TEST(what_a_newer_agent_says_besides_is_passed_over_and_what_people_say_is_not)
+{
+    struct world w;
+    struct talk t;
+    struct got g;
+    struct straw s = { .generation = 5 };
+    world_open(&w);
+    node_link(&t, &w, &s, "node1");
+    say(&t, "{\"later\":{\"x\":1},\"kind\":\"report\",\"generation\":6,\"beat\":3,\"items\":[{\"n\":7,\"attempt\":\"att-0000000000001\",\"news\":\"started\","
+            "\"at_ms\":1,\"later\":[]}]}");
+    CHECK(talk_has(&t, "\"kept\":41") && s.reports == 1 && !t.closed);
+    talk_done(&t);
+    ask(&g, &w, NULL, "POST", "/v1/nodes/join", "application/json", "{\"token\":\"jt_x\",\"name\":\"n\",\"key\":\"nk_x\",\"later\":1}");
+    CHECK(!strstr(g.body.at, "later"));
+    got_done(&g);
+    ask(&g, &w, "dev", "POST", "/v1/jobs", "application/json", "{\"command\":[\"true\"],\"later\":1}");
+    CHECK(g.status == 400 && strstr(g.body.at, "later"));
+    got_done(&g);
     world_close(&w);
 }

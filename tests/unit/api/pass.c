@@ -196,3 +196,76 @@ TEST(a_server_that_does_not_write_any_more_passes_on_what_its_door_refuses)
     got_done(&g);
     two_close(&t);
 }
+
+TEST(an_upload_waits_for_somebody_to_write_too)
+{
+    struct two t;
+    struct got g;
+    static const struct http_header none[] = { { NULL, NULL } };
+    two_open(&t);
+    fake_turn(t.w.control, "");
+    got_start(&g, &t.w, "dev", "PUT", "/v1/blobs/sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", none, SLICE("abc"));
+    world_wait(&t.w, 150);
+    CHECK(!g.ended && t.far->asked[VERB_BLOB_PUT] == 0);
+    fake_turn(t.w.control, t.url);
+    CHECK(got_wait(&g, &t.w) && g.status == 201 && t.far->asked[VERB_BLOB_PUT] == 1);
+    got_done(&g);
+    fake_turn(t.w.control, "");
+    got_start(&g, &t.w, "dev", "PUT", "/v1/blobs/sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", none, SLICE("abc"));
+    world_wait(&t.w, 150);
+    fake_turn(t.w.control, NULL);       /* what has come of it came for another */
+    CHECK(got_wait(&g, &t.w) && g.status == 503 && g.retry[0]);
+    got_done(&g);
+    two_close(&t);
+}
+
+TEST(a_server_that_leaves_passes_on_what_it_was_asked_before)
+{
+    struct two t;
+    struct got g;
+    two_open(&t);
+    fake_turn(t.w.control, "");
+    api_wind_down(t.w.api);
+    submit_start(&g, &t);
+    world_wait(&t.w, 150);
+    api_close(t.w.api, 5000);
+    world_wait(&t.w, 150);
+    CHECK(!g.ended && seen.count == 0);
+    fake_turn(t.w.control, t.url);
+    CHECK(got_wait(&g, &t.w) && g.status == 201 && seen.count == 1);
+    got_done(&g);
+    two_close(&t);
+}
+
+static void told(void *arg, const char *json) { snprintf(arg, 200, "%s", json ? json : "none"); }
+static bool was_told(void *arg) { return *(char *)arg != 0; }
+static bool say_who(void *arg, struct control *c, struct request *r)
+{
+    (void)arg, (void)c;
+    str_printf(&r->reply, "{\"token\":\"of %s\"}", r->who.name);
+    return r->ok = true;
+}
+
+TEST(a_server_is_given_a_token_for_its_own_agent_and_nobody_else_is_without_a_key)
+{
+    struct two t;
+    struct got g;
+    char answer[200] = "", mac[DIGEST_HEX], text[120], value[120];
+    long long now = (long long)os_wall_ms((two_open(&t), t.w.os));
+    t.far->script = say_who;
+    CHECK(api_ask_token(t.w.api, SLICE("{}"), told, answer) && !api_ask_token(t.w.api, SLICE("{}"), told, answer));
+    CHECK(world_until(&t.w, was_told, answer) && strstr(answer, "of arcus up"));
+    for (int old = 0; old < 3; old++) {         /* a good seal, one that is an hour old, one that is forged */
+        snprintf(text, sizeof text, "self %lld\nPOST\n/v1/nodes/tokens\n", now - (old == 1) * 3600 * 1000);
+        control_mac(t.w.control, text, mac);
+        mac[5] = old == 2 ? mac[5] ^ 1 : mac[5];
+        snprintf(value, sizeof value, "%lld %s", now - (old == 1) * 3600 * 1000, mac);
+        struct http_header more[] = { { "Content-Type", "application/json" }, { "Arcus-Self", value }, { NULL, NULL } };
+        got_start(&g, &t.w, NULL, "POST", "/v1/nodes/tokens", more, SLICE("{}"));
+        CHECK(got_wait(&g, &t.w) && g.status == (old ? 401 : 201));
+        got_done(&g);
+    }
+    fake_turn(t.w.control, "");
+    CHECK(!api_ask_token(t.w.api, SLICE("{}"), told, answer));
+    two_close(&t);
+}

@@ -113,3 +113,14 @@ TEST(a_server_that_comes_with_other_keys_is_refused_and_makes_none)
     CHECK(bootstrap(&s, &made) && !made && key_works(&s));
     start_free(&s);
 }
+
+TEST(the_first_authority_of_a_store_stays_and_others_are_told_what_to_do)
+{
+    struct start s = start_new();
+    struct err err = { 0 };
+    CHECK(control_authority(s.store, "/data/keys", NULL, &err));
+    CHECK(control_authority(s.store, "/data/keys", "aaaa", &err) && control_authority(s.store, "/data/keys", "aaaa", &err));
+    CHECK(!control_authority(s.store, "/data/keys", "bbbb", &err) && err.rc == RC_CONFLICT && strstr(err.text, "/data/keys") && strstr(err.text, "copy"));
+    CHECK(!control_authority(s.store, "/data/keys", NULL, &err) && strstr(err.text, "missing"));
+    start_free(&s);
+}

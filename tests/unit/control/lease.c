@@ -227,14 +227,26 @@ TWO(a_wish_that_was_acknowledged_by_one_server_is_known_to_the_next)
 }
 
 static void resigned(void *arg) { ((struct head *)arg)->resigned = true; }
+static bool first_resigned(struct pair_of *p) { return p->heads[0].resigned; }
+static bool second_resigned(struct pair_of *p) { return p->heads[1].resigned; }
+static bool soon(struct pair_of *p) { return os_boot_ms(p->os) > p->late_ms - 29980; }
+static bool a_while(struct pair_of *p) { return os_boot_ms(p->os) > p->late_ms - 29000; }
+static bool second_rests(struct pair_of *p) { return !p->heads[1].control->looking; }
+static bool each_knows_the_other(struct pair_of *p)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char **urls;
+    int64_t version;
+    return lease_servers(p->heads[0].control, mem, &urls, &version) == 2;
+}
 
 TWO(who_resigns_leaves_the_lease_to_the_next_and_takes_it_no_more)
 {
-    CHECK(wait_until(p, second_knows));
+    CHECK(wait_until(p, second_knows) && wait_until(p, each_knows_the_other));
     int64_t began = os_boot_ms(p->os);
     CHECK(control_resign(p->heads[0].control, resigned, &p->heads[0]));
-    CHECK(wait_until(p, second_writes));
-    CHECK(p->heads[0].resigned && first_stands_by(p));
+    CHECK(wait_until(p, second_writes) && first_stands_by(p));
+    CHECK(wait_until(p, first_resigned) && first_knows(p));
     printf("# handed over in %lld ms\n", (long long)(os_boot_ms(p->os) - began));
     CHECK(ask(p, 1, VERB_JOB_SUBMIT, SUBMIT, NULL)->r.ok);
     CHECK(!control_resign(p->heads[0].control, resigned, &p->heads[0]));
@@ -248,4 +260,45 @@ TWO(who_is_out_of_reach_loses_the_lease_although_it_renews_it)
     CHECK(wait_until(p, second_writes));
     CHECK(wait_until(p, first_knows));
     CHECK(ask(p, 1, VERB_JOB_SUBMIT, SUBMIT, NULL)->r.ok);
+}
+
+TWO(who_resigns_stays_until_the_next_one_writes)
+{
+    CHECK(wait_until(p, second_knows) && wait_until(p, each_knows_the_other) && wait_until(p, second_rests));
+    pause_head(&p->heads[1]);
+    CHECK(control_resign(p->heads[0].control, resigned, &p->heads[0]));
+    CHECK(wait_until(p, a_while) && first_stands_by(p) && !p->heads[0].resigned);
+    wake(&p->heads[1]);
+    CHECK(wait_until(p, first_resigned) && second_writes(p));
+    /* and one that does not write knows who does until its end */
+    struct err err;
+    CHECK(!control_ready(p->heads[0].control, &err) && control_ready(p->heads[1].control, &err));
+}
+
+TWO(one_that_leaves_without_the_lease_still_knows_who_has_it)
+{
+    CHECK(wait_until(p, second_knows));
+    CHECK(control_resign(p->heads[1].control, resigned, &p->heads[1]));
+    CHECK(wait_until(p, second_resigned) && second_knows(p) && control_writes(p->heads[0].control));
+}
+
+/* Each pause is long enough for the other to build its memory, and too short for it to take over. */
+TWO(a_memory_that_was_built_ahead_knows_all_that_was_acknowledged)
+{
+    char key[24];
+    CHECK(wait_until(p, second_knows));
+    pause_head(&p->heads[0]);
+    for (int i = 0; i < 4; i++) {
+        snprintf(key, sizeof key, "wish-%d", i);
+        CHECK(ask(p, 0, VERB_JOB_SUBMIT, SUBMIT, key)->r.ok);
+        int64_t until = os_boot_ms(p->os) + 600;
+        while (i < 3 && os_boot_ms(p->os) < until)
+            wait_until(p, soon);
+    }
+    CHECK(wait_until(p, second_writes));
+    for (int i = 0; i < 4; i++) {
+        snprintf(key, sizeof key, "wish-%d", i);
+        struct asked *a = ask(p, 1, VERB_JOB_SUBMIT, SUBMIT, key);
+        CHECK(a->r.ok && a->r.replayed);
+    }
 }

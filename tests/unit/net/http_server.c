@@ -430,6 +430,27 @@ TEST(a_server_that_closes_lets_open_requests_end)
     }
 }
 
+TEST(a_server_that_winds_down_serves_but_keeps_nobody)
+{
+    for (enum world_kind kind = 0; kind < WORLD_COUNT; kind++) {
+        struct world w;
+        struct raw old, new;
+        world_open(&w, kind, NULL);
+        raw_dial(&old, &w);
+        raw_say(&old, GET("/hello"));
+        CHECK(raw_has(&old, "hello") && !old.closed);
+        http_server_wind_down(w.server);
+        raw_say(&old, GET("/hello"));
+        CHECK(raw_closed(&old) && raw_count(&old, "Connection: close") == 1);
+        raw_dial(&new, &w);
+        raw_say(&new, GET("/hello"));
+        CHECK(raw_has(&new, "hello") && raw_closed(&new));
+        raw_done(&old);
+        raw_done(&new);
+        world_close(&w);
+    }
+}
+
 TEST(old_clients_get_what_they_understand)
 {
     struct world w;

@@ -183,3 +183,16 @@ BOTH_CLOSED(the_epoch_alone_stops_a_writer)
     CHECK(store_count(t.b, "org") == 1);
     p->err = (struct err){ 0 };
 }
+
+BOTH_CLOSED(a_holder_that_does_not_count_its_commits_is_known_by_that)
+{
+    AUTO(two_close) struct two t;
+    bool unknown;
+    CHECK(two_open(p, &t) && !look(p, t.b).counted);
+    CHECK(take(p, t.a, 1) && look(p, t.b).counted);
+    int64_t before = look(p, t.b).renewed;
+    struct value one[] = { V_INT(1) };
+    CHECK(store_commit(t.a, &(struct write){ ST_LEASE_COUNT, 1, one }, 1, &unknown, &p->err) && look(p, t.b).renewed == before + 1);
+    CHECK(run(p, t.b, "UPDATE writer SET epoch = epoch + 1, renewed = renewed + 1, server = 2"));   /* as the version before takes it */
+    CHECK(!look(p, t.b).counted);
+}

@@ -57,3 +57,29 @@ TEST(a_text_that_repeats_the_password_gets_stars)
     url_hide("postgres://u@h/d", none);
     CHECK(text_is(none, "as it is"));
 }
+
+TEST(a_database_over_a_network_is_spoken_to_with_tls_or_after_two_words)
+{
+    static const struct { const char *url; bool good, plain; } all[] = {
+        { "arcus.db", true, true },
+        { "postgres:///arcus?host=/run/postgresql&user=postgres", true, true },
+        { "postgres://u@127.0.0.1:5432/arcus", true, true },
+        { "postgres://u@[::1]/arcus", true, true },
+        { "postgres://u@localhost/arcus", true, true },
+        { "postgres://u@db.example/arcus", false, false },
+        { "postgres://u@127.example/arcus", false, false },
+        { "postgres://u@localhost,db.example/arcus", false, false },
+        { "postgres:///arcus?host=10.0.0.1", false, false },
+        { "postgres:///arcus?host=localhost&hostaddr=10.0.0.1", false, false },
+        { "postgres://u@db.example/arcus?sslmode=prefer", false, false },
+        { "postgres://u@db.example/arcus?sslmode=disable", false, true },
+        { "postgres://u@db.example/arcus?sslmode=require", true, true },
+        { "postgresql://u@db.example,other/arcus?sslmode=verify-full", true, true },
+    };
+    for (size_t i = 0; i < COUNT(all); i++) {
+        struct err err = { 0 };
+        bool good = store_place_check(all[i].url, false, &err);
+        CHECK(good == all[i].good && (good || strstr(err.text, "sslmode=verify-full")));
+        CHECK(store_place_check(all[i].url, true, &err) == all[i].plain);
+    }
+}

@@ -163,3 +163,21 @@ TEST(rows_are_found_by_name_alias_and_group)
     CHECK(text_is(bind_find(&sample_fields, "memory")->name, "memory") && bind_find(&sample_fields, "gpu"));
     CHECK(!bind_find(&sample_fields, "image_i") && !bind_find(&sample_fields, "mage_id") && !bind_find(&sample_fields, "") && !bind_find(&sample_fields, "image_id container_image"));
 }
+
+TEST(what_a_newer_part_of_ours_wrote_is_read_as_far_as_it_is_known)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    static const char text[] = "{\"later\":{\"a\":[1]},\"name\":\"a\",\"resources\":{\"later\":1,\"cpus\":\"2\"},\"retry\":{\"later\":\"x\",\"limit\":5},"
+                               "\"after\":[{\"later\":null,\"limit\":2}]}";
+    struct sample s = { 0 };
+    struct err err = { 0 };
+    struct json *doc;
+    uint64_t given;
+    CHECK(!read_doc(text, mem, &s, &given, &err) && text_is(err.field, "later"));
+    CHECK(json_parse(SLICE(text), mem, &doc, &err) && bind_read_ours(doc, &sample_fields, mem, &s, &given, &err));
+    CHECK(text_is(s.name, "a") && s.cpu_milli == 2000 && s.retry.limit == 5 && s.after.count == 1);
+    CHECK(((const struct sample_retry *)s.after.at)->limit == 2 && (given & 1));
+    /* and nothing else is let pass */
+    CHECK(json_parse(SLICE("{\"later\":1}"), mem, &doc, &err) && !bind_read_ours(doc, &sample_fields, mem, &s, NULL, &err));
+    CHECK(json_parse(SLICE("{\"name\":\"a\",\"count\":\"x\"}"), mem, &doc, &err) && !bind_read_ours(doc, &sample_fields, mem, &s, NULL, &err));
+}
