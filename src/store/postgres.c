@@ -106,13 +106,16 @@ static bool dial(struct pg_conn *c, struct err *err)
 }
 
 /* A server that was told to answer before its disk has it is told otherwise: acknowledged means
- * durable. Reads are planned for their very values: a plan for any project walks the whole log
+ * durable. A plan for many rows that was made while a table was small must not walk it when it is
+ * large: the writer finds every row by its key. Reads are planned for their very values: a plan for any project walks the whole log
  * for a project that is hardly in it (300 ms instead of 0.03). */
 static bool settle(struct pg_conn *c, struct err *err)
 {
     static const char reading[] = "SET default_transaction_read_only = on;"
                                   "SET plan_cache_mode = force_custom_plan";
     static const char writing[] = "SET default_transaction_read_only = off;"
+                                  "SET enable_seqscan = off; SET enable_hashjoin = off;"
+                                  "SET enable_mergejoin = off;"
                                   "SELECT set_config(name, 'on', false) FROM pg_settings WHERE "
                                   "name = 'synchronous_commit' AND setting IN ('off', 'local')";
     return plain(c, "SET statement_timeout = '30s'; SET lock_timeout = '10s';"

@@ -24,7 +24,12 @@ MUST_CHECK bool url_check(const char *url, struct err *err);
 void url_hide(const char *url, char *text);     /* stars over its password wherever text has it */
 
 /* --- postgres_many.c */
-struct pg_kind { bool many; int table; };       /* it has a twin for many rows; the first statement on its table, -1: on several */
+enum { PG_KEYS = 4 };
+struct pg_kind {
+    bool many;                  /* it has a twin for many rows */
+    int table;                  /* the first statement on its table, -1: on several */
+    int keys[PG_KEYS], key_count;       /* of an update with a twin: the values that say which row */
+};
 struct pg_kind *many_kinds(struct sql_list list);               /* malloc'd; the store's `inside` */
 void many_text(const struct sql *q, struct str *out);           /* of the twin */
 struct pg_row { const struct write *write; struct pg_row *next; };

@@ -67,7 +67,7 @@ ON("postgres", a_lost_connection_comes_back_by_itself)
           && number(p, p->reader, backend_pid) != reader);
     CHECK(!run(p, p->reader, "DELETE FROM thing"));     /* still a reader */
     CHECK(number(p, p->writer, "SELECT COUNT(*) FROM pg_prepared_statements")
-          == thing_statements.count + 1);
+          == thing_statements.count + 2);
     p->err = (struct err){ 0 };
 }
 
