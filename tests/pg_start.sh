@@ -5,7 +5,7 @@
 #   tests/pg_start.sh --stop DIR   stops it; the folder stays for whoever made it
 #
 # It forgets what it knows when the machine stops (fsync is off): never point a server that matters at it. PG_DURABLE=1, for
-# benchmarks, leaves it as Debian would run it. PG_LISTEN=ADDRESS makes it listen there too, with TLS or without, for anybody of that
+# benchmarks, leaves it as Debian would run it; PG_OPTIONS are more of its own. PG_LISTEN=ADDRESS makes it listen there too, with TLS or without, for anybody of that
 # network: only for a network namespace of the test's own.
 set -eu
 stop=no
@@ -46,7 +46,7 @@ if ! run "$bin/pg_ctl" -D "$dir/data" status >/dev/null 2>&1; then
     [ -z "${PG_DURABLE:-}" ] || fast="-c shared_buffers=128MB"
     [ -z "${PG_LISTEN:-}" ] || fast="$fast -c ssl=on"
     run "$bin/pg_ctl" -D "$dir/data" -w -t 60 -l "$dir/postgres.log" -o "-c listen_addresses=${PG_LISTEN:-} -c unix_socket_directories='$dir' \
-        $fast -c max_connections=200" start >/dev/null ||
+        $fast ${PG_OPTIONS:-} -c max_connections=200" start >/dev/null ||
         { cat "$dir/postgres.log" >&2; exit 1; }
 fi
 run "$bin/psql" -h "$dir" -U postgres -Atqc "SELECT 1 FROM pg_database WHERE datname = 'arcus'" postgres | grep -q 1 ||

@@ -120,6 +120,7 @@ bool control_bootstrap(struct os *os, struct store *store, const char *keys, con
                               V_TEXT("{}"),
                               V_NULL,
                               V_NULL,
+                              V_NULL,
                               V_NULL };
     struct write writes[] = {
         { ST_ORG_ADD, (int)COUNT(orgs), orgs },

@@ -1,6 +1,6 @@
 /* call.c - the words of a verb: rows, events, news for the planner, replies. Texts are copied,
  * so that a verb may drop what it tells of. */
-#include "control/call.h"
+#include "control/idem.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -55,7 +55,8 @@ void emit_event(struct call *c, int64_t project, const char *kind, const char *s
     EMIT(c, EVENT_ADD, V_INT(e.seq), V_INT(e.at_ms), V_INT(project), V_TEXT(e.kind),
          V_TEXT(e.subject), V_TEXT(c->who->name), V_INT(c->who->id), V_INT(c->who->key),
          V_TEXT(c->who->address), V_TEXT(c->who->request), V_TEXT(idem), V_TEXT(e.data), V_NULL,
-         V_NULL, V_NULL); /* audit_seal fills the last three */
+         V_NULL, V_NULL, /* audit_seal fills these three */
+         idem ? V_INT(idem_slot(c->control, c->r->idem, e.at_ms)) : V_NULL);
 }
 
 struct sched_event *emit_news(struct call *c, enum sched_kind kind)

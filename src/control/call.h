@@ -97,6 +97,7 @@ MUST_CHECK bool job_find_ended(struct call *c, int64_t project, const char *ref,
 MUST_CHECK bool job_deps_settle(struct call *c, int64_t project, struct job_spec *spec, struct err *err);   /* names in `after` become ids */
 void job_deps_link(struct call *c, struct job *j);                              /* it waits for those of them that live */
 const char *idem_key(struct call *c);                                           /* of this request in s->idems; NULL: it has none */
+void idem_keep(struct call *c, const char *key, int64_t job, const char *reply);        /* it was done; reply may be NULL */
 const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat);      /* and nothing is pending for n any more */
 bool key_make(struct call *c, enum principal kind, int64_t owner, int64_t project, unsigned roles, const char *name, const char *prefix,
               int64_t expires_ms, struct key_view *view);

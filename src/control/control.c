@@ -3,7 +3,7 @@
  *
  * Actors own what they use: the writer its memory and connection, each reader a connection. The
  * loop owns the followers. */
-#include "control/control_internal.h"
+#include "control/idem.h"
 #include "base/log.h"
 #include "control/retain.h"
 #include <stdio.h>
@@ -112,8 +112,17 @@ static void reader_on_posts(void *arg, struct post *first)
                              .mem = r->mem,
                              .now_ms = os_wall_ms(c->os),
                              .boot_ms = os_boot_ms(c->os) };
-        bool ok = door_check(&call, &r->err);
         const struct handler *h = &handlers[r->verb];
+        bool writes = verbs[r->verb].kind != VERB_READ && verbs[r->verb].kind != VERB_STREAM;
+        if (writes && r->looked_seq && !idem_look(c, rd->conn, r, &r->err)) {
+            door_answer(c, r, false);
+            continue;
+        }
+        if (writes && !rd->slow) {      /* all else of it is the writer's */
+            actor_post(c->writer.actor, &r->post);
+            continue;
+        }
+        bool ok = door_check(&call, &r->err);
         if (rd->slow) {
             if (ok && h->prepare(&call, r->body, &r->err))
                 actor_post(c->writer.actor, &r->post);
@@ -128,7 +137,8 @@ static void reader_on_posts(void *arg, struct post *first)
 void control_ask(struct control *c, struct request *r)
 {
     enum verb_kind kind = verbs[r->verb].kind;
-    if (kind == VERB_READ || kind == VERB_STREAM)
+    r->looked_seq = c->looks && text_given(r->idem) ? c->last_event : 0;
+    if (kind == VERB_READ || kind == VERB_STREAM || (r->looked_seq && !handlers[r->verb].prepare))
         actor_post(c->readers[c->next_reader++ % READERS].actor, &r->post);
     else if (!handlers[r->verb].prepare)
         actor_post(c->writer.actor, &r->post);

@@ -50,6 +50,8 @@ struct request {
     const char *idem;           /* Idempotency-Key, or NULL */
     char body_hash[DIGEST_HEX]; /* of the body, to refuse the same key for another wish */
     int64_t if_match;           /* version asked for; 0: none */
+    struct rows looked;         /* the door's: what the store has of that key, as of event looked_seq; 0: nobody has looked */
+    int64_t looked_seq;
     const struct verb *about;   /* what the caller really asked for, if this is only a step of it; for the audit */
     const char *subject;        /* what a refusal was about, where the body does not say; for the audit */
     bool again;                 /* somebody who was let in is looked at again: no new act */

@@ -1,6 +1,7 @@
 /* control_internal.h - the parts of the door, for its own files and their tests. */
 #pragma once
 #include "control/call.h"
+#include <stdatomic.h>
 
 enum { READERS = 2, SLOW_MOST = 64 };
 struct reader { struct control *control; struct actor *actor; struct conn *conn; bool slow; };
@@ -36,6 +37,7 @@ struct control {
     struct timer *timer;
     void *ticking;
     bool open;
+    atomic_bool looks;          /* keys may be in the store alone: readers look first */
     /* several servers: what the loop knows */
     bool writes;
     char address[256], writer_url[256];

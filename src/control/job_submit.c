@@ -1,7 +1,7 @@
 /* job_submit.c - a tenant asks for a job. It is queued here and never placed: placing is the
  * planner's verb, so that one rule decides who goes first. An array is one row until its tasks
  * are placed. */
-#include "control/call.h"
+#include "control/idem.h"
 
 /* The writer's memory holds what lives, and it is everybody's: a project without a quota of jobs must end somewhere too. */
 enum { SPECS_MOST = 128 << 20 };
@@ -132,7 +132,8 @@ static void queue(struct call *c, struct job *j, const char *idem, const char *f
     }
     EMIT(c, JOB_ADD, V_INT(j->id), V_INT(j->project->id), V_INT(j->owner_kind), V_INT(j->owner),
          V_TEXT(j->name), V_INT(j->state), V_INT(j->reason), V_INT(j->priority), V_INT(j->count),
-         V_TEXT(j->spec_text), V_TEXT(j->flavor), V_TEXT(idem), V_INT(j->created_ms));
+         V_TEXT(j->spec_text), V_TEXT(j->flavor), V_TEXT(idem), V_INT(j->created_ms),
+         idem ? V_INT(idem_slot(c->control, c->r->idem, j->created_ms)) : V_NULL);
     emit_event(c, j->project->id, "job.queued", id_of(c, PREFIX_JOB, j->id), NULL);
     sched_of_job(c->s, j, emit_news(c, SCHED_JOB));
 }
@@ -182,7 +183,7 @@ bool job_submit(struct call *c, const void *body, struct err *err)
                            : NULL;
     struct job *j = job_accept(c, s.project, &wish, idem);
     if (idem)
-        state_idem_add(c->s, idem_key(c), VERB_JOB_SUBMIT, c->r->body_hash, j->id, NULL, c->now_ms);
+        idem_keep(c, idem_key(c), j->id, NULL);
     job_reply(c, j);
     return true;
 }

@@ -453,41 +453,6 @@ void state_drop_attempt(struct state *s, struct attempt *a)
     free(a);
 }
 
-static void idem_free(struct idem *i)
-{
-    free(i->key);
-    free(i->reply);
-    free(i);
-}
-
-void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16,
-                    int64_t job, const char *reply, int64_t at_ms)
-{
-    struct idem *i = map_take_text(s->idems, key);
-    if (i)
-        idem_free(i);
-    i = zeroed(sizeof *i);
-    i->at_ms = at_ms;
-    i->key = must(strdup(key));
-    i->verb = verb;
-    i->job = job;
-    snprintf(i->body, sizeof i->body, "%.16s", body16);
-    i->reply = reply ? must(strdup(reply)) : NULL;
-    map_put_text(s->idems, i->key, i);
-}
-
-void state_prune(struct state *s, int64_t now_ms)
-{
-    const int64_t hour_ms = 3600 * 1000, keep_ms = IDEM_DAYS * 24 * hour_ms;
-    struct idem *idem;
-    if (now_ms >= s->pruned_ms && now_ms < s->pruned_ms + hour_ms)
-        return;
-    s->pruned_ms = now_ms;
-    for (size_t i = 0; (idem = map_next(s->idems, &i));)
-        if (idem->at_ms <= now_ms - keep_ms)
-            idem_free(map_take_text(s->idems, idem->key));
-}
-
 void state_free(struct state *s)
 {
     if (!s)
@@ -510,13 +475,11 @@ void state_free(struct state *s)
     struct project *p;
     for (size_t i = 0; (p = map_next(s->projects, &i));)
         map_free(p->members);
-    struct idem *idem;
-    for (size_t i = 0; (idem = map_next(s->idems, &i));)
-        idem_free(idem);
+    state_idems_free(s);
     struct map *maps[]
         = { s->orgs,  s->projects,   s->project_names, s->persons,  s->person_names, s->accounts,
             s->keys,  s->key_hashes, s->secrets,       s->tokens,   s->volumes,      s->images,
-            s->nodes, s->node_names, s->jobs,          s->attempts, s->idems,        s->ended };
+            s->nodes, s->node_names, s->jobs,          s->attempts, s->ended };
     for (size_t i = 0; i < COUNT(maps); i++)
         map_free(maps[i]);
     arena_free(s->mem);

@@ -32,7 +32,15 @@ struct secret { int64_t id, project, created_ms, updated_ms, version; char name[
 struct token { int64_t id, expires_ms; char hash[DIGEST_HEX]; };
 struct volume { int64_t id, project, node, created_ms; char name[64]; int64_t users; };     /* users: live jobs that mount it */
 struct image { int64_t id, project, size, created_ms; char name[256], digest[80], format[16]; };
-struct idem { char *key; enum verb_id verb; char body[17]; int64_t job, at_ms; char *reply; };
+struct idem {                   /* what was asked with an Idempotency-Key */
+    char *key;                  /* PROJECT/OWNER/KEY */
+    enum verb_id verb;
+    char body[17];              /* of its hash */
+    int64_t job, at_ms;
+    char *reply;
+    int64_t seq;                /* the last event when it was put here */
+    bool bare;                  /* in the store without a slot: an older program wrote it */
+};
 
 struct node {
     int64_t id, kept, joined_ms, version;
@@ -107,10 +115,13 @@ struct state {
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
     int64_t ticked_ms;          /* the wall clock at the last tick; 0: none yet */
     int64_t pruned_ms;          /* when Idempotency-Keys that are too old were last dropped */
+    /* Keys up to this event may be in the store alone (0: all are here), none of them made after idems_ms. */
+    int64_t idems_from, idems_ms;
+    size_t idem_count, idem_bytes, idem_most;  /* of those that may leave memory */
     bool restored;              /* from a backup: what was placed after it may still run, so nothing is placed until that has ended */
     int64_t loaded_boot_ms;
 };
-enum { IDEM_DAYS = 1 };
+enum { IDEM_DAYS = 1, IDEM_MOST = 50 * 1000, IDEM_LOAD = 10 * 1000, IDEM_BYTES = 16 << 20 };   /* in memory; loaded at start of jobs, of events */
 /* It may take a while: hold (may be NULL) is asked now and then, and false ends it. */
 MUST_CHECK bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed, bool (*hold)(void *arg, struct err *err), void *arg,
                                 struct state **out, struct err *err);
@@ -159,7 +170,9 @@ void attempt_begun(struct attempt *a);                      /* from now on its o
 bool node_takes(const struct node *n);                      /* may something new be placed there? */
 void attempt_hold(struct attempt *a, int sign);             /* adds (1) or takes away (-1) what it holds from the project's books */
 void state_drop_attempt(struct state *s, struct attempt *a);
-void state_idem_add(struct state *s, const char *key, enum verb_id verb, const char *body16, int64_t job, const char *reply, int64_t at_ms);
+void state_idem_add(struct state *s, const struct idem *like);  /* copies it; the oldest may go from memory for it */
+MUST_CHECK bool idem_read(const struct rows *r, size_t row, struct arena *mem, struct idem *out);  /* as IDEM_LOOK gives it; false: it is none */
+void state_idems_free(struct state *s);
 void state_prune(struct state *s, int64_t now_ms);          /* drops Idempotency-Keys that are older than IDEM_DAYS */
 /* The planner's picture of one thing. */
 void sched_of_node(const struct state *s, const struct node *n, struct sched_event *e);

@@ -8,7 +8,7 @@ struct load {
     struct state *s;
     struct conn *conn;
     struct arena *mem;
-    int64_t wall_ms, boot_ms;
+    int64_t wall_ms, boot_ms, idems_since;
     struct rows r;
     bool (*hold)(void *arg, struct err *err);
     void *arg;
@@ -282,43 +282,51 @@ static void link_jobs(struct state *s)
     }
 }
 
-/* An Idempotency-Key is kept as KEY, a line end and 16 digits of the body's hash; with an event
- * the caller's project and the verb follow. */
-static bool load_job_idems(struct load *l, int64_t *after, int64_t *after2)
+/* The newest of them; those that the store does not find by their key, all. */
+static bool load_idems(struct load *l, enum statement st, bool bare, int64_t *after, int64_t *after2)
 {
-    int64_t oldest = l->wall_ms - IDEM_DAYS * slack_ms;
-    EACH(ST_LOAD_IDEM, ((struct value[]){ V_INT(MAX(*after, oldest)), V_INT(*after2) }), 2)
+    EACH(st, ((struct value[]){ V_INT(MAX(*after, l->idems_since)), V_INT(*after2) }), 2)
     {
-        const char *text = TEXT(3), *cut = strrchr(text, '\n');
-        if (cut)
-            state_idem_add(l->s,
-                           arena_printf(l->mem, "%lld/%lld/%.*s", (long long)INT(1),
-                                        (long long)INT(2), (int)(cut - text), text),
-                           VERB_JOB_SUBMIT, cut + 1, INT(0), NULL, INT(4));
+        struct idem idem;
+        if (!idem_read(&l->r, i, l->mem, &idem))
+            continue;
+        idem.bare = bare;
+        state_idem_add(l->s, &idem);
     }
-    *after = l->r.count ? INT_LAST(4) : 0;
-    *after2 = l->r.count ? INT_LAST(0) : 0;
+    *after = l->r.count ? INT_LAST(6) : 0;
+    *after2 = l->r.count ? INT_LAST(1) : 0;
+    return true;
+}
+#define LOADS(name, st, bare)                                                                      \
+    static bool name(struct load *l, int64_t *after, int64_t *after2)                              \
+    {                                                                                              \
+        return load_idems(l, st, bare, after, after2);                                             \
+    }
+LOADS(load_job_idems, ST_LOAD_IDEM, false)
+LOADS(load_event_idems, ST_LOAD_IDEM_EVENT, false)
+LOADS(load_bare_job_idems, ST_LOAD_IDEM_BARE, true)
+LOADS(load_bare_event_idems, ST_LOAD_IDEM_EVENT_BARE, true)
+
+/* Since when they are loaded: a day ago, or later if there are more than so many. */
+static bool idems_since(struct load *l, enum statement st)
+{
+    l->idems_since = l->wall_ms - IDEM_DAYS * slack_ms;
+    if (!ask(l, st, (struct value[]){ V_INT(IDEM_LOAD) }, 1))
+        return false;
+    if (l->r.count && row_int(&l->r, 0, 0) > l->idems_since) {
+        l->idems_since = row_int(&l->r, 0, 0);
+        l->s->idems_ms = MAX(l->s->idems_ms, l->wall_ms);
+    }
     return true;
 }
 
-static bool load_event_idems(struct load *l, int64_t *after, int64_t *after2)
+static bool load_all_idems(struct load *l)
 {
-    int64_t oldest = l->wall_ms - IDEM_DAYS * slack_ms;
-    EACH(ST_LOAD_IDEM_EVENT, ((struct value[]){ V_INT(MAX(*after, oldest)), V_INT(*after2) }), 2)
-    {
-        const char *text = TEXT(2), *cut = strrchr(text, '\n');
-        char verb[64] = "";
-        long long project;
-        if (!cut || sscanf(cut + 1, "%*16s %lld %63s", &project, verb) != 2 || !verb_find(verb))
-            continue;
-        state_idem_add(l->s,
-                       arena_printf(l->mem, "%lld/%lld/%.*s", project, (long long)INT(1),
-                                    (int)(cut - text), text),
-                       (enum verb_id)(verb_find(verb) - verbs), cut + 1, 0, TEXT(3), INT(4));
-    }
-    *after = l->r.count ? INT_LAST(4) : 0;
-    *after2 = l->r.count ? INT_LAST(0) : 0;
-    return true;
+    if (!idems_since(l, ST_IDEM_SINCE) || !load_pages(l, load_job_idems)
+        || !idems_since(l, ST_IDEM_EVENT_SINCE) || !load_pages(l, load_event_idems))
+        return false;
+    l->idems_since = l->wall_ms - IDEM_DAYS * slack_ms;
+    return load_pages(l, load_bare_job_idems) && load_pages(l, load_bare_event_idems);
 }
 
 static bool load_numbers(struct load *l)
@@ -347,6 +355,7 @@ bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64
         abort();
     s->mem = arena_new();
     s->ids.rng.s = seed;
+    s->idem_most = IDEM_MOST;
     struct map **maps[]
         = { &s->orgs,     &s->projects, &s->project_names, &s->persons,    &s->person_names,
             &s->accounts, &s->keys,     &s->key_hashes,    &s->secrets,    &s->tokens,
@@ -360,13 +369,13 @@ bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64
     if (!load_tenants(&load) || !load_pages(&load, load_keys) || !load_things(&load)
         || !load_pages(&load, load_jobs) || !load_pages(&load, load_tasks)
         || !load_pages(&load, load_skipped) || !load_pages(&load, load_attempts)
-        || !load_pages(&load, load_job_idems) || !load_pages(&load, load_event_idems)
-        || !load_numbers(&load)) {
+        || !load_numbers(&load) || !load_all_idems(&load)) {
         state_free(s);
         return err->rc == RC_UNAVAILABLE || err->rc == RC_NOT_WRITER
                    ? false
                    : err_wrap(err, "the store does not hold together");
     }
+    s->idems_from = s->idems_ms ? MAX(1, s->last_event) : 0;
     link_jobs(s);
     struct apikey *k;
     for (size_t i = 0; (k = map_next(s->keys, &i));)

@@ -4,6 +4,7 @@
  * the bad one fails alone. */
 #include "base/log.h"
 #include "control/audit.h"
+#include "control/idem.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -55,7 +56,9 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
     if (!door_check(&call, &r->err))
         return false;
     const char *key = idem_key(&call);
-    struct idem *before = key ? map_get_text(call.s->idems, key) : NULL;
+    struct idem *before = NULL;
+    if (key && !idem_find(&call, key, &before, &r->err))
+        return false;
     if (before)
         return replay(&call, before, &r->err);
     size_t writes = b->write_count;
@@ -70,7 +73,7 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
             args[11] = value_text(arena_text(b->mem, reply));
             b->events[call.idem_event - 1].data = args[11].text;
         }
-        state_idem_add(call.s, key, r->verb, r->body_hash, 0, reply, call.now_ms);
+        idem_keep(&call, key, 0, reply);
     }
     audit_seal(&call);
     return true;
@@ -111,6 +114,7 @@ bool writer_load(struct control *c, struct err *err)
         fresh->ids.last = MAX(fresh->ids.last, c->writer.state->ids.last);
     state_free(c->writer.state);
     c->writer.state = fresh;
+    c->looks = fresh->idems_from;
     c->writer.stale = missed && !follow_events(c, err);
     return !c->writer.stale;
 }

@@ -105,4 +105,9 @@
     X("CREATE INDEX attempt_newest ON attempt (job, id)")                                                                      \
     X("CREATE INDEX apikey_owner ON apikey (owner_kind, owner, id)") \
     X("CREATE TABLE audit_inbox (id BIGINT PRIMARY KEY, note TEXT NOT NULL)") /* what a server that does not write has to say for the audit */ \
-    X("ALTER TABLE writer ADD COLUMN counted BIGINT NOT NULL DEFAULT 0") /* the last epoch whose holder moves `renewed` with every commit */
+    X("ALTER TABLE writer ADD COLUMN counted BIGINT NOT NULL DEFAULT 0") /* the last epoch whose holder moves `renewed` with every commit */ \
+    /* Idempotency-Keys are found by a slot: their day and a hash. What has none was written by an older program. */                \
+    X("ALTER TABLE job ADD COLUMN idem_slot BIGINT")                                                                           \
+    X("ALTER TABLE event ADD COLUMN idem_slot BIGINT")                                                                         \
+    X("CREATE INDEX job_idem_slot ON job (idem_slot, created_ms, id) WHERE idem IS NOT NULL")                                  \
+    X("CREATE INDEX event_idem_slot ON event (idem_slot, at_ms, seq) WHERE idem IS NOT NULL")

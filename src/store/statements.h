@@ -23,6 +23,10 @@
 #define AUDIT_EVENT "SELECT audit AS number, seq, at_ms, project, verb, kind, subject, actor, actor_id, apikey, address, request, 'ok' AS result, CAST(1 AS BIGINT) AS times, idem, data, chain FROM event "
 #define AUDIT_NOTE  "SELECT number, CAST(0 AS BIGINT), at_ms, project, verb, '', subject, actor, actor_id, apikey, address, request, result, times, NULL, '', chain FROM audit_note "
 
+/* What was asked with an Idempotency-Key: of a job, of an event. */
+#define IDEM_JOB   "SELECT CAST(1 AS BIGINT) AS kind, id, project, owner, idem, '' AS data, created_ms FROM job WHERE idem IS NOT NULL AND "
+#define IDEM_EVENT "SELECT CAST(2 AS BIGINT) AS kind, seq, project, actor_id, idem, data, at_ms FROM event WHERE idem IS NOT NULL AND "
+
 #define STATEMENTS(X)                                                                                                          \
     /* --- writes */                                                                                                           \
     X(ORG_ADD, "iti", "INSERT INTO org (id, name, created_ms) VALUES (?1, ?2, ?3)")                                            \
@@ -46,7 +50,7 @@
     X(NODE_DROP, "i", "DELETE FROM node WHERE id = ?1")                                                                        \
     X(TOKEN_ADD, "itii", "INSERT INTO jointoken (id, hash, created_ms, expires_ms, used_ms, node) VALUES (?1, ?2, ?3, ?4, 0, 0)") \
     X(TOKEN_USE, "iii", "UPDATE jointoken SET used_ms = ?2, node = ?3 WHERE id = ?1")                                          \
-    X(JOB_ADD, "iiiitiiiittti", "INSERT INTO job (id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, idem, created_ms, started_ms, ended_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, ?10, ?11, ?12, ?13, 0, 0, 1)") \
+    X(JOB_ADD, "iiiitiiiitttii", "INSERT INTO job (id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, idem, created_ms, started_ms, ended_ms, version, idem_slot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, ?10, ?11, ?12, ?13, 0, 0, 1, ?14)") \
     X(JOB_SET, "iiiiiiiiiiiiii", "UPDATE job SET state = ?2, reason = ?3, outcome = ?4, priority = ?5, next_task = ?6, done = ?7, failed = ?8, cancelled = ?9, exit_code = ?10, started_ms = ?11, ended_ms = ?12, version = ?13 WHERE id = ?1 AND project = ?14") \
     X(TASK_ADD, "iiiiiii", "INSERT INTO task (job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, 0, 0, '', 0, 0, 0)") \
     X(TASK_SET, "iiiiiiiiitiii", "UPDATE task SET state = ?3, outcome = ?4, tries = ?5, faults = ?6, attempt = ?7, exit_code = ?8, signal = ?9, detail = ?10, not_before_ms = ?11, started_ms = ?12, ended_ms = ?13 WHERE job = ?1 AND task = ?2") \
@@ -72,7 +76,7 @@
     X(IMAGE_ADD, "iitttii", "INSERT INTO image (id, project, name, digest, format, size, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)") \
     X(IMAGE_DROP, "i", "DELETE FROM image WHERE id = ?1")                                                                      \
     X(BLOB_ADD, "itii", "INSERT INTO blob (project, digest, size, created_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (project, digest) DO NOTHING") \
-    X(EVENT_ADD, "iiitttiittttitt", "INSERT INTO event (seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, idem, data, audit, verb, chain) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)") \
+    X(EVENT_ADD, "iiitttiittttitti", "INSERT INTO event (seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, idem, data, audit, verb, chain, idem_slot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)") \
     X(AUDIT_ADD, "iiitttiitttit", "INSERT INTO audit_note (number, at_ms, project, verb, subject, actor, actor_id, apikey, address, request, result, times, chain) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)") \
     X(ARCHIVE_ADD, "tiiiiiitt", "INSERT INTO archive (kind, segment, first, last, from_ms, to_ms, entries, chain, lines) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)") \
     X(AUDIT_HEAD_SET, "iitt", "INSERT INTO audit_head (id, number, chain, mac) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET number = ?2, chain = ?3, mac = ?4") \
@@ -94,8 +98,13 @@
     X(LOAD_VOLUME, "", "SELECT id, project, name, node, created_ms, version FROM volume ORDER BY id")                          \
     X(LOAD_GONER, "", "SELECT volume, node FROM goner ORDER BY volume")                                                       \
     X(LOAD_IMAGE, "", "SELECT id, project, name, digest, format, size, created_ms FROM image ORDER BY id")                     \
-    X(LOAD_IDEM, "ii", "SELECT id, project, owner, idem, created_ms FROM job WHERE idem IS NOT NULL AND created_ms >= ?1 AND (created_ms, id) > (?1, ?2) ORDER BY created_ms, id LIMIT 2000") \
-    X(LOAD_IDEM_EVENT, "ii", "SELECT seq, actor_id, idem, data, at_ms FROM event WHERE idem IS NOT NULL AND at_ms >= ?1 AND (at_ms, seq) > (?1, ?2) ORDER BY at_ms, seq LIMIT 2000") \
+    X(LOAD_IDEM, "ii", IDEM_JOB "created_ms >= ?1 AND (created_ms, id) > (?1, ?2) ORDER BY created_ms, id LIMIT 2000") \
+    X(LOAD_IDEM_EVENT, "ii", IDEM_EVENT "at_ms >= ?1 AND (at_ms, seq) > (?1, ?2) ORDER BY at_ms, seq LIMIT 2000") \
+    X(LOAD_IDEM_BARE, "ii", IDEM_JOB "idem_slot IS NULL AND created_ms >= ?1 AND (created_ms, id) > (?1, ?2) ORDER BY created_ms, id LIMIT 2000") \
+    X(LOAD_IDEM_EVENT_BARE, "ii", IDEM_EVENT "idem_slot IS NULL AND at_ms >= ?1 AND (at_ms, seq) > (?1, ?2) ORDER BY at_ms, seq LIMIT 2000") \
+    X(IDEM_SINCE, "i", "SELECT created_ms FROM job WHERE idem IS NOT NULL ORDER BY created_ms DESC LIMIT 1 OFFSET ?1")              \
+    X(IDEM_EVENT_SINCE, "i", "SELECT at_ms FROM event WHERE idem IS NOT NULL ORDER BY at_ms DESC LIMIT 1 OFFSET ?1")                \
+    X(IDEM_LOOK, "iii", IDEM_JOB "idem_slot IN (?1, ?2, ?3) UNION ALL " IDEM_EVENT "idem_slot IN (?1, ?2, ?3) LIMIT 64")             \
     X(LOAD_RESTORED, "", "SELECT COUNT(*) FROM restored")                                                                      \
     X(LAST_EVENT, "", "SELECT COALESCE(MAX(seq), 0) FROM event")                                                               \
     X(LAST_ID, "", "SELECT MAX(id) FROM (SELECT COALESCE(MAX(id), 0) AS id FROM job UNION ALL SELECT COALESCE(MAX(id), 0) FROM attempt UNION ALL SELECT COALESCE(MAX(id), 0) FROM apikey UNION ALL SELECT COALESCE(MAX(id), 0) FROM org UNION ALL SELECT COALESCE(MAX(id), 0) FROM project UNION ALL SELECT COALESCE(MAX(id), 0) FROM person UNION ALL SELECT COALESCE(MAX(id), 0) FROM account UNION ALL SELECT COALESCE(MAX(id), 0) FROM secret UNION ALL SELECT COALESCE(MAX(id), 0) FROM node UNION ALL SELECT COALESCE(MAX(id), 0) FROM jointoken UNION ALL SELECT COALESCE(MAX(id), 0) FROM volume UNION ALL SELECT COALESCE(MAX(id), 0) FROM image) AS ids") \

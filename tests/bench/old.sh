@@ -3,18 +3,19 @@
 #
 #   tests/bench/old.sh [JOBS] [sqlite|postgres]      JOBS: 1000000
 #
-# The rows are made by the database itself: each finished job with its task, attempt, usage and four events, spread over 30 days; every tenth job
-# of the last day was submitted with an Idempotency-Key (KEYS=all: all of that day). Times are the median of five, in milliseconds.
+# The rows are made by the database itself, their indexes after them: each finished job with its task, attempt and usage, spread over 30 days (DAYS=1: all of
+# them today), and four events each of the last EVENTS_OF jobs (a million); every tenth job of the last day was submitted with an Idempotency-Key
+# (KEYS_ALL=1: all of that day). Times are the median of five, in milliseconds. Ten million take about 12 GB in BENCH_DIR (/tmp) until it ends.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 B=${BUILD:-build}
-N=${1:-1000000} KIND=${2:-sqlite}
+N=${1:-1000000} KIND=${2:-sqlite} DAYS=${DAYS:-30} EVENTS_OF=${EVENTS_OF:-1000000}
 TMP=$(mktemp -d "${BENCH_DIR:-/tmp}/arcus-old.XXXXXX")
 pid=
 cleanup() { [ -z "$pid" ] || kill "$pid" 2>/dev/null || true; wait 2>/dev/null || true; [ "$KIND" != postgres ] || tests/pg_start.sh --stop "$TMP/pg" || true; rm -rf "$TMP"; }
 trap cleanup EXIT
 STORE=()
-[ "$KIND" != postgres ] || { chmod 755 "$TMP"; PG=$(tests/pg_start.sh "$TMP/pg"); STORE=(--store "$PG"); }
+[ "$KIND" != postgres ] || { chmod 755 "$TMP"; PG=$(PG_OPTIONS="-c max_wal_size=2GB -c checkpoint_timeout=30min -c autovacuum=off" tests/pg_start.sh "$TMP/pg"); STORE=(--store "$PG"); }
 
 now() { date +%s%N; }
 start() { # the time from exec to a good /readyz
@@ -29,20 +30,34 @@ start() { # the time from exec to a good /readyz
     READY=$((($(now) - t) / 1000000))
 }
 stop() { kill "$pid"; wait "$pid" 2>/dev/null || true; pid=; }
-sql() { if [ "$KIND" = postgres ]; then psql -q -v ON_ERROR_STOP=1 "$PG" -f -; else sqlite3 -bail "$TMP/data/arcus.db"; fi; }
+sql() {
+    if [ "$KIND" = postgres ]; then { echo "SET maintenance_work_mem = '512MB'; SET synchronous_commit = off;"; cat; } | psql -Atq -v ON_ERROR_STOP=1 "$PG" -f -
+    else { echo 'PRAGMA synchronous=OFF; PRAGMA cache_size=-262144; PRAGMA temp_store=FILE;'; cat; } | sqlite3 -bail "$TMP/data/arcus.db"; fi
+}
+# indexes DROP|CREATE: the statements for those that are no key of their table.
+indexes() {
+    if [ "$KIND" = postgres ]; then
+        echo "SELECT CASE WHEN '$1' = 'DROP' THEN 'DROP INDEX ' || indexname ELSE indexdef END || ';' FROM pg_indexes i WHERE schemaname = 'public'
+              AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.conname = i.indexname) AND tablename IN ('job', 'task', 'attempt', 'usage', 'event')"
+    else
+        echo "SELECT CASE WHEN '$1' = 'DROP' THEN 'DROP INDEX ' || name ELSE sql END || ';' FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL
+              AND tbl_name IN ('job', 'task', 'attempt', 'usage', 'event');"
+    fi | sql
+}
 
 # fill FROM TO: numbers of jobs. Ids are times in the upper bits, as the program makes them; here any growing number does.
 fill() {
     local series old
     if [ "$KIND" = postgres ]; then series="generate_series($1::bigint, $2::bigint) AS n(i)"; else series="(WITH RECURSIVE n(i) AS (SELECT $1 UNION ALL SELECT i + 1 FROM n WHERE i < $2) SELECT i FROM n) AS n"; fi
-    old="$(date +%s)000 - 86400000 * 30 + i * (86400000 * 30 / $N)"
-    local spec='{"type":"job","name":"train","image":"host","command":["true"],"cpus":1,"memory":"1024MB","count":1,"priority":50,"on_lost":"requeue"}'
-    local p="(SELECT MIN(id) FROM project)" u="(SELECT MIN(id) FROM person)" idem="CASE WHEN i > $N - $N / 30 AND (${KEYS_ALL:-0} = 1 OR i % 10 = 0) THEN 'key-' || i || chr(10) || '0123456789abcdef' END"
+    old="($(($(date +%s) * 1000 - 86400000 * DAYS)) + i * $((86400000 * DAYS)) / $N)"
+    local spec='{"type":"job","image":"host","command":["true"],"cpus":1,"memory":"1024MB"}'
+    local p="(SELECT MIN(id) FROM project)" u="(SELECT MIN(id) FROM person)" keyed="i > $N - $N / $DAYS AND (${KEYS_ALL:-0} = 1 OR i % 10 = 0)"
+    local idem="CASE WHEN $keyed THEN 'key-' || i || chr(10) || '0123456789abcdef' END" slot="CASE WHEN $keyed THEN i * 7919 END"
     [ "$KIND" = postgres ] || idem=${idem//chr(10)/char(10)}
     sql <<SQL
 BEGIN;
-INSERT INTO job (id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, idem, created_ms, started_ms, ended_ms, version)
- SELECT 1000 + i * 2, $p, 1, $u, 'train-' || (i % 1000), CASE WHEN i % 1000 = 7 THEN 5 ELSE 4 END, 0, 1, 50, 1, 1, 1, 0, 0, 0, '$spec', 'cpu.1x1', $idem, $old, $old + 1000, $old + 5000, 3 FROM $series;
+INSERT INTO job (id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, idem, created_ms, started_ms, ended_ms, version, idem_slot)
+ SELECT 1000 + i * 2, $p, 1, $u, 'train-' || (i % 1000), CASE WHEN i % 1000 = 7 THEN 5 ELSE 4 END, 0, 1, 50, 1, 1, 1, 0, 0, 0, '$spec', 'cpu.1x1', $idem, $old, $old + 1000, $old + 5000, 3, $slot FROM $series;
 INSERT INTO task (job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms)
  SELECT 1000 + i * 2, 0, $p, 4, 1, 1, 0, 1001 + i * 2, 0, 0, '', 0, $old + 1000, $old + 5000 FROM $series;
 INSERT INTO attempt (id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, ended_ms, exit_code, signal, detail, grace_s)
@@ -54,7 +69,7 @@ INSERT INTO usage_day (day, project, owner_kind, owner, flavor, simulated, attem
  ON CONFLICT (day, project, owner_kind, owner, flavor, simulated) DO UPDATE SET attempts = usage_day.attempts + excluded.attempts, ms = usage_day.ms + excluded.ms, cpu_milli_ms = usage_day.cpu_milli_ms + excluded.cpu_milli_ms, mem_mib_ms = usage_day.mem_mib_ms + excluded.mem_mib_ms;
 $(for k in 0 1 2 3; do
     kinds=(job.queued attempt.placed attempt.ended job.done)
-    echo "INSERT INTO event (seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, idem, data, audit, verb, chain) SELECT 100 + i * 4 + $k, $old + $k, $p, '${kinds[$k]}', 'job-0s' || i, 'admin', $u, 1, '127.0.0.1', 'req-0123456789abcdef', NULL, '{}', $([ "$k" = 0 ] && echo "100 + i, 'job.submit', '00112233445566778899aabbccddeeff'" || echo "NULL, NULL, NULL") FROM $series;"
+    echo "INSERT INTO event (seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, idem, data, audit, verb, chain) SELECT 100 + i * 4 + $k, $old + $k, $p, '${kinds[$k]}', 'job-0s' || i, 'admin', $u, 1, '127.0.0.1', 'req-0123456789abcdef', NULL, '{}', $([ "$k" = 0 ] && echo "100 + i, 'job.submit', '00112233445566778899aabbccddeeff'" || echo "NULL, NULL, NULL") FROM $series WHERE i > $N - $EVENTS_OF;"
 done)
 COMMIT;
 SQL
@@ -94,13 +109,15 @@ listings() {
 
 start; stop
 all=$N
-step=250000
+step=100000
 begin=$(now)
-N=$all
+again=$(indexes CREATE)
+indexes DROP | sql
 for ((i = 1; i <= all; i += step)); do fill $i $((i + step - 1 < all ? i + step - 1 : all)); done
+echo "$again" | sql
 echo "$KIND: $all finished jobs made in $((($(now) - begin) / 1000000)) ms"
-[ "$KIND" != postgres ] || echo 'ANALYZE' | sql
+[ "$KIND" != postgres ] || echo 'VACUUM ANALYZE' | sql
 for _ in 1 2 3; do start; echo "restart to /readyz: $READY ms, $(awk '/VmRSS/ { print int($2 / 1024) }' "/proc/$pid/status") MB resident"; stop; done
 start
 listings
-[ "$KIND" = postgres ] || du -sh "$TMP/data/arcus.db" | cut -f1
+du -sh "$TMP" | cut -f1

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { MOST = 20000, ARGS = 15 };
+enum { MOST = 20000, ARGS = 16 };
 static const int batches[] = { 1, 10, 100, 1000 };
 
 struct rows_of { struct value args[MOST][ARGS]; struct write writes[MOST]; };
@@ -47,7 +47,8 @@ static void put_event(struct rows_of *e, int at, int64_t seq, const char *data)
                             V_TEXT(data),
                             V_INT(seq),
                             V_TEXT("job.submit"),
-                            V_TEXT("00112233445566778899aabbccddeeff") };
+                            V_TEXT("00112233445566778899aabbccddeeff"),
+                            V_NULL };
     _Static_assert(COUNT(args) == ARGS, "a value for each parameter");
     put(e, at, ST_EVENT_ADD, args, COUNT(args));
 }
@@ -71,7 +72,8 @@ static void put_job(struct rows_of *e, int at, int64_t id)
                             V_TEXT(spec),
                             V_TEXT("cpu.1x1"),
                             V_TEXT(NULL),
-                            V_INT(1790000000000 + id / 64) };
+                            V_INT(1790000000000 + id / 64),
+                            V_NULL };
     put(e, at, ST_JOB_ADD, args, COUNT(args));
 }
 

@@ -148,6 +148,25 @@ TEST(a_role_that_a_refused_commit_would_have_given_is_not_there_when_it_is_tried
     CHECK(!used.ok && used.err.rc == RC_DENIED && rows_in(d, "job") == 0);
 }
 
+static void count_commit(void *arg, const struct commit *k)
+{
+    *(int *)arg += k->event_count > 0;
+}
+
+TEST(what_waits_together_lands_in_one_commit)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct flying *all[64];
+    int commits = 0;
+    control_follow(d->control, count_commit, &commits);
+    for (size_t i = 0; i < COUNT(all); i++)
+        all[i] = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, NULL);
+    for (size_t i = 0; i < COUNT(all); i++)
+        CHECK(door_landed(d, all[i]).ok);
+    CHECK(commits == 1 && rows_in(d, "job") == COUNT(all));
+    control_unfollow(d->control, &commits);
+}
+
 TEST(an_idempotent_wish_has_one_answer_also_after_a_restart)
 {
     AUTO(door_free) struct door *d = door_new(false);

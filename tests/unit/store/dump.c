@@ -13,10 +13,10 @@ static bool fill(struct place *p)
     struct value person[] = { V_INT(INT64_MAX), V_TEXT("ada"), V_TEXT(""), V_INT(3), V_INT(4) };
     struct value member[] = { V_INT(1), V_INT(2), V_INT(INT64_MIN) };
     struct value blob[] = { V_INT(1), V_TEXT("sha256:00"), V_INT(5), V_INT(6) };
-    struct value event[15] = { V_INT(1), V_INT(2), V_INT(3), V_TEXT("k"), V_TEXT("s"), V_TEXT("a"), V_INT(4),
+    struct value event[16] = { V_INT(1), V_INT(2), V_INT(3), V_TEXT("k"), V_TEXT("s"), V_TEXT("a"), V_INT(4),
                                V_INT(5), V_TEXT("addr"), V_TEXT("req"), V_TEXT(NULL), V_TEXT("{}") };
     struct write writes[] = { { ST_ORG_ADD, 3, org }, { ST_PERSON_ADD, 5, person }, { ST_MEMBER_SET, 3, member },
-                              { ST_BLOB_ADD, 4, blob }, { ST_EVENT_ADD, 15, event } };
+                              { ST_BLOB_ADD, 4, blob }, { ST_EVENT_ADD, 16, event } };
     return store_open(p->os, p->where, &p->store, &p->err) && conn_open(p->store, true, &p->writer, &p->err)
            && store_commit(p->writer, writes, COUNT(writes), &unknown, &p->err);
 }
