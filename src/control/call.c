@@ -66,6 +66,7 @@ struct sched_event *emit_news(struct call *c, enum sched_kind kind)
     struct sched_event *e = &b->news[b->news_count++];
     memset(e, 0, sizeof *e);
     e->kind = kind;
+    e->at_ms = c->now_ms;
     if (kind == SCHED_NODE)
         e->gpus = ARENA_ARRAY(b->mem, struct sched_gpu, SCHED_GPUS);
     if (kind == SCHED_TASK_HELD)

@@ -72,6 +72,7 @@ void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
 void sched_of_held(const struct attempt *a, struct sched_event *e)
 {
     e->kind = SCHED_TASK_HELD;
+    e->at_ms = a->placed_ms;
     e->job = a->task->job->id;
     e->project = a->task->job->project->id;
     e->task = a->task->index;

@@ -123,7 +123,7 @@ void writer_snapshot(struct control *c, struct batch *b,
                      void (*flush)(struct control *c, struct batch *b))
 {
     struct state *s = c->writer.state;
-    struct call call = { .control = c, .s = s, .batch = b };
+    struct call call = { .control = c, .s = s, .batch = b, .now_ms = os_wall_ms(c->os) };
     struct node *n;
     for (size_t i = 0; (n = map_next(s->nodes, &i));)
         sched_of_node(s, n, emit_news(&call, SCHED_NODE));

@@ -1,9 +1,9 @@
-/* plan.c - one pass over the queue: who starts now, where, and why the others wait.
+/* plan.c - one pass: who starts now, where, and why the others wait.
  *
- * Jobs are looked at by priority, then age. A job that does not fit does not hold back those behind it: they start if they fit now.
- * That keeps the fleet busy and may starve a large job under a stream of small ones; reservations with backfill under them come with
- * the planner that replaces this one. Takes only within a pass, so what failed once for a class of jobs is not tried again in it. For the
- * same reason new jobs alone are a pass of their own: those that waited before wait on. */
+ * Order.c says who comes next, one task at a time, since each changes what its project has had. A job that does not fit does not hold back
+ * those behind it: they start if they fit now. That keeps the fleet busy and may starve a large job under a stream of small ones;
+ * reservations with backfill under them come with the planner that replaces this one. A pass only takes, so a line of equal jobs that
+ * cannot start is parked until something is given back: a queue that stands still is not looked at. */
 #include "sched/sched_internal.h"
 #include <stdlib.h>
 
@@ -13,6 +13,8 @@ struct pass {
     struct sched_plan plan;
     int64_t now_ms;
     size_t most, placement_room, wait_room;
+    struct job *was;            /* who was next before */
+    bool whole;                 /* everything that waits is tried, not only what is new */
 };
 
 static void *more(struct arena *mem, const void *at, size_t count, size_t *room, size_t size)
@@ -89,42 +91,11 @@ static enum reason try_one(struct pass *p, struct job *j, int64_t task)
     return c->why;
 }
 
-/* Starts what can start of a job; the reason why the rest of it waits, or REASON_NONE when nothing of it waits or the plan is full. */
-static enum reason look_at(struct pass *p, struct job *j)
-{
-    size_t from = 0;
-    int64_t task;
-    if (j->blocked)
-        return REASON_DEPENDENCY;
-    if (j->pause_ms > p->now_ms && j->pause_ms <= p->now_ms + REFUSED_PAUSE_MS) { /* else the clock went back */
-        p->plan.next_ms = MIN(p->plan.next_ms, j->pause_ms);
-        return j->told;
-    }
-    enum reason why = REASON_RETRY;
-    while (waiting_ready(&j->waiting, p->now_ms, &from, &p->plan.next_ms, &task)) {
-        if (p->plan.count == p->most)
-            return REASON_NONE;
-        why = try_one(p, j, task);
-        if (why != REASON_NONE)
-            break;
-        why = REASON_RETRY; /* so far: only pauses may be left */
-    }
-    /* The pauses behind those that did not fit. */
-    while (why != REASON_RETRY && from < j->waiting.count) {
-        int64_t not_before = j->waiting.at[j->waiting.head + from++].not_before_ms;
-        if (not_before > p->now_ms)
-            p->plan.next_ms = MIN(p->plan.next_ms, not_before);
-    }
-    return j->waiting.count ? why : REASON_NONE;
-}
+/* --- why the others wait */
 
-static void tell(struct pass *p, struct job *j, enum reason why)
+static void say(struct pass *p, struct job *j, enum reason why)
 {
     struct sched_plan *plan = &p->plan;
-    if (why == REASON_RESOURCES && p->s->next)
-        why = REASON_PRIORITY;
-    else if (why == REASON_RESOURCES)
-        p->s->next = j;
     if (why == j->told)
         return;
     j->told = why;
@@ -134,77 +105,96 @@ static void tell(struct pass *p, struct job *j, enum reason why)
     plan->waits[plan->wait_count++] = (struct wait){ j->id, (int)why };
 }
 
-static struct sched_plan full_pass(struct pass *p)
+/* Of a line for which no node has room only the first of all is told so: the others wait for their turn. */
+static enum reason shown(enum reason why)
+{
+    return why == REASON_RESOURCES ? REASON_PRIORITY : why;
+}
+
+static void say_next(struct pass *p, struct job *j)
 {
     struct sched *s = p->s;
-    s->pass++;
-    s->next = NULL;
-    s->fresh_count = 0;
-    size_t i = 0, kept = 0;
-    for (; i < s->queue_count && p->plan.count < p->most; i++) {
-        struct job *j = s->queue[i];
-        s->looks++;
-        enum reason why = look_at(p, j);
-        if (p->plan.count < p->most || !j->waiting.count)
-            tell(p, j, why);
-        if (j->waiting.count)
-            s->queue[kept++] = j;
-    }
-    if (kept < i)
-        memmove(s->queue + kept, s->queue + i, (s->queue_count - i) * sizeof *s->queue);
-    bool full = i < s->queue_count || (p->most && p->plan.count == p->most);
-    s->queue_count = kept + s->queue_count - i;
-    s->dirty = full;
-    s->wake_ms = p->plan.next_ms;
-    if (full)
-        p->plan.next_ms = p->now_ms;
-    return p->plan;
+    if (s->next && (p->whole || !order_before(s, j, s->next)))
+        return;
+    struct job *was = s->next;
+    s->next = j;
+    say(p, j, REASON_RESOURCES);
+    if (was && was != p->was)
+        say(p, was, REASON_PRIORITY);
 }
 
-static int by_order(const void *a, const void *b)
-{
-    return job_order(*(struct job *const *)a, *(struct job *const *)b);
-}
-
-/* Nothing was given back since the last pass, so the classes that failed in it still do. */
-static struct sched_plan fresh_pass(struct pass *p)
+static void park(struct pass *p, struct job *first)
 {
     struct sched *s = p->s;
-    size_t i = 0;
-    p->plan.next_ms = s->wake_ms;
-    for (; i < s->fresh_count && p->plan.count < p->most; i++) {
-        struct job *j = s->fresh[i];
-        s->looks++;
-        enum reason why = look_at(p, j);
-        if (p->plan.count < p->most || !j->waiting.count)
-            tell(p, j, why);
-        if (!j->waiting.count)
-            queue_drop(s, j);
-    }
-    bool full = i < s->fresh_count || (p->most && p->plan.count == p->most);
-    s->fresh_count = 0;
-    s->dirty = full;
-    s->wake_ms = p->plan.next_ms;
-    if (full)
-        p->plan.next_ms = p->now_ms;
-    return p->plan;
+    struct class *c = first->class;
+    if (c->why == REASON_RESOURCES)
+        say_next(p, first);
+    for (size_t i = 0; c->told != shown(c->why) && i < c->count; i++)
+        if (c->ready[c->head + i] != s->next)
+            say(p, c->ready[c->head + i], shown(c->why));
+    c->told = shown(c->why);
+    order_park(s, c);
 }
 
-/* Who comes before the one that is next takes its place, which is for a full pass to tell. */
-static bool behind_next(struct sched *s)
+/* New ones, and those that were waiting for something else than a place. */
+static void say_fresh(struct pass *p)
 {
-    if (s->fresh_count)
-        qsort(s->fresh, s->fresh_count, sizeof *s->fresh, by_order);
-    return !s->fresh_count || !s->next || job_order(s->next, s->fresh[0]) < 0;
+    struct sched *s = p->s;
+    for (size_t i = 0; i < s->fresh_count; i++) {
+        struct job *j = map_get(s->jobs, s->fresh[i]);
+        if (!j || !j->waiting.count)
+            continue;
+        if (j->blocked)
+            say(p, j, REASON_DEPENDENCY);
+        else if (j->asleep && j->pause_ms <= p->now_ms)
+            say(p, j, REASON_RETRY);
+        else if (j->ready && heap_has(&s->parked, j->class) && j != s->next)
+            say(p, j, shown(j->class->why));
+    }
+    s->fresh_count = 0;
+}
+
+/* --- the pass */
+
+static void start(struct pass *p, struct job *j)
+{
+    size_t from = 0;
+    int64_t task, wake = INT64_MAX;
+    p->s->looks++;
+    if (waiting_ready(&j->waiting, p->now_ms, &from, &wake, &task) && try_one(p, j, task) != REASON_NONE) {
+        park(p, j);
+        return;
+    }
+    order_started(p->s, j, p->now_ms);
+    order_file(p->s, j);
+    if (!j->waiting.count)
+        say(p, j, REASON_NONE);
+    else if (!j->ready)
+        fresh_add(p->s, j);
 }
 
 struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struct arena *mem)
 {
     struct pass p
         = { .s = s, .mem = mem, .plan = { .next_ms = INT64_MAX }, .now_ms = now_ms, .most = most };
-    bool time = now_ms >= s->wake_ms || now_ms < s->last_now_ms;
-    if (!s->dirty && !time && !s->fresh_count)
-        return (struct sched_plan){ .next_ms = s->wake_ms };
-    s->last_now_ms = now_ms;
-    return s->dirty || time || !behind_next(s) ? full_pass(&p) : fresh_pass(&p);
+    struct job *j;
+    if (now_ms != s->last_now_ms)
+        order_time(s, now_ms);
+    struct job *was = p.was = s->next;
+    s->pass++;
+    p.whole = s->dirty;
+    if (s->dirty) {
+        order_unpark(s);
+        s->next = NULL;
+    }
+    s->dirty = false;
+    while ((j = order_next(s)) && p.plan.count < most)
+        start(&p, j);
+    if (j && !s->next && was && was->ready)
+        s->next = was; /* the plan is full: it goes on with the next */
+    if (was && was != s->next && was->ready && heap_has(&s->parked, was->class))
+        say(&p, was, shown(was->class->why));
+    say_fresh(&p);
+    p.plan.next_ms = j ? now_ms : order_wake(s);
+    return p.plan;
 }

@@ -20,7 +20,7 @@ struct sched *sched_new(void)
     s->jobs = map_new();
     s->holds = map_new();
     s->classes = map_new();
-    s->wake_ms = INT64_MAX;
+    order_start(s);
     s->pass = 1; /* 0 is never: a class begins without having failed */
     return s;
 }
@@ -43,6 +43,7 @@ static void class_chain_free(void *first)
 {
     for (struct class *c = first, *next; c; c = next) {
         next = c->next;
+        free(c->ready);
         free(c);
     }
 }
@@ -58,12 +59,12 @@ void sched_free(struct sched *s)
         return;
     free_all(s->jobs, job_free_any);
     free_all(s->holds, free);
+    order_done(s);
     free_all(s->projects, free);
     free_all(s->classes, class_chain_free);
     for (size_t i = 0; i < s->node_count; i++)
         free(s->nodes[i]);
     free(s->nodes);
-    free(s->queue);
     free(s->fresh);
     free(s);
 }
@@ -116,6 +117,7 @@ static void on_node(struct sched *s, const struct sched_event *e)
 {
     size_t at = node_place(s, e->node);
     struct node *n = sched_node(s, e->node);
+    order_node(s, n, -1);
     if (!n) {
         if (s->node_count == s->node_room) {
             s->node_room = s->node_room ? s->node_room * 2 : 16;
@@ -132,6 +134,7 @@ static void on_node(struct sched *s, const struct sched_event *e)
                         .gpu_count = MIN(e->gpu_count, (int)SCHED_GPUS) };
     for (int i = 0; i < n->gpu_count; i++)
         n->gpus[i].is = e->gpus[i];
+    order_node(s, n, 1);
     struct hold *h;
     for (size_t i = 0; (h = map_next(s->holds, &i));)
         if (h->node == n->id)
@@ -145,6 +148,7 @@ static void on_node_gone(struct sched *s, const struct sched_event *e)
     size_t at = node_place(s, e->node);
     if (!sched_node(s, e->node))
         return;
+    order_node(s, s->nodes[at], -1);
     free(s->nodes[at]);
     s->node_count--;
     memmove(s->nodes + at, s->nodes + at + 1, (s->node_count - at) * sizeof *s->nodes);
@@ -161,6 +165,9 @@ static struct project *project_of(struct sched *s, int64_t id)
         p = must(calloc(1, sizeof *p));
         p->id = id;
         p->quota = QUOTA_NONE;
+        p->weight_milli = 1000;
+        for (int i = 0; i < CLASS_COUNT; i++)
+            p->lanes[i].project = p;
         map_put(s->projects, id, p);
     }
     return p;
@@ -170,7 +177,11 @@ static void on_project(struct sched *s, const struct sched_event *e)
 {
     struct project *p = project_of(s, e->project);
     p->quota = e->quota;
+    p->weight_milli = e->weight_milli ? e->weight_milli : 1000;
     p->told = true;
+    if (e->used_until_ms)
+        order_used(s, p, e->used, e->used_from_ms, e->used_until_ms);
+    order_moved(s, p);
     s->dirty = true;
 }
 
@@ -191,12 +202,14 @@ struct hold *hold_find(const struct sched *s, int64_t job, int64_t task)
 static void hold_count(struct sched *s, const struct hold *h, int sign)
 {
     struct node *n = sched_node(s, h->node);
+    order_held(s, h->project);
     if (n)
         node_take(n, h, sign);
     for (int i = 0; i < h->count; i++)
         h->project->gpu_held += sign * h->gpus[i].milli;
     h->project->cpu_held += sign * h->cpu_milli;
     h->project->mem_held += sign * h->mem_mib;
+    order_moved(s, h->project);
 }
 
 struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, struct project *p,
@@ -225,60 +238,12 @@ void hold_end(struct sched *s, struct hold *h)
     free(h);
 }
 
-/* --- the queue */
-
-int job_order(const struct job *a, const struct job *b)
-{
-    if (a->priority != b->priority)
-        return a->priority > b->priority ? -1 : 1;
-    if (a->created_ms != b->created_ms)
-        return a->created_ms < b->created_ms ? -1 : 1;
-    return a->id < b->id ? -1 : a->id > b->id;
-}
-
-static size_t queue_place(const struct sched *s, const struct job *j)
-{
-    size_t low = 0, high = s->queue_count;
-    if (high && job_order(s->queue[high - 1], j) < 0) /* the newest mostly goes last */
-        return high;
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        if (job_order(s->queue[mid], j) < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-void queue_add(struct sched *s, struct job *j)
-{
-    size_t at = queue_place(s, j);
-    if (!j->waiting.count || (at < s->queue_count && s->queue[at] == j))
-        return;
-    if (s->queue_count == s->queue_room) {
-        s->queue_room = s->queue_room ? s->queue_room * 2 : 64;
-        s->queue = must(reallocarray(s->queue, s->queue_room, sizeof *s->queue));
-    }
-    memmove(s->queue + at + 1, s->queue + at, (s->queue_count++ - at) * sizeof *s->queue);
-    s->queue[at] = j;
-}
-
-void queue_drop(struct sched *s, const struct job *j)
-{
-    size_t at = queue_place(s, j);
-    if (at == s->queue_count || s->queue[at] != j)
-        return;
-    s->queue_count--;
-    memmove(s->queue + at, s->queue + at + 1, (s->queue_count - at) * sizeof *s->queue);
-}
-
 /* --- jobs */
 
 static bool same_ask(const struct class *a, const struct class *b)
 {
     const struct gpu_ask *x = &a->shape.gpu, *y = &b->shape.gpu;
-    return a->project == b->project && a->only_node == b->only_node
+    return a->project == b->project && a->priority == b->priority && a->only_node == b->only_node
            && a->wants_host_image == b->wants_host_image && a->by_volume == b->by_volume
            && a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_mib == b->shape.mem_mib
            && x->milli == y->milli && x->mem_min_mib == y->mem_min_mib
@@ -291,7 +256,7 @@ class_hash(const struct class *c) /* of the parts that differ most; same_ask tel
 {
     uint64_t h = (uint64_t)c->project->id;
     const int64_t parts[]
-        = { c->only_node, c->shape.cpu_milli, c->shape.mem_mib, c->shape.gpu.milli };
+        = { c->only_node, c->priority, c->shape.cpu_milli, c->shape.mem_mib, c->shape.gpu.milli };
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i]) * 0x100000001b3ULL;
     return (int64_t)h;
@@ -322,16 +287,17 @@ static void class_leave(struct sched *s, struct class *c)
     *at = c->next;
     if (first)
         map_put(s->classes, class_hash(c), first);
+    free(c->ready);
     free(c);
 }
 
-static void fresh_add(struct sched *s, struct job *j)
+void fresh_add(struct sched *s, const struct job *j)
 {
     if (s->fresh_count == s->fresh_room) {
         s->fresh_room = s->fresh_room ? s->fresh_room * 2 : 64;
         s->fresh = must(reallocarray(s->fresh, s->fresh_room, sizeof *s->fresh));
     }
-    s->fresh[s->fresh_count++] = j;
+    s->fresh[s->fresh_count++] = j->id;
 }
 
 /* A job that is known keeps its waiting tasks: what comes again is its priority, its dependencies, its node. */
@@ -341,11 +307,12 @@ static void on_job(struct sched *s, const struct sched_event *e)
     struct class like = { .project = project_of(s, e->project),
                           .shape = e->shape,
                           .only_node = e->only_node,
+                          .priority = e->priority,
                           .wants_host_image = e->wants_host_image,
                           .by_volume = e->by_volume };
     struct class *c = class_of(s, &like);
     if (j) {
-        queue_drop(s, j);
+        order_remove(s, j);
         class_leave(s, j->class);
         s->dirty = true;
     } else {
@@ -353,13 +320,14 @@ static void on_job(struct sched *s, const struct sched_event *e)
         j->id = e->job;
         waiting_add(&j->waiting, e->first_task, e->last_task, 0);
         map_put(s->jobs, j->id, j);
-        fresh_add(s, j);
     }
     j->class = c;
     j->priority = e->priority;
     j->created_ms = e->created_ms;
+    j->since_ms = MAX(j->since_ms, e->created_ms);
     j->blocked = e->blocked;
-    queue_add(s, j);
+    order_file(s, j);
+    fresh_add(s, j);
 }
 
 static void on_job_gone(struct sched *s, const struct sched_event *e)
@@ -367,7 +335,7 @@ static void on_job_gone(struct sched *s, const struct sched_event *e)
     struct job *j = map_take(s->jobs, e->job);
     if (!j)
         return;
-    queue_drop(s, j);
+    order_remove(s, j);
     class_leave(s, j->class);
     job_free(j);
     s->dirty = true;
@@ -377,8 +345,8 @@ static void no_longer_waits(struct sched *s, int64_t job, int64_t task)
 {
     struct job *j = map_get(s->jobs, job);
     int64_t not_before;
-    if (j && waiting_take(&j->waiting, task, &not_before) && !j->waiting.count)
-        queue_drop(s, j);
+    if (j && waiting_take(&j->waiting, task, &not_before))
+        order_file(s, j);
 }
 
 static void waits_again(struct sched *s, struct job *j, int64_t task, int64_t not_before_ms)
@@ -386,7 +354,8 @@ static void waits_again(struct sched *s, struct job *j, int64_t task, int64_t no
     int64_t before;
     waiting_take(&j->waiting, task, &before);
     waiting_add(&j->waiting, task, task, not_before_ms);
-    queue_add(s, j);
+    order_file(s, j);
+    fresh_add(s, j);
     s->dirty = true;
 }
 
@@ -399,12 +368,18 @@ static void on_held(struct sched *s, const struct sched_event *e)
     int count = MIN(e->held_count, (int)SCHED_GPUS);
     for (int i = 0; i < count; i++)
         gpus[i] = (struct held_gpu){ e->held[i].index, e->held[i].milli, e->held[i].mem_mib };
+    bool known = h;
     if (h)
         hold_end(s, h);
     no_longer_waits(s, e->job, e->task);
     h = hold_new(s, e->job, e->task, e->node, project_of(s, e->project), e->cpu_held, e->mem_held,
                  gpus, count);
     h->confirmed = true;
+    if (!known) /* from a snapshot: it has held it since then */
+        order_since(s, h, e->at_ms);
+    struct job *j = map_get(s->jobs, e->job);
+    if (j)
+        order_started(s, j, e->at_ms);
 }
 
 static void on_freed(struct sched *s, const struct sched_event *e)
@@ -461,5 +436,6 @@ _Static_assert(COUNT(on) == SCHED_KIND_COUNT, "every kind of event has a row");
 
 void sched_apply(struct sched *s, const struct sched_event *e)
 {
+    order_clock(s, e->at_ms);
     on[e->kind](s, e);
 }

@@ -2,7 +2,8 @@
  * placements, and a picture built event by event equals one built from scratch.
  *
  * sched_apply() keeps the picture, sched_plan() answers with placements for tasks that can start now. A placement counts as taken at
- * once; the event that confirms it (or SCHED_TASK_REFUSED) settles it. Order: priority, then age. First fit over nodes in the
+ * once; the event that confirms it (or SCHED_TASK_REFUSED) settles it. Order: classes of priority, fair share of projects, age
+ * (order.c). First fit over nodes in the
  * order they joined; shares are packed onto the fullest GPU that fits, whole GPUs are taken from untouched ones. */
 #pragma once
 #include "base/arena.h"
@@ -14,7 +15,7 @@
 enum sched_kind {
     SCHED_NODE,             /* a node is there, or changed: capacity, gpus, usable */
     SCHED_NODE_GONE,
-    SCHED_PROJECT,          /* quota of a project */
+    SCHED_PROJECT,          /* quota and weight of a project */
     SCHED_JOB,              /* a job was queued, or its priority changed */
     SCHED_JOB_GONE,         /* all its tasks have ended, or were cancelled while they waited */
     SCHED_TASK_HELD,        /* a task holds slices on a node (placed; also when rebuilding from a snapshot) */
@@ -31,6 +32,7 @@ struct sched_held { int64_t index, milli, mem_mib; };
 struct sched_event {
     enum sched_kind kind;
     int64_t node, project, job, task;
+    int64_t at_ms;          /* when it happened; 0: now, which is when the last plan was made */
     /* SCHED_NODE */
     bool usable;            /* ready, not cordoned, not silent */
     bool host_image;
@@ -39,6 +41,8 @@ struct sched_event {
     struct sched_gpu *gpus;     /* gpu_count of them; a pointer, for most events have none and there are many */
     /* SCHED_PROJECT */
     struct quota quota;
+    int64_t weight_milli;   /* of its fair share; 0: 1000 */
+    int64_t used[3], used_from_ms, used_until_ms;   /* what it held before this picture began: thousandths of GPUs and CPUs and MiB, times ms, in that time; 0: none */
     /* SCHED_JOB */
     int64_t priority, created_ms, first_task, last_task;    /* tasks first..last wait (an array is one row) */
     struct shape shape;

@@ -1,8 +1,11 @@
 /* sched_internal.h - the picture: nodes with what is taken of them, projects with what they hold, jobs with the tasks that wait, and
  * the holds of tasks. Shared by the files of this folder and their tests; nobody else looks inside. */
 #pragma once
+#include "base/heap.h"
 #include "base/map.h"
+#include "model/priority.h"
 #include "sched/sched.h"
+#include "sched/share.h"
 
 /* --- waiting.c: the tasks of one job that wait, as ranges in order: an untouched array of a million is one. */
 struct range { int64_t first, last, not_before_ms; };
@@ -22,7 +25,16 @@ struct node {
     int gpu_count;
     struct gpu gpus[SCHED_GPUS];
 };
-struct project { int64_t id; bool told; struct quota quota; int64_t gpu_held, cpu_held, mem_held; };
+/* --- order.c: who comes next. A project has one lane in each class of priority that it has something waiting in. */
+struct lane { struct project *project; int64_t key; size_t pos; struct heap classes; };     /* key: at some time before, so not above what it is now */
+struct project {
+    int64_t id;
+    bool told;
+    struct quota quota;
+    int64_t gpu_held, cpu_held, mem_held, weight_milli;
+    struct share share;
+    struct lane lanes[CLASS_COUNT];
+};
 
 /* Jobs that ask for the same in the same project. What did not fit for one does not fit for the next in the same pass, since a pass only
  * takes: so a long queue of equal jobs costs one look at the fleet. */
@@ -30,9 +42,13 @@ struct class {
     struct class *next;         /* of the same hash */
     struct project *project;
     struct shape shape;
-    int64_t only_node;
+    int64_t only_node, priority;
     bool wants_host_image, by_volume;
     size_t jobs;
+    struct job **ready;         /* those with a task that may start now, by age: ready[head .. head + count) */
+    size_t head, count, room;
+    size_t lane_pos, starve_pos, parked_pos;
+    enum reason told;           /* what its ready jobs were last told */
     uint64_t failed_pass;       /* in this pass it did not fit, because of: */
     enum reason why;
     uint64_t known_fleet;       /* `possible` is about this fleet */
@@ -40,9 +56,12 @@ struct class {
 };
 struct job {
     int64_t id, priority, created_ms, pause_ms;     /* pause_ms: not before, after job.place refused it */
+    int64_t since_ms;           /* it has waited: since it was made, or a task of it last started */
+    int64_t wake_ms;            /* while it sleeps */
+    size_t asleep;
     struct class *class;
     struct waiting waiting;
-    bool blocked;
+    bool blocked, ready;        /* ready: it is in its class's list */
     enum reason told;           /* last reason given out; not part of the picture */
 };
 struct held_gpu { int64_t index, milli, mem_mib; };
@@ -62,21 +81,43 @@ struct sched {
     struct map *projects, *jobs, *holds, *classes;
     struct node **nodes;        /* by id: the order in which they joined */
     size_t node_count, node_room;
-    struct job **queue;         /* jobs with waiting tasks, in the order they are looked at */
-    size_t queue_count, queue_room;
+    struct share_clock clock;
+    bool other_units;           /* all keys are to be worked out again */
+    struct heap bands[CLASS_COUNT];     /* lanes with a class that may start something, by share */
+    struct heap starving;       /* those classes, by when their oldest job has waited too long */
+    struct heap sleepers;       /* jobs, by when a pause ends */
+    struct heap parked;         /* classes that cannot start anything until something is given back */
     uint64_t fleet, pass;       /* count changes of nodes, and passes */
-    bool dirty;                 /* something happened that may let a task start, or change a reason */
-    struct job **fresh;         /* jobs that are new since the last pass: if nothing else happened, only they are looked at */
+    bool dirty;                 /* something was given back: those that are parked are tried again */
+    int64_t *fresh;             /* ids of jobs that are to be told why they wait, if they do */
     size_t fresh_count, fresh_room;
     struct job *next;           /* the one that is told to wait for resources; those behind it wait for their turn */
-    int64_t wake_ms, last_now_ms;
-    uint64_t looks;             /* jobs looked at since the beginning, for tests */
+    int64_t last_now_ms;
+    uint64_t looks;             /* tries since the beginning, for tests */
 };
 
 struct node *sched_node(const struct sched *s, int64_t id);
-int job_order(const struct job *a, const struct job *b);           /* <0: a goes first */
-void queue_drop(struct sched *s, const struct job *j);
-void queue_add(struct sched *s, struct job *j);
+int job_order(const struct job *a, const struct job *b);           /* by priority, then age; <0: a goes first. For one project, and to print */
+
+void order_start(struct sched *s);
+void order_done(struct sched *s);
+void order_time(struct sched *s, int64_t now_ms);                   /* it is that late: who slept until then is ready */
+int64_t order_wake(const struct sched *s);                          /* when the next of them is; INT64_MAX: never */
+void order_file(struct sched *s, struct job *j);                    /* puts it where it belongs now: ready, asleep, or neither */
+void order_remove(struct sched *s, struct job *j);                  /* it is nowhere any more */
+/* Who comes next; NULL: nothing that could start. It comes again until its class is parked, or it has nothing more to start. */
+struct job *order_next(struct sched *s);
+void order_started(struct sched *s, struct job *j, int64_t at_ms);  /* a task of it has: its time of waiting begins anew */
+bool order_before(const struct sched *s, const struct job *a, const struct job *b);
+void order_park(struct sched *s, struct class *c);                  /* it cannot start anything, until: */
+void order_unpark(struct sched *s);
+void order_held(struct sched *s, struct project *p);                /* what it holds is about to change: its share is settled up to now */
+void order_moved(struct sched *s, struct project *p);               /* what it holds, or its weight, has changed */
+void order_node(struct sched *s, const struct node *n, int sign);    /* what there is in all: NULL is nothing */
+void order_clock(struct sched *s, int64_t at_ms);                   /* something happened then */
+void order_since(struct sched *s, const struct hold *h, int64_t at_ms);     /* it has been held since then */
+void order_used(struct sched *s, struct project *p, const int64_t used[SHARE_COUNT], int64_t from_ms, int64_t to_ms);
+void fresh_add(struct sched *s, const struct job *j);               /* it is to be told */
 /* Takes the slices, and gives them back. */
 struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, struct project *p, int64_t cpu_milli, int64_t mem_mib,
                       const struct held_gpu *gpus, int count);
