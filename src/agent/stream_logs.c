@@ -24,6 +24,8 @@ struct logs {
     int64_t offset;
     struct str in;
     size_t used;    /* of in */
+    int64_t begins; /* where in the segment the record does */
+    int64_t told;   /* how many of its bytes are not told again: of the first one, after a mark */
     bool last_look; /* a later segment is there: what this one still has is all it will ever have */
     bool counting;  /* from the last segment backwards */
     bool counted_last, partial; /* partial: the last line has no end yet */
@@ -86,6 +88,7 @@ static enum log_found segment_next(struct logs *l, struct log_record *r)
         struct slice left = { l->used ? l->in.at + l->used : l->in.at, l->in.len - l->used };
         size_t before = left.len, got = 0;
         enum log_found found = before ? log_next(&left, r) : LOG_MORE;
+        l->begins = l->offset - (int64_t)before;
         if (found != LOG_MORE)
             return l->used += before - left.len, found;
         str_drop(&l->in, l->used);
@@ -119,14 +122,24 @@ static void count_record(struct logs *l, const struct log_record *r)
 
 static void send_record(struct logs *l, const struct log_record *r)
 {
-    const char *at = r->bytes.at, *end = at + r->bytes.len, *nl;
+    const char *at = r->bytes.at + MIN((size_t)l->told, r->bytes.len), *end = r->bytes.at + r->bytes.len, *nl;
+    l->told = 0;
     for (; l->skip && at < end; at = nl + 1) {
         if (!(nl = memchr(at, '\n', (size_t)(end - at))))
             return;
         l->skip--;
     }
-    serve_send(l->serve, r->stream == 'o' ? CHANNEL_OUT : CHANNEL_ERR, at, (size_t)(end - at));
+    for (size_t n; at < end; at += n) {
+        char place[LOG_PLACE + 16];
+        n = MIN((size_t)(end - at), (size_t)SERVE_PIECE);
+        if (l->serve->ask.follow) {
+            snprintf(place, sizeof place, "{\"at\":\"%lld.%lld.%lld\"}", (long long)l->segment, (long long)l->begins, (long long)(at + n - r->bytes.at));
+            serve_send(l->serve, CHANNEL_CONTROL, place, strlen(place));
+        }
+        serve_send(l->serve, r->stream == 'o' ? CHANNEL_OUT : CHANNEL_ERR, at, n);
+    }
 }
+
 
 /* The segment is counted: is it the one to begin with? */
 static void counted(struct logs *l)
@@ -234,19 +247,37 @@ static void news_ask(struct logs *l)
 
 /* --- */
 
+/* A segment that was dropped since counts as told: it goes on with the next that is there. */
+static void begin_behind(struct logs *l, const char *place)
+{
+    char *end;
+    int64_t segment = strtoll(place, &end, 10), offset = strtoll(end + 1, &end, 10), told = strtoll(end + 1, NULL, 10);
+    if (segment < 1 || neighbour(l, segment - 1, true) != segment) {
+        l->segment = MAX(segment - 1, 0);
+        return;
+    }
+    segment_open(l, segment);
+    l->offset = offset;
+    l->told = told;
+}
+
 static bool start(struct serve *s, struct err *err)
 {
-    (void)err;
+    const char *from = s->ask.from;
     struct logs *l = calloc(1, sizeof *l);
     if (!l)
         abort();
     l->serve = s;
     s->state = l;
+    if (text_given(from) && !log_place_good(from))
+        return err_set(err, RC_BAD_INPUT, "this is not a mark of a log");
     serve_log_folder(s, l->folder);
     int64_t last = neighbour(l, INT64_MAX, false);
-    l->counting = s->ask.tail >= 0 && last;
+    l->counting = s->ask.tail >= 0 && last && !text_given(from);
     if (l->counting)
         segment_open(l, last);
+    else if (text_given(from))
+        begin_behind(l, from);
     if (s->ask.follow && serve_alive(s))
         news_ask(l);
     turn_in(l, 0);

@@ -7,8 +7,8 @@
 #include "wire/http_parse.h"
 #include <stdlib.h>
 
-enum { ROOM = 256 << 10, MAX_STREAMS = 512, PIECE = 32 << 10 };
-_Static_assert((int)PIECE < (int)CHANNEL_MESSAGE, "a piece fits a message");
+enum { ROOM = 256 << 10, MAX_STREAMS = 512 };
+_Static_assert((int)SERVE_PIECE < (int)CHANNEL_MESSAGE, "a piece fits a message");
 
 struct streams {
     struct os *os;
@@ -52,10 +52,10 @@ void serve_wait(struct serve *s, bool wait)
 
 void serve_send(struct serve *s, enum channel channel, const char *at, size_t n)
 {
-    char piece[PIECE + 1];
+    char piece[SERVE_PIECE + 1];
     piece[0] = (char)channel;
     while (n) {
-        size_t m = MIN(n, PIECE);
+        size_t m = MIN(n, SERVE_PIECE);
         memcpy(piece + 1, at, m);
         ws_send(s->ws, false, piece, m + 1);
         at += m, n -= m;
@@ -201,7 +201,7 @@ static void copy_ask(struct serve *s, const struct open_stream *o)
     struct open_stream *to = &s->ask;
     *to = *o;
     for (const char **const *p = (const char **const[]){ &to->kind, &to->stream, &to->what,
-                                                         &to->source, &to->path, NULL };
+                                                         &to->source, &to->path, &to->from, NULL };
          *p; p++)
         **p = arena_text(s->mem, **p);
     to->argv.at = ARENA_ARRAY(s->mem, const char *, o->argv.count);

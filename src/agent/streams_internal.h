@@ -34,6 +34,7 @@ const char *serve_data(const struct serve *s);
 bool serve_alive(const struct serve *s);                            /* the attempt has not ended */
 
 bool serve_room(const struct serve *s);                             /* the connection takes more; else wait for on_room */
+enum { SERVE_PIECE = 32 << 10 };                                    /* the most that is sent as one message */
 void serve_send(struct serve *s, enum channel channel, const char *at, size_t n);
 void serve_wait(struct serve *s, bool wait);                        /* no more input for now */
 /* The ends; the state is let go of inside, so return at once. */

@@ -162,6 +162,7 @@ static void on_commit(void *arg, const struct commit *k)
     links_commit(a, k);
     events_commit(a, k);
     logs_commit(a, k);
+    blobs_commit(a, k);
     for (size_t i = 0; i < k->event_count && !check; i++)
         check = takes_rights(k->events[i].kind);
     if (check)

@@ -184,6 +184,7 @@ void logs_close(struct api *a);
 
 MUST_CHECK bool blobs_open(struct api *a, const char *data, struct store *store, struct blobs **out, struct err *err);
 void blobs_close(struct blobs *b);
+void blobs_commit(struct api *a, const struct commit *k);
 enum { BLOB_MOST_GIB = 20 };
 void blob_put_head(struct visit *v);                            /* in on_head: the body streams */
 void blob_put_whole(struct visit *v);                           /* in on_request */

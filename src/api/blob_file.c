@@ -105,6 +105,12 @@ void blob_file_drop(struct blob_file *f)
     f->temp[0] = 0;
 }
 
+void blob_file_remove(struct blob_file *f)
+{
+    if (disk_exists(f->os, f->path) && !disk_remove(f->os, f->path))
+        fail(f, RC_UNAVAILABLE, "the blob's file could not be removed");
+}
+
 bool blob_file_missing(const struct blob_file *f) { return !disk_exists(f->os, f->path); }
 
 void blob_file_open(struct blob_file *f)

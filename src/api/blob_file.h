@@ -29,6 +29,7 @@ void blob_file_add(struct blob_file *f, struct slice bytes);
 void blob_file_finish(struct blob_file *f);         /* checks, syncs, renames */
 void blob_file_drop(struct blob_file *f);           /* closes; removes what has no place */
 bool blob_file_missing(const struct blob_file *f);
+void blob_file_remove(struct blob_file *f);         /* from its place; what cannot be removed stays, and is found again by who uploads it */
 void blob_file_open(struct blob_file *f);           /* to be read; fills size */
 void blob_file_read(struct blob_file *f, struct str *out, size_t most); /* appends what comes next */
 /* Removes what broken uploads left. */

@@ -16,11 +16,12 @@ static const size_t blob_most = (size_t)BLOB_MOST_GIB << 30;
 struct blobs {
     struct api *api;
     char folder[256];
-    struct lane { struct actor *actor; struct blob_lane parts; } lanes[ACTORS];
-    unsigned next;
+    struct transfer *uploads;       /* under way */
+    struct lane { struct actor *actor; struct blob_lane parts; } lanes[ACTORS];   /* all that is done to one blob is done in order, on one */
 };
 
 struct transfer {
+    struct transfer *next, **at;    /* of an upload, among those under way */
     struct visit *visit;            /* NULL: the client has left */
     struct api *api;
     struct lane *lane;
@@ -94,6 +95,8 @@ static void transfer_let_go(struct transfer *t)
         post_step(t, run_drop, NULL, (struct str){ 0 });
         return;
     }
+    if (t->at && (*t->at = t->next))
+        t->next->at = t->at;
     str_done(&t->waiting);
     free(t);
     api_release(a);
@@ -132,15 +135,16 @@ static void fail(struct transfer *t, const struct err *why)
 static struct transfer *transfer_new(struct visit *v)
 {
     struct transfer *t = calloc(1, sizeof *t);
-    struct blobs *b = v->api->blobs;
     if (!t)
         abort();
-    *t = (struct transfer){ .visit = v, .api = v->api, .lane = &b->lanes[b->next++ % ACTORS] };
+    *t = (struct transfer){ .visit = v, .api = v->api, .lane = v->api->blobs->lanes };
     v->work = t;
     v->gone = gone;
     api_hold(v->api);
     return t;
 }
+
+static struct lane *lane_of(struct blobs *b, const struct blob_file *f) { return &b->lanes[(unsigned char)f->hex[0] % ACTORS]; }
 
 static bool name_file(struct transfer *t, struct err *err)
 {
@@ -152,7 +156,8 @@ static bool name_file(struct transfer *t, struct err *err)
     t->project = where.project;
     return (where.project || err_set(err, RC_INTERNAL, "the door did not say whose blob it is"))
            && blob_file_name(&t->file, t->api->os, t->api->blobs->folder, where.project,
-                             ask->digest, rng_next(&t->api->ids), err);
+                             ask->digest, rng_next(&t->api->ids), err)
+           && (t->lane = lane_of(t->api->blobs, &t->file));
 }
 
 /* --- up */
@@ -257,6 +262,10 @@ static void put_answered(struct visit *v)
         return;
     }
     t->open = true;
+    t->at = &t->api->blobs->uploads;
+    if ((t->next = *t->at))
+        t->next->at = &t->next;
+    *t->at = t;
     post_step(t, run_create, added, (struct str){ 0 });
     flush(t);
     pause_body(t, false);
@@ -380,6 +389,48 @@ static void get_answered(struct visit *v)
 }
 
 void blob_get_begin(struct visit *v) { visit_ask(v, VERB_BLOB_GET, v->body, get_answered); }
+
+/* --- away: the door has dropped it. Whoever uploads it at this moment puts it in its place anew, and later uploads come after this in
+ * its lane; what another server has of it is no more than a copy. */
+
+struct removal { struct step step; struct api *api; struct blob_file file; };
+
+static void run_remove(struct step *s) { blob_file_remove(&CONTAINER(s, struct removal, step)->file); }
+
+static void removed(void *arg, struct post *p)
+{
+    struct removal *r = CONTAINER(CONTAINER(p, struct step, post), struct removal, step);
+    struct api *a = r->api;
+    (void)arg;
+    free(r);
+    api_release(a);
+}
+
+static void blob_remove(struct api *a, const struct event *e)
+{
+    struct removal *r = calloc(1, sizeof *r);
+    struct err err;
+    if (!r)
+        abort();
+    bool busy = !blob_file_name(&r->file, a->os, a->blobs->folder, e->project, e->subject, 0, &err);
+    for (const struct transfer *t = a->blobs->uploads; t && !busy; t = t->next)
+        busy = text_is(t->file.path, r->file.path);
+    if (busy) {
+        free(r);
+        return;
+    }
+    r->api = a;
+    r->step = (struct step){ .post.fn = removed, .run = run_remove };
+    api_hold(a);
+    actor_post(lane_of(a->blobs, &r->file)->actor, &r->step.post);
+}
+
+void blobs_commit(struct api *a, const struct commit *k)
+{
+    for (size_t i = 0; i < k->event_count && !a->closing; i++)
+        if (text_is(k->events[i].kind, "blob.dropped"))
+            blob_remove(a, &k->events[i]);
+}
 
 /* --- all of them */
 

@@ -5,11 +5,14 @@
  * another follows, so does the reply. The reply ends as whole only when the door says that the task
  * is over: anything else cuts it, so that a client cannot take half a log for all of it. An agent
  * ends a log when it knows of nothing more; if the door knew the attempt as alive then, it is asked
- * once more after the end. */
+ * once more after the end. Each piece comes with its place, so what is asked for again goes on behind it. */
 #include "api/api_internal.h"
+#include "base/id.h"
 #include "model/channel.h"
 #include "model/job_state.h"
 #include "model/order.h"
+#include "model/prefix.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { SOON_MS = 50, LATER_MS = 5000, MISSES = 60 };
@@ -23,11 +26,14 @@ struct logs {
     struct await *await;
     struct ws *ws;
     bool paused;
+    struct job_logs_ask *ask;       /* the body of the visit */
     int64_t attempt;                /* the last that was asked for, */
     char state[16];                 /* its state then */
-    int64_t sent;                   /* bytes of it that the client has; */
+    bool told;                      /* something, of any attempt: what follows is told from its beginning on */
+    bool sent;                      /* something of this one; */
+    char place[LOG_PLACE];          /* and where that ended: it goes on there, */
+    char next_place[LOG_PLACE];     /* or there, once the next message is sent too */
     int misses;                     /* times in a row that its node could not be reached */
-    int64_t skip;                   /* of those, what comes once more and is not sent again */
     int64_t project;
 };
 
@@ -74,10 +80,12 @@ static void fail(struct logs *l, const struct err *why)
         reply_cut(v);
 }
 
+static bool with_marks(const struct logs *l) { return l->ask->marks && l->ask->follow; }
+
 static void begin(struct logs *l)
 {
     if (!l->visit->begun)
-        reply_begin(l->visit, "text/plain; charset=utf-8", -1, NULL);
+        reply_begin(l->visit, with_marks(l) ? "application/vnd.arcus.log" : "text/plain; charset=utf-8", -1, NULL);
 }
 
 static void finish(struct logs *l)
@@ -142,8 +150,7 @@ void logs_close(struct api *a)
 /* A follower outlives an agent that restarts or is away for a while: it goes on behind what it has. */
 static void unreached(struct logs *l, const struct err *why)
 {
-    const struct job_logs_ask *ask = l->visit->body;
-    bool again = ask->follow && l->visit->begun && (ask->tail < 0 || !l->sent) && !l->api->closing;
+    bool again = l->ask->follow && l->visit->begun && (l->place[0] || !l->sent) && !l->api->closing;
     if (!again || ++l->misses > MISSES) {
         fail(l, why);
         return;
@@ -154,13 +161,13 @@ static void unreached(struct logs *l, const struct err *why)
 
 static void attempt_told(struct logs *l)
 {
-    const struct job_logs_ask *ask = l->visit->body;
-    if (!ask->follow || ask->attempt_number)
+    l->ask->from = NULL;                /* that attempt is told: the last one is asked for from now on */
+    if (!l->ask->follow || l->ask->attempt_number)
         finish(l);
     else if (l->visit->waiting)
         wait(l);
     else
-        visit_ask(l->visit, VERB_JOB_LOGS, ask, answered);
+        visit_ask(l->visit, VERB_JOB_LOGS, l->ask, answered);
 }
 
 static void control_frame(struct logs *l, struct slice json)
@@ -168,11 +175,21 @@ static void control_frame(struct logs *l, struct slice json)
     AUTO(arena_free) struct arena *mem = arena_new();
     struct json *doc;
     struct err why = { 0 };
-    const char *error = json_parse(json, mem, &doc, &why) ? json_text(doc, "error") : NULL;
+    bool good = json_parse(json, mem, &doc, &why);
+    const char *error = good ? json_text(doc, "error") : NULL, *at = good ? json_text(doc, "at") : NULL;
+    if (at && (!log_place_good(at) || !text_copy(l->next_place, sizeof l->next_place, at)))
+        err_set(&why, RC_INTERNAL, "the node told a mark that is none");
     if (error)
         err_set(&why, RC_CONFLICT, "%.200s", error);
     if (why.rc != RC_OK)
         fail(l, &why);
+}
+
+static void put_mark(struct logs *l, size_t bytes)
+{
+    char line[LOG_MARK + 24], id[ID_TEXT];
+    int n = snprintf(line, sizeof line, "%s.%s %zu\n", id_text(id, PREFIX_ATTEMPT, l->attempt), l->place[0] ? l->place : "0.0.0", bytes);
+    http_piece(l->visit->rq, line, (size_t)n);
 }
 
 static void on_message(void *arg, struct ws *w, bool text, const char *at, size_t n)
@@ -187,12 +204,14 @@ static void on_message(void *arg, struct ws *w, bool text, const char *at, size_
     }
     if (at[0] != CHANNEL_OUT && at[0] != CHANNEL_ERR)
         return;
-    size_t again = MIN((size_t)l->skip, n - 1);
-    l->skip -= (int64_t)again;
-    l->sent += (int64_t)(n - 1 - again);
+    l->told = l->sent = true;
+    memcpy(l->place, l->next_place, sizeof l->place);
+    l->next_place[0] = 0;
     l->misses = 0;
     begin(l);
-    http_piece(l->visit->rq, at + 1 + again, n - 1 - again);
+    if (with_marks(l))
+        put_mark(l, n - 1);
+    http_piece(l->visit->rq, at + 1, n - 1);
     if (!l->paused && http_waiting(l->visit->rq) > api_room(l->api)) {
         l->paused = true;
         ws_pause(w, true);
@@ -233,7 +252,7 @@ static void on_agent(void *arg, struct visit *agent)
     l->await = NULL;
     l->ws = ws_accept(TAKE(agent->rq), &limits, &events, l);
     visit_end(agent);
-    if (((const struct job_logs_ask *)l->visit->body)->follow)
+    if (l->ask->follow)
         begin(l);
 }
 
@@ -263,27 +282,31 @@ static bool is_over(const struct where *w)
            || (ended(w->state) && (!w->job_state[0] || ended(w->job_state)));
 }
 
-/* Its last lines cannot be told from what was sent of it before, so those are not asked for twice.
- * */
 static bool once_more(const struct logs *l, const struct where *w)
 {
-    const struct job_logs_ask *ask = l->visit->body;
-    return !text_is(l->state, w->state) && !ended(l->state) && (ask->tail < 0 || !l->sent);
+    return !text_is(l->state, w->state) && !ended(l->state) && (l->place[0] || !l->sent);
 }
 
 static void open_attempt(struct logs *l, const struct where *where)
 {
     static const struct await_events events = { on_agent, on_failed };
-    const struct job_logs_ask *ask = l->visit->body;
     struct err why;
+    int64_t marked;
+    const char *place;
+    if (l->attempt != where->attempt) {
+        l->place[0] = 0;
+        l->sent = false;
+        l->told |= l->attempt != 0;
+    }
+    if (!l->attempt && text_given(l->ask->from) && log_mark_read(l->ask->from, &marked, &place) && marked == where->attempt)
+        l->told = l->sent = text_copy(l->place, sizeof l->place, place);
     struct open_stream o = { .what = "logs",
                              .attempt = where->attempt,
-                             .follow = ask->follow,
-                             .source = ask->source,
-                             .tail = l->attempt && l->sent ? -1 : ask->tail };
-    if (l->attempt != where->attempt)
-        l->sent = 0;
-    l->skip = l->sent;
+                             .follow = l->ask->follow,
+                             .source = l->ask->source,
+                             .from = l->place,
+                             .tail = l->told ? -1 : l->ask->tail };
+    l->next_place[0] = 0;
     l->attempt = where->attempt;
     memcpy(l->state, where->state, sizeof l->state);
     if (!await_start(l->api, where->node, &o, &events, l, &l->await, &why))
@@ -292,7 +315,6 @@ static void open_attempt(struct logs *l, const struct where *where)
 
 static void look(struct logs *l)
 {
-    const struct job_logs_ask *ask = l->visit->body;
     struct where where;
     struct err why;
     if (!where_read(l->visit, &where, &why))
@@ -301,7 +323,7 @@ static void look(struct logs *l)
         open_attempt(l, &where);
     else if (is_over(&where))
         finish(l);
-    else if (ask->follow)
+    else if (l->ask->follow)
         wait(l);
     else {
         err_set(&why, RC_CONFLICT, "it has not started yet: it is %s", where.state);
@@ -322,7 +344,9 @@ static void first_answered(struct visit *v)
 {
     struct where where;
     struct err why;
-    const struct job_logs_ask *ask = v->body;
+    struct job_logs_ask *ask = ARENA_NEW(v->mem, struct job_logs_ask);
+    *ask = *(const struct job_logs_ask *)v->body;
+    v->body = ask;
     bool known = !text_given(ask->source) || text_is(ask->source, "stdout")
                  || text_is(ask->source, "stderr");
     if (!v->ask.ok) {
@@ -337,7 +361,7 @@ static void first_answered(struct visit *v)
     struct logs *l = calloc(1, sizeof *l);
     if (!l)
         abort();
-    *l = (struct logs){ .visit = v, .api = v->api, .project = where.project };
+    *l = (struct logs){ .visit = v, .api = v->api, .ask = ask, .project = where.project };
     v->work = l;
     v->gone = gone;
     v->drained = drained;

@@ -54,6 +54,7 @@ struct word {
     const struct fields *own;
     /* the first argument that fills no member begins a command line of its own */
     bool command;
+    bool many;                      /* the last member that an argument fills may be given several times */
 };
 extern const struct word words[];
 extern const size_t word_count;
@@ -65,12 +66,16 @@ void word_help(const struct word *w);                               /* to standa
 void help_all(void);
 /* flags -> verb -> print */
 int word_generic(struct cli *c, const struct word *w, int argc, char **argv);
+/* One of several things failed, and is told: would every other too? Then what is left is told, and it is the end. */
+bool several_end(struct cli *c, size_t left);
+void several_print(struct cli *c, struct json *items);              /* as a list, as -o says */
 
 /* --- flags: from the tables of the verb, the word and the whole program */
 struct flags {
     struct json *doc;               /* what the verb takes, as far as it was given */
     void *own;                      /* the struct of word->own */
-    struct texts rest;              /* the command line of a word with .command */
+    struct texts rest;              /* the command line of a word with .command; of one with .many every value of: */
+    const char *each;               /* the member that may be given several times */
 };
 MUST_CHECK bool flags_parse(struct cli *c, const struct word *w, int argc, char **argv,
                             struct flags *out, struct err *err);

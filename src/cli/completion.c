@@ -65,7 +65,7 @@ static const struct {
 static const char *names_of(const struct word *w)
 {
     const char *args = text_starts(w->args, "[-it] ") ? w->args + 6 : w->args;
-    size_t n = strcspn(args, " ");
+    size_t n = strcspn(args, " .");
     if (text_starts(w->name, "secrets ") && text_starts(args, "NAME"))
         return "secrets";
     if (text_starts(w->name, "config ") && text_starts(args, "NAME"))

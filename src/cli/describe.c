@@ -1,4 +1,4 @@
-/* describe.c - one thing with all that belongs to it: a job with its tasks, attempts and what was
+/* describe.c - things with all that belongs to them: a job with its tasks, attempts and what was
  * asked; a node; a project. */
 #include "cli/cli.h"
 #include <stdio.h>
@@ -13,8 +13,6 @@ static const struct word *word_named(const char *name)
             return &words[i];
     return NULL;
 }
-
-static const struct json *items_of(const struct json *list) { return json_get(list, "items"); }
 
 static size_t count_of(const struct json *items)
 {
@@ -34,16 +32,17 @@ static void section(struct cli *c, const char *title, const char *word, const st
     print_table(c, w->columns, w->column_count, items);
 }
 
-static void print_job(struct cli *c, struct json *job, const struct json *tasks,
-                      const struct json *attempts)
+static void print_job(struct cli *c, struct json *job)
 {
-    struct json *spec = json_get(job, "spec");
+    struct json *spec = json_get(job, "spec"), *tasks = json_get(job, "tasks"), *attempts = json_get(job, "attempts");
     struct json *asked = json_new(c->mem, JSON_OBJECT);
     size_t n = count_of(tasks);
     if (spec) {
         json_add(asked, "spec", for_people(c, spec, &job_spec_fields));
     }
     doc_drop(job, "spec");
+    doc_drop(job, "tasks");
+    doc_drop(job, "attempts");
     print_described(c, job);
     if (n > 1 && n <= TASKS_SHOWN)
         section(c, "tasks", "tasks", tasks);
@@ -62,65 +61,101 @@ static void print_job(struct cli *c, struct json *job, const struct json *tasks,
     }
 }
 
-static int describe_job(struct cli *c, const char *name)
+/* With all that belongs to it, as one. */
+static bool describe_job(struct cli *c, const char *name, struct json **thing)
 {
     struct json *ask = json_new(c->mem, JSON_OBJECT), *job, *tasks, *attempts;
     doc_set(c, ask, "job", name);
     if (!cli_call(c, VERB_JOB_GET, ask, &job, &c->err))
-        return print_error(c, &c->err);
+        return false;
     doc_set(c, ask, "job", json_text(job, "id"));
     if (!cli_get_all(c, VERB_JOB_TASKS, ask, 0, &tasks, &c->err))
-        return print_error(c, &c->err);
+        return false;
     doc_drop(ask, "page");
     if (!cli_get_all(c, VERB_JOB_ATTEMPTS, ask, 0, &attempts, &c->err))
-        return print_error(c, &c->err);
-    if (c->output == OUT_JSON || c->output == OUT_YAML) {
-        json_add(job, "tasks", json_get(tasks, "items"));
-        json_add(job, "attempts", json_get(attempts, "items"));
-        print_data(c, job);
-    } else {
-        print_job(c, job, items_of(tasks), items_of(attempts));
-    }
-    return 0;
+        return false;
+    json_add(job, "tasks", json_get(tasks, "items"));
+    json_add(job, "attempts", json_get(attempts, "items"));
+    *thing = job;
+    return true;
 }
 
-static const struct {
+static const struct kind {
     const char *kind, *plural;
     enum verb_id verb;
     const char *member;
-} others[] = {
+} kinds[] = {
+    { "job", "jobs", VERB_JOB_GET, "job" },
     { "node", "nodes", VERB_NODE_GET, "node" },
     { "project", "projects", VERB_PROJECT_GET, "project" },
 };
 
+static bool describe(struct cli *c, const struct kind *kind, const char *name, struct json **thing)
+{
+    struct json *ask = json_new(c->mem, JSON_OBJECT), *reply;
+    if (kind->verb == VERB_JOB_GET)
+        return describe_job(c, name, thing);
+    doc_set(c, ask, kind->member, name);
+    return cli_call(c, kind->verb, ask, &reply, &c->err) && (*thing = reply, true);
+}
+
+static int describe_all(struct cli *c, const struct kind *kind, const struct texts *names)
+{
+    struct json *items = json_new(c->mem, JSON_LIST), *thing = NULL;
+    bool data = c->output == OUT_JSON || c->output == OUT_YAML, printed = false;
+    int code = 0;
+    for (size_t i = 0; i < names->count; i++) {
+        if (describe(c, kind, names->at[i], &thing)) {
+            if (data) {
+                json_add(items, NULL, thing);
+                continue;
+            }
+            if (printed)
+                out_write("\n", 1);
+            printed = true;
+            if (kind->verb == VERB_JOB_GET)
+                print_job(c, thing);
+            else
+                print_reply(c, &(struct word){ .verb = (int)kind->verb }, thing);
+            continue;
+        }
+        int why = print_error(c, &c->err);
+        code = code ? code : why;
+        if (several_end(c, names->count - i - 1))
+            break;
+    }
+    if (data && names->count > 1)
+        several_print(c, items);
+    else if (data && thing)
+        print_data(c, thing);
+    return code;
+}
+
+/* What was typed are jobs, unless the first is a kind of thing and others follow. */
 int word_describe(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
-    struct json *ask = json_new(c->mem, JSON_OBJECT), *reply;
     if (!flags_parse(c, w, argc, argv, &f, &c->err))
         return print_error(c, &c->err);
     if (c->help)
         return word_help(w), 0;
     const struct describe_own *own = f.own;
-    if (!own->name)
-        return describe_job(c, own->what);
-    if (text_is(own->what, "job") || text_is(own->what, "jobs"))
-        return describe_job(c, own->name);
-    for (size_t i = 0; i < COUNT(others); i++)
-        if (text_is(own->what, others[i].kind) || text_is(own->what, others[i].plural)) {
-            doc_set(c, ask, others[i].member, own->name);
-            if (!cli_call(c, others[i].verb, ask, &reply, &c->err))
-                return print_error(c, &c->err);
-            print_reply(c, &(struct word){ .verb = (int)others[i].verb }, reply);
-            return 0;
-        }
-    err_set(&c->err, RC_BAD_INPUT, "describe knows job, node and project, not '%.40s'", own->what);
-    return print_error(c, &c->err);
+    const struct kind *kind = NULL;
+    for (size_t i = 0; own->name && i < COUNT(kinds); i++)
+        if (text_is(own->what, kinds[i].kind) || text_is(own->what, kinds[i].plural))
+            kind = &kinds[i];
+    if (kind)
+        return describe_all(c, kind, &f.rest);
+    struct texts names = { ARENA_ARRAY(c->mem, const char *, f.rest.count + 1), 1 };
+    names.at[0] = own->what;
+    for (size_t i = 0; i < f.rest.count; i++)
+        names.at[names.count++] = f.rest.at[i];
+    return describe_all(c, &kinds[0], &names);
 }
 
 static const struct field describe_rows[] = {
     FIELD_AS(struct describe_own, what, "job", TEXT, .required = true, .max = 128, .flag = "",
              .help = "a job, or one of job, node and project"),
-    FIELD(struct describe_own, name, TEXT, .max = 128, .flag = "", .help = "which one"),
+    FIELD(struct describe_own, name, TEXT, .max = 128, .flag = "", .help = "which ones"),
 };
 const struct fields describe_fields = FIELDS(describe_own, describe_rows);

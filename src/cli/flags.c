@@ -294,6 +294,16 @@ static bool positional(struct parse *p, const char *arg)
     const char *name = nth(p->c, p->w, p->positional);
     const struct field *f = name ? bind_find(word_takes(p->w), name) : NULL;
     const struct field *own = name && !f && p->w->own ? bind_find(p->w->own, name) : NULL;
+    bool last = p->w->many && (!name || !nth(p->c, p->w, p->positional + 1));
+    if (last) {
+        if (!p->out->rest.at)
+            p->out->rest.at = ARENA_ARRAY(p->c->mem, const char *, (size_t)p->argc);
+        p->out->rest.at[p->out->rest.count++] = arg;
+        if (name)
+            p->out->each = name;
+        else
+            return true;                /* checked by the server, each by itself */
+    }
     if (own || f) {
         p->positional++;
         return give(p, own ? own : f, own ? HOME_OWN : HOME_VERB, name, strlen(name), arg);

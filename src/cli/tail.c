@@ -1,15 +1,15 @@
 /* tail.c - what a task prints, written to one of our own descriptors as it comes.
  *
- * When the connection breaks while it is followed, it is asked for again and the bytes that were
- * written already are skipped. Bytes are passed on as they are; only a prefix, where one is asked
- * for, makes lines of them. */
+ * What is followed comes in pieces with a mark each (model/order.h). When the connection breaks, it is asked for again from the mark
+ * of the last whole piece on: nothing is lost or told twice, also of the last lines of a long log, and of one that drops its oldest
+ * part meanwhile. Bytes are passed on as they are; only a prefix, where one is asked for, makes lines of them. */
 #include "cli/cli.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { AGAIN_MS = 300, AGAIN_MOST = 200 };
+enum { AGAIN_MS = 300, AGAIN_MOST = 200, MARK_MOST = 128, PIECE_MOST = 1 << 20 };
 
 struct tail {
     struct cli *c;
@@ -20,7 +20,8 @@ struct tail {
     const char *prefix;
     int fd, status, tries;
     bool follow, over, unread, line_begun;
-    int64_t got, skip;
+    char mark[MARK_MOST];           /* of the last whole piece */
+    struct str pieces;              /* what came and is not a whole piece yet */
     struct str problem;
     struct err err;
 };
@@ -73,6 +74,43 @@ static void on_head(void *arg, int status, struct http_call *call)
     t->status = status;
 }
 
+static void leave(struct tail *t)
+{
+    t->unread |= t->err.rc == RC_OK;
+    http_call_cancel(TAKE(t->call));
+    finish(t);
+}
+
+/* Every whole "MARK BYTES\n" and its bytes. False: nobody reads; an error: this is not what a server sends. */
+static bool take_pieces(struct tail *t, struct err *why)
+{
+    size_t from = 0;
+    for (char *line, *nl; from < t->pieces.len; ) {
+        line = t->pieces.at + from;
+        nl = memchr(line, '\n', t->pieces.len - from);
+        size_t head = nl ? (size_t)(nl - line) : t->pieces.len - from, mark = 0;
+        while (mark < head && line[mark] != ' ')
+            mark++;
+        if (head >= MARK_MOST + 16 || mark >= MARK_MOST || (nl && mark == head))
+            return err_set(why, RC_INTERNAL, "the server does not send a log as this program knows it"), true;
+        if (!nl)
+            break;
+        char *end;
+        size_t bytes = strtoul(line + mark + 1, &end, 10);
+        if (end != nl || end == line + mark + 1 || bytes > PIECE_MOST)
+            return err_set(why, RC_INTERNAL, "the server does not send a log as this program knows it"), true;
+        if (t->pieces.len - from < head + 1 + bytes)
+            break;
+        if (!write_lines(t, nl + 1, bytes))
+            return false;
+        memcpy(t->mark, line, mark);
+        t->mark[mark] = 0;
+        from += head + 1 + bytes;
+    }
+    str_drop(&t->pieces, from);
+    return true;
+}
+
 static void on_data(void *arg, const char *at, size_t n)
 {
     struct tail *t = arg;
@@ -82,21 +120,26 @@ static void on_data(void *arg, const char *at, size_t n)
         return;
     }
     t->tries = 0;
-    size_t again = (size_t)MIN(t->skip, (int64_t)n);
-    t->skip -= (int64_t)again;
-    t->got += (int64_t)(n - again);
-    if (!t->unread && n > again && !write_lines(t, at + again, n - again)) {
-        t->unread = true;
-        http_call_cancel(TAKE(t->call));
-        finish(t);
+    if (!t->follow) {
+        if (!write_lines(t, at, n))
+            leave(t);
+        return;
     }
+    struct err why = { 0 };
+    str_put(&t->pieces, at, n);
+    bool good = take_pieces(t, &why);
+    if (good && why.rc == RC_OK)
+        return;
+    if (!good)
+        t->unread = true;
+    t->err = why;
+    leave(t);
 }
 
 static void try_again(void *arg)
 {
     struct tail *t = arg;
     t->again = NULL;
-    t->skip = t->got;
     begin(t);
 }
 
@@ -132,8 +175,15 @@ static void begin(struct tail *t)
     t->err = (struct err){ 0 };
     t->status = 0;
     t->asked = t->c->client;
+    str_clear(&t->pieces);
+    AUTO(str_done) struct str path = { 0 };
+    str_text(&path, t->path);
+    if (t->mark[0]) {
+        str_text(&path, "&from=");
+        url_encode(&path, t->mark);
+    }
     t->call
-        = http_call(t->c->client, "GET", t->path, headers, n, (struct slice){ 0 }, 0, &events, t);
+        = http_call(t->c->client, "GET", path.at, headers, n, (struct slice){ 0 }, 0, &events, t);
     if (t->follow)
         http_call_timeout(t->call, 0);
 }
@@ -148,6 +198,8 @@ struct tail *tail_start(struct cli *c, const struct tail_ask *ask, int fd, const
     url_encode(&path, ask->job);
     str_printf(&path, "/logs?follow=%s&tail=%lld&task=%lld", ask->follow ? "true" : "false",
                (long long)ask->lines, (long long)ask->task);
+    if (ask->follow)
+        str_text(&path, "&marks=true");
     if (text_given(ask->source))
         str_printf(&path, "&source=%s", ask->source);
     if (ask->attempt)
@@ -177,6 +229,7 @@ void tail_free(struct tail *t)
     if (t->call)
         http_call_cancel(t->call);
     timer_cancel(t->again);
+    str_done(&t->pieces);
     str_done(&t->problem);
     free(t->path);
     free(t);

@@ -33,6 +33,8 @@ struct call {
     size_t idem_write, idem_event;  /* 1 + the number of the write and the event that carry this request's Idempotency-Key; 0: none */
 };
 
+/* Was this asked to be written about a blob, by a verb of the same commit? Its rows cannot be read yet. */
+bool emitted_blob(const struct call *c, enum statement st, int64_t project, const char *digest);
 void emit(struct call *c, enum statement st, const struct value *args, int count);
 #define EMIT(c, st, ...) emit((c), ST_##st, (struct value[]){ __VA_ARGS__ }, (int)COUNT(((struct value[]){ __VA_ARGS__ })))
 /* An event of this commit. `data` is JSON, or NULL for {}. The number and the audit fields are put here. */

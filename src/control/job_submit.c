@@ -42,11 +42,12 @@ static bool workdir_exists(struct call *c, struct submission *s, const struct jo
         return true;
     if (!ROWS(c, BLOB_GET, &r, err, V_INT(s->project->id), V_TEXT(spec->workdir)))
         return false;
-    if (r.count == 0)
+    if (r.count == 0 || emitted_blob(c, ST_BLOB_DROP, s->project->id, spec->workdir))
         return err_field(
             err, "workdir",
             "this folder has not been uploaded; PUT /v1/blobs/%s first (the CLI does it)",
             spec->workdir);
+    EMIT(c, BLOB_USED, V_INT(s->project->id), V_TEXT(spec->workdir), V_INT(c->now_ms));
     s->workdir = spec->workdir;
     return true;
 }

@@ -21,7 +21,9 @@ bool node_token(struct call *c, const void *body, struct err *err)
     control_random(c->control, random, sizeof random);
     secret_make(random, "jt_", secret);
     t->id = new_id(c);
-    t->expires_ms = c->now_ms + (ask->expires_in_s > 0 ? ask->expires_in_s : TOKEN_S) * 1000;
+    int64_t good_ms = (ask->expires_in_s > 0 ? ask->expires_in_s : TOKEN_S) * 1000;
+    t->expires_ms = c->now_ms + good_ms;
+    t->expires_boot_ms = c->boot_ms + good_ms;      /* a wall clock that is set back makes it no better */
     digest_keyed(control_keys(c->control)->hash, secret, t->hash);
     map_put_text(c->s->tokens, t->hash, t);
     EMIT(c, TOKEN_ADD, V_INT(t->id), V_TEXT(t->hash), V_INT(c->now_ms), V_INT(t->expires_ms));
@@ -79,7 +81,7 @@ bool node_join(struct call *c, const void *body, struct err *err)
     if (n)
         return joined_reply(c, n, NULL), true;
     struct token *t = map_get_text(c->s->tokens, hash);
-    if (!t || t->expires_ms <= c->now_ms)
+    if (!t || t->expires_ms <= c->now_ms || t->expires_boot_ms <= c->boot_ms)
         return err_set(err, RC_UNAUTHENTICATED,
                        "this join token is not valid: it was used, has expired or never was; make "
                        "one: arcus nodes token");

@@ -278,7 +278,7 @@ bool job_attempts(struct call *c, const void *body, struct err *err)
 
 /* Where the bytes of a task are, for api/: the node and attempt; attempt null while nothing was
  * placed. */
-static bool locate_task(struct call *c, const char *ref, int64_t task, int64_t nth, struct err *err)
+static bool locate_task(struct call *c, const char *ref, int64_t task, int64_t nth, const char *mark, struct err *err)
 {
     struct rows job, r, t;
     if (!find(c, ref, &job, err))
@@ -292,7 +292,15 @@ static bool locate_task(struct call *c, const char *ref, int64_t task, int64_t n
     if (!ROWS(c, TASK_LIST, &t, err, V_INT(c->who->project), V_INT(id), V_INT(task - 1),
               V_INT(task), V_INT(1)))
         return false;
-    if (nth ? !ROWS(c, ATTEMPT_NTH, &r, err, V_INT(c->who->project), V_INT(id), V_INT(task),
+    const char *place;
+    int64_t attempt = 0;
+    if (text_given(mark) && !log_mark_read(mark, &attempt, &place))
+        return err_field(err, "from", "this is not the mark of a piece before");
+    if (attempt && (!ROWS(c, ATTEMPT_OF, &r, err, V_INT(c->who->project), V_INT(id), V_INT(task), V_INT(attempt))))
+        return false;
+    if (attempt && r.count == 0)
+        return err_field(err, "from", "task %lld of %s has had no such attempt", (long long)task, ref);
+    if (attempt ? false : nth ? !ROWS(c, ATTEMPT_NTH, &r, err, V_INT(c->who->project), V_INT(id), V_INT(task),
                     V_INT(nth - 1))
             : !ROWS(c, ATTEMPT_LAST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(task)))
         return false;
@@ -324,17 +332,17 @@ static bool locate_task(struct call *c, const char *ref, int64_t task, int64_t n
 bool job_stream(struct call *c, const void *body, struct err *err)
 {
     const struct job_logs_ask *ask = body;
-    return locate_task(c, ask->job, ask->task, ask->attempt_number, err);
+    return locate_task(c, ask->job, ask->task, ask->attempt_number, ask->from, err);
 }
 
 bool job_exec(struct call *c, const void *body, struct err *err)
 {
     const struct job_exec_ask *ask = body;
-    return locate_task(c, ask->job, ask->task, 0, err);
+    return locate_task(c, ask->job, ask->task, 0, NULL, err);
 }
 
 bool job_files(struct call *c, const void *body, struct err *err)
 {
     const struct files_ask *ask = body;
-    return locate_task(c, ask->job, ask->task, 0, err);
+    return locate_task(c, ask->job, ask->task, 0, NULL, err);
 }

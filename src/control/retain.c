@@ -1,24 +1,28 @@
 /* retain.c - what is older than it is to be kept goes, in small steps: each is one commit of a bounded number of rows among the writer's
  * others, so that nobody waits longer for it than for any commit, and a step that fails or dies leaves all or nothing of itself.
  *
- * Finished jobs and events are dropped. What is never dropped, audit and usage, goes to a segment of the archive in the same
+ * Finished jobs and events are dropped, and uploads that nobody has used for as long as jobs are kept. What is never dropped, audit and usage, goes to a segment of the archive in the same
  * transaction that takes it out of its table. The slow one looks for what is old; the writer only writes. */
 #include "control/retain.h"
 #include "base/log.h"
 #include <stdlib.h>
 
-enum { STEP = 300, SOON_MS = 50, LATER_MS = 60 * 1000, FIRST_MS = 5 * 1000 };
+enum { STEP = 300, BLOBS = 50, SOON_MS = 50, LATER_MS = 60 * 1000, FIRST_MS = 5 * 1000 };
 static const int64_t day_s = 24 * 3600;
 
 /* --- what a step is about to do */
 
-enum drop_kind { DROP_JOBS, DROP_EVENTS, DROP_USAGE, ROLL_USAGE, TAKE_NOTES, DROP_KINDS };
+enum drop_kind { DROP_JOBS, DROP_BLOBS, DROP_EVENTS, DROP_USAGE, ROLL_USAGE, TAKE_NOTES, DROP_KINDS };
 struct drop_job { int64_t job, upto; bool whole; };
+struct drop_blob { int64_t project; const char *digest; bool used; };
 struct drop_ask {
     enum drop_kind kind;
     bool more;                  /* it was as much as a step may be: there is likely more */
     struct drop_job *jobs;
     size_t job_count;
+    struct drop_blob *blobs;
+    size_t blob_count;
+    int64_t blobs_before;       /* not used since */
     int64_t event_upto, note_upto;
     struct segment segment;     /* kind NULL: none */
     int64_t *attempts;
@@ -58,6 +62,21 @@ static bool old_jobs(struct call *c, struct drop_ask *d, struct err *err)
         left -= (int64_t)tasks.count + 1;
     }
     d->more = d->more || d->job_count < jobs.count;
+    return true;
+}
+
+static bool old_blobs(struct call *c, struct drop_ask *d, struct err *err)
+{
+    struct rows r;
+    d->blobs_before = cutoff(c, control_settings(c->control)->keep_jobs_s);
+    if (!d->blobs_before)
+        return true;
+    if (!ROWS(c, OLD_BLOBS, &r, err, V_INT(d->blobs_before), V_INT(BLOBS)))
+        return false;
+    d->blobs = ARENA_ARRAY(c->mem, struct drop_blob, r.count);
+    d->more = r.count == BLOBS;
+    for (; d->blob_count < r.count; d->blob_count++)
+        d->blobs[d->blob_count] = (struct drop_blob){ row_int(&r, d->blob_count, 0), row_text(&r, d->blob_count, 1), false };
     return true;
 }
 
@@ -195,15 +214,49 @@ static bool left_notes(struct call *c, struct drop_ask *d, struct err *err)
 bool data_drop_prepare(struct call *c, const void *body, struct err *err)
 {
     static bool (*const look[DROP_KINDS])(struct call *c, struct drop_ask *d, struct err *err)
-        = { old_jobs, old_events, old_usage, loose_usage, left_notes };
+        = { old_jobs, old_blobs, old_events, old_usage, loose_usage, left_notes };
     struct drop_ask *d = (struct drop_ask *)body;
     return look[d->kind](c, d, err);
 }
 
+static void mark_used(struct drop_ask *d, int64_t project, const char *digest)
+{
+    for (size_t i = 0; text_given(digest) && i < d->blob_count; i++)
+        d->blobs[i].used |= d->blobs[i].project == project && text_is(d->blobs[i].digest, digest);
+}
+
+/* What an upload left behind nobody names any more: no job that lives, no image. What is in use is noted as such, so that it is not
+ * looked at again for as long. The files go when the event is heard (api/blobs.c). */
+static bool drop_blobs(struct call *c, struct drop_ask *d, struct err *err)
+{
+    const struct job *j;
+    const struct image *m;
+    struct rows r;
+    for (size_t i = 0; d->blob_count && (j = map_next(c->s->jobs, &i));)
+        mark_used(d, j->project->id, j->spec.workdir);
+    for (size_t i = 0; d->blob_count && (m = map_next(c->s->images, &i));)
+        mark_used(d, m->project, m->digest);
+    for (size_t i = 0; i < d->blob_count; i++) {
+        const struct drop_blob *b = &d->blobs[i];
+        if (b->used) {
+            EMIT(c, BLOB_USED, V_INT(b->project), V_TEXT(b->digest), V_INT(c->now_ms));
+            continue;
+        }
+        if (!ROWS(c, BLOB_OLD, &r, err, V_INT(b->project), V_TEXT(b->digest), V_INT(d->blobs_before)))
+            return false;
+        if (!r.count || emitted_blob(c, ST_BLOB_USED, b->project, b->digest))
+            continue;                   /* somebody was faster */
+        EMIT(c, BLOB_DROP, V_INT(b->project), V_TEXT(b->digest), V_INT(d->blobs_before));
+        emit_event(c, b->project, "blob.dropped", b->digest, NULL);
+    }
+    return true;
+}
+
 bool data_drop(struct call *c, const void *body, struct err *err)
 {
-    const struct drop_ask *d = body;
-    (void)err;
+    struct drop_ask *d = (struct drop_ask *)body;
+    if (!drop_blobs(c, d, err))
+        return false;
     if (d->segment.kind)
         archive_add(c, &d->segment);
     for (size_t i = 0; i < d->job_count; i++) {

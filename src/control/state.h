@@ -29,7 +29,7 @@ struct person { int64_t id, created_ms, version; char name[64], password[128]; u
 struct account { int64_t id, project, created_ms; char name[64]; unsigned roles; int state; };
 struct apikey { int64_t id, owner, project, created_ms, expires_ms; enum principal owner_kind; unsigned roles; int state; char hash[DIGEST_HEX], name[64], hint[16]; };
 struct secret { int64_t id, project, created_ms, updated_ms, version; char name[64]; char *sealed; };
-struct token { int64_t id, expires_ms; char hash[DIGEST_HEX]; };
+struct token { int64_t id, expires_ms, expires_boot_ms; char hash[DIGEST_HEX]; };   /* by either clock, whichever is first */
 struct volume { int64_t id, project, node, created_ms; char name[64]; int64_t users; };     /* users: live jobs that mount it */
 struct image { int64_t id, project, size, created_ms; char name[256], digest[80], format[16]; };
 struct idem {                   /* what was asked with an Idempotency-Key */

@@ -132,6 +132,7 @@ static bool load_things(struct load *l)
     {
         struct token *t = ARENA_NEW(s->mem, struct token);
         t->id = INT(0), t->expires_ms = INT(3);
+        t->expires_boot_ms = l->boot_ms + MIN(INT(3) - l->wall_ms, INT(3) - INT(2));
         snprintf(t->hash, sizeof t->hash, "%s", TEXT(1));
         map_put_text(s->tokens, t->hash, t);
     }

@@ -145,13 +145,23 @@ static void image_reply(struct call *c, const struct image *m, const char *state
     reply_view(c, &image_view_fields, &view);
 }
 
+bool emitted_blob(const struct call *c, enum statement st, int64_t project, const char *digest)
+{
+    for (size_t i = 0; i < c->batch->write_count; i++) {
+        const struct write *w = &c->batch->writes[i];
+        if (w->st == st && w->args[0].n == project && text_is(w->args[1].text, digest))
+            return true;
+    }
+    return false;
+}
+
 bool image_add(struct call *c, const void *body, struct err *err)
 {
     const struct image_ask *ask = body;
     struct rows r;
     if (!ROWS(c, BLOB_GET, &r, err, V_INT(c->who->project), V_TEXT(ask->digest)))
         return false;
-    if (r.count == 0)
+    if (r.count == 0 || emitted_blob(c, ST_BLOB_DROP, c->who->project, ask->digest))
         return err_field(err, "digest",
                          "this archive has not been uploaded; PUT /v1/blobs/%s first (arcus image "
                          "import does it)",
@@ -176,6 +186,7 @@ bool image_add(struct call *c, const void *body, struct err *err)
     map_put(c->s->images, m->id, m);
     EMIT(c, IMAGE_ADD, V_INT(m->id), V_INT(m->project), V_TEXT(m->name), V_TEXT(m->digest),
          V_TEXT(m->format), V_INT(m->size), V_INT(m->created_ms));
+    EMIT(c, BLOB_USED, V_INT(m->project), V_TEXT(m->digest), V_INT(c->now_ms));
     emit_event(c, m->project, "image.added", id_of(c, PREFIX_IMAGE, m->id), NULL);
     image_reply(c, m, "active");
     return true;
@@ -202,6 +213,7 @@ bool blob_add(struct call *c, const void *body, struct err *err)
     const struct blob_view *blob = body;
     EMIT(c, BLOB_ADD, V_INT(c->who->project), V_TEXT(blob->id), V_INT(blob->size),
          V_INT(c->now_ms));
+    EMIT(c, BLOB_USED, V_INT(c->who->project), V_TEXT(blob->id), V_INT(c->now_ms));
     emit_event(c, c->who->project, "blob.added", blob->id, NULL);
     struct blob_view view
         = { .id = blob->id, .name = blob->id, .state = "active", .size = blob->size };

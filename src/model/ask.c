@@ -3,6 +3,7 @@
  * Limits are here and nowhere else. What a table cannot say (a user that exists, a state that may follow) the verb itself checks. */
 #include "model/ask.h"
 #include "model/node.h"
+#include "model/order.h"
 
 #define LIMIT_DEFAULT "100"
 #define PASSWORD_MIN  8
@@ -185,6 +186,8 @@ static const struct field job_logs_rows[] = {
     FIELD(struct job_logs_ask, follow, BOOL, .flag = "-f --follow", .help = "go on until the task ends"),
     FIELD(struct job_logs_ask, source, TEXT, .max = 16, .help = "stdout or stderr; both when left out", .example = "stderr"),
     FIELD_AS(struct job_logs_ask, attempt_number, "attempt", INT, .min = 0, .max = 1 << 30, .help = "which try, from 1; 0: the last", .example = "1"),
+    FIELD(struct job_logs_ask, marks, BOOL, .flag = "", .help = "with follow: a line `MARK BYTES` before each piece of so many bytes; `from` goes on behind it"),
+    FIELD(struct job_logs_ask, from, TEXT, .max = LOG_MARK - 1, .flag = "", .help = "go on behind this mark"),
 };
 const struct fields job_logs_ask_fields = FIELDS(job_logs_ask, job_logs_rows);
 

@@ -25,7 +25,7 @@ struct job_ref { const char *job; const char *page; int64_t limit; };
 struct job_update_ask { const char *job; int64_t priority; };
 struct job_batch_ask { struct objects jobs; };                  /* of struct job_spec */
 struct job_cancel_ask { const char *job; int64_t task, grace_s; };      /* task -1: all of them */
-struct job_logs_ask { const char *job; int64_t task, tail; bool follow; const char *source; int64_t attempt_number; };
+struct job_logs_ask { const char *job; int64_t task, tail; bool follow; const char *source; int64_t attempt_number; bool marks; const char *from; };
 struct job_exec_ask { const char *job; int64_t task; struct texts argv; bool tty; int64_t rows, cols; };
 struct files_ask { const char *job, *volume; int64_t task; const char *path; bool put; };
 struct node_token_ask { int64_t expires_in_s; };

@@ -3,6 +3,7 @@
  * a secret is bounded but not marked `secret`, because this wire exists to carry it; who prints an order prints no
  * secrets. */
 #include "model/order.h"
+#include "base/id.h"
 #include "model/prefix.h"
 
 enum {
@@ -121,6 +122,33 @@ static const struct field open_rows[] = {
     FIELD(struct open_stream, cols, INT, .min = 0, .max = MAX_TERMINAL, .when_set = true),
     FIELD(struct open_stream, tail, INT, .min = -1, .max = INT64_C(1) << 40, .def = "-1"),
     FIELD(struct open_stream, source, TEXT, .max = 16, .when_set = true),
+    FIELD(struct open_stream, from, TEXT, .max = LOG_PLACE - 1, .when_set = true),
     FIELD(struct open_stream, path, TEXT, .max = 4096, .when_set = true),
 };
 const struct fields open_stream_fields = FIELDS(open_stream, open_rows);
+
+bool log_place_good(const char *place)
+{
+    for (int part = 0; part < 3; part++) {
+        size_t n = strspn(place, "0123456789");
+        if (n == 0 || n > 18 || place[n] != (part < 2 ? '.' : 0))
+            return false;
+        place += n + (part < 2);
+    }
+    return true;
+}
+
+bool log_mark_read(const char *mark, int64_t *attempt, const char **place)
+{
+    char id[ID_TEXT];
+    const char *dot = strchr(mark, '.');
+    size_t n = dot ? (size_t)(dot - mark) : 0;
+    if (!n || n >= sizeof id || !log_place_good(dot + 1))
+        return false;
+    memcpy(id, mark, n);
+    id[n] = 0;
+    if (!id_parse(id, PREFIX_ATTEMPT, attempt))
+        return false;
+    *place = dot + 1;
+    return true;
+}

@@ -80,7 +80,15 @@ struct open_stream {            /* down: dial back on /v1/streams/{stream} and s
     int64_t rows, cols;
     int64_t tail;               /* of logs: last lines; -1: all */
     const char *source;         /* of logs: "stdout", "stderr" or "" for both */
+    const char *from;           /* of logs: goes on behind this mark, which the agent told before; then tail counts for nothing */
     const char *path;           /* of get and put */
 };
+
+/* A followed log is told in pieces with a mark each, so that whoever loses the connection goes on exactly behind it, whatever was dropped
+ * of the log meanwhile: "att-....SEGMENT.OFFSET.BYTES", the attempt and what its agent calls the place (log_format.h: the record that
+ * begins at OFFSET of SEGMENT, and how many of its bytes were told). */
+enum { LOG_PLACE = 64, LOG_MARK = 96 };
+bool log_place_good(const char *place);                                     /* three numbers with dots between */
+bool log_mark_read(const char *mark, int64_t *attempt, const char **place);
 
 extern const struct fields order_fields, desired_fields, report_fields, report_item_fields, open_stream_fields;

@@ -106,6 +106,8 @@ static bool head_end(struct restoring *r, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct backup_head head;
+    if (r->load)
+        return err_set(err, RC_BAD_INPUT, "it has a second head");
     if (!backup_head_read((struct slice){ r->text.at, r->text.len }, mem, &head, err))
         return false;
     if (r->check) {

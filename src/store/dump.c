@@ -8,9 +8,9 @@
 #include <ctype.h>
 #include <stdio.h>
 
-/* Not of the cloud but of this installation of it: who writes, which servers live, what its keys and
- * programs must be, where it came from. */
-static const char *const own[] = { "migration", "writer", "server", "setting", "restored" };
+/* Not of the cloud but of this installation of it: who writes, which servers live, where it came from. What its keys must be goes
+ * along: a server that starts on the copy without them must not make others. */
+static const char *const own[] = { "migration", "writer", "server", "restored" };
 
 static const struct { const char *name; char type; } type_names[] = {
     { "BIGINT", 'i' }, { "INTEGER", 'i' }, { "SMALLINT", 'i' }, { "BOOLEAN", 'i' },

@@ -110,4 +110,6 @@
     X("ALTER TABLE job ADD COLUMN idem_slot BIGINT")                                                                           \
     X("ALTER TABLE event ADD COLUMN idem_slot BIGINT")                                                                         \
     X("CREATE INDEX job_idem_slot ON job (idem_slot, created_ms, id) WHERE idem IS NOT NULL")                                  \
-    X("CREATE INDEX event_idem_slot ON event (idem_slot, at_ms, seq) WHERE idem IS NOT NULL")
+    X("CREATE INDEX event_idem_slot ON event (idem_slot, at_ms, seq) WHERE idem IS NOT NULL") \
+    X("ALTER TABLE blob ADD COLUMN used_ms BIGINT NOT NULL DEFAULT 0") /* uploaded again, or named by a job or an image: what nobody uses goes as old jobs do */ \
+    X("CREATE INDEX blob_used ON blob (used_ms)")

@@ -75,6 +75,8 @@
     X(GONER_DROP, "i", "DELETE FROM goner WHERE volume = ?1")                                                                  \
     X(IMAGE_ADD, "iitttii", "INSERT INTO image (id, project, name, digest, format, size, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)") \
     X(IMAGE_DROP, "i", "DELETE FROM image WHERE id = ?1")                                                                      \
+    X(BLOB_USED, "iti", "UPDATE blob SET used_ms = ?3 WHERE project = ?1 AND digest = ?2 AND used_ms < ?3 - 3600000")         \
+    X(BLOB_DROP, "iti", "DELETE FROM blob WHERE project = ?1 AND digest = ?2 AND used_ms < ?3 AND created_ms < ?3")            \
     X(BLOB_ADD, "itii", "INSERT INTO blob (project, digest, size, created_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (project, digest) DO NOTHING") \
     X(EVENT_ADD, "iiitttiittttitti", "INSERT INTO event (seq, at_ms, project, kind, subject, actor, actor_id, apikey, address, request, idem, data, audit, verb, chain, idem_slot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)") \
     X(AUDIT_ADD, "iiitttiitttit", "INSERT INTO audit_note (number, at_ms, project, verb, subject, actor, actor_id, apikey, address, request, result, times, chain) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)") \
@@ -139,6 +141,7 @@
     X(TASK_LIST, "iiiii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE project = ?1 AND job = ?2 AND task > ?3 AND task <= ?4 ORDER BY task LIMIT ?5") \
     X(ATTEMPT_LIST, "iiii", "SELECT a.id, a.task, a.state, a.outcome, a.lease, a.run_for_s, a.placed_ms, a.started_ms, a.ended_ms, a.exit_code, a.signal, a.detail, COALESCE(n.name, '') FROM attempt a LEFT JOIN node n ON n.id = a.node WHERE a.project = ?1 AND a.job = ?2 AND a.id > ?3 ORDER BY a.id LIMIT ?4") \
     X(ATTEMPT_LAST, "iii", "SELECT id, node, state FROM attempt WHERE project = ?1 AND job = ?2 AND task = ?3 ORDER BY id DESC LIMIT 1") \
+    X(ATTEMPT_OF, "iiii", "SELECT id, node, state FROM attempt WHERE project = ?1 AND job = ?2 AND task = ?3 AND id = ?4") \
     X(ATTEMPT_NTH, "iiii", "SELECT id, node, state FROM attempt WHERE project = ?1 AND job = ?2 AND task = ?3 ORDER BY id LIMIT 1 OFFSET ?4") \
     X(EVENT_LIST, "iii", "SELECT seq, at_ms, project, kind, subject, actor, data FROM event WHERE project = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3") \
     X(EVENT_LIST_ALL, "ii", "SELECT seq, at_ms, project, kind, subject, actor, data FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2") \
@@ -162,6 +165,8 @@
     X(OWNER_NAMES, "ii", "SELECT COALESCE((SELECT name FROM project WHERE id = ?1), ''), COALESCE((SELECT name FROM person WHERE id = ?2), (SELECT name FROM account WHERE id = ?2), '')") \
     /* --- what is old */                                                                                                      \
     X(INBOX_LIST, "i", "SELECT id, note FROM audit_inbox ORDER BY id LIMIT ?1")                                                \
+    X(OLD_BLOBS, "ii", "SELECT project, digest FROM blob WHERE used_ms < ?1 AND created_ms < ?1 ORDER BY used_ms LIMIT ?2")      \
+    X(BLOB_OLD, "iti", "SELECT 1 FROM blob WHERE project = ?1 AND digest = ?2 AND used_ms < ?3 AND created_ms < ?3")           \
     X(OLD_JOBS, "ii", "SELECT id FROM job WHERE ended_ms > 0 AND ended_ms < ?1 ORDER BY ended_ms LIMIT ?2")                      \
     X(OLD_TASKS, "ii", "SELECT task FROM task WHERE job = ?1 ORDER BY task LIMIT ?2")                                          \
     X(OLD_EVENTS, "i", "SELECT seq, at_ms, COALESCE(audit, 0) FROM event ORDER BY seq LIMIT ?1")                               \

@@ -25,6 +25,12 @@ A=$(ticker) B=$(ticker) C=$(ticker)
 for j in $A $B $C; do wait_for "$j" running; done
 AA=$(attempt_of "$A") BA=$(attempt_of "$B") CA=$(attempt_of "$C")
 pids_before="$(pid_of "$AA") $(pid_of "$BA") $(pid_of "$CA")"
+TALKS=$(submit "$(sh_job 'i=0; while [ ! -e /outputs/go ]; do i=$((i + 1)); echo "line $i"; sleep 0.05; done; echo over')")
+until_ok 20 has_said "$TALKS" 'line 20$'
+"$ARCUS" logs -f "$TALKS" --tail 3 --server "$URL" --key "$KEY" >"$BASE/last.out" 2>"$BASE/last.err" &
+FOLLOW=$!
+pids+=("$FOLLOW")
+until_ok 10 test -s "$BASE/last.out"
 
 # --- the server
 stop "$UP" KILL
@@ -49,6 +55,10 @@ agent
 is "what ended meanwhile is told with its exit code" "$(how "$B")" "failed exited 3"
 is "... by its first attempt" "$(get "/v1/jobs/$B/attempts" | jq '.items | length')" 1
 is "the last one runs on, the same process" "$(job "$C") $(pid_of "$CA")" "running ${pids_before##* }"
+until_ok 10 eval '[ "$(job "$TALKS")" = running ]'
+go "$(attempt_of "$TALKS")" 0
+wait "$FOLLOW"
+is "who follows the last lines of a log misses none and hears none twice, through all of it" "$? $(awk '/^line/ {if (NR > 1 && $2 != last + 1) print "after " last; last = $2; if (NR == 1) first = $2} END {print (first > 15), $0}' "$BASE/last.out")" "0 1 over"
 is "its log can be read by the new agent" "$(go "$CA" 0; how "$C"; logs "$C")" "done succeeded 0
 went"
 

@@ -117,6 +117,8 @@ ok "... with what was uploaded" cmp "$BASE/upload" "$(find "$DATA/blobs" -name "
 is "... and nothing half" "$(find "$DATA" -name '*part*')" ""
 ok "it goes into an empty store only" eval '! arcus restore "$BASE/cloud.backup" --data "$DATA" 2>"$BASE/why"'
 like "... and says what to do" "$(cat "$BASE/why")" 'not empty.*Name another'
+ok "without its keys it does not start, and makes none" eval '! "$ARCUS" server --data "$DATA" --listen 127.0.0.1:0 2>"$BASE/why" && [ ! -e "$DATA/keys/hash.key" ]'
+like "... in words" "$(cat "$BASE/why")" 'keys .* are not those of this store'
 cp -a "$BASE/lost/keys" "$DATA/"
 cp -a "$BASE/lost/admin.key" "$DATA/"
 [ ! -e "$BASE/lost/tls" ] || cp -a "$BASE/lost/tls" "$DATA/"

@@ -2,7 +2,7 @@
 #   make fuzz-replay            build/fuzz-NAME: the corpus and damaged copies of it, TAP, with whatever sanitizers this build has
 #   make fuzz-run               libFuzzer (clang) on every target, FUZZ_SECONDS each; finds go to BUILD/fuzz/NAME/
 #   make fuzz-run FUZZ=json     only one
-FUZZ         := json yaml bind job order report manifest log request response tar text
+FUZZ         := json yaml bind job order report manifest log request response tar backup text
 FUZZ_SECONDS ?= 60
 FUZZ_LAYERS  := model wire base
 FUZZ_LIBS    := $(LDLIBS) -ljansson
@@ -16,6 +16,8 @@ $(FUZZ_BINS): $(BUILD)/fuzz-%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fu
 	$Q$(CC) $(CFLAGS) $^ $(FUZZ_LIBS) -o $@
 
 fuzz-bin: $(FUZZ_BINS)
+fuzz-names:
+	@echo $(FUZZ)
 fuzz-replay: fuzz-bin
 	$Qprove -Q $(FUZZ_BINS)
 
@@ -32,4 +34,4 @@ $(FUZZ:%=fuzz-run-%): fuzz-run-%: $(BUILD)/libfuzzer-%
 	@mkdir -p $(BUILD)/fuzz/$*
 	$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -max_len=16384 -print_final_stats=1 -verbosity=0 -artifact_prefix=$(BUILD)/fuzz/$*- $(BUILD)/fuzz/$* tests/fuzz/corpus/$*
 
-.PHONY: fuzz-bin fuzz-replay fuzz-run $(FUZZ:%=fuzz-run-%)
+.PHONY: fuzz-bin fuzz-names fuzz-replay fuzz-run $(FUZZ:%=fuzz-run-%)

@@ -504,7 +504,7 @@ TEST(logs_of_a_task_can_be_followed_through_the_agent)
     CHECK(file_append(c.os, "/data/logs/att-0000000000007/00000001", SLICE("1731677000123 o 6\nhello\n"), false, &err));
     head_say(&c.head, "{\"kind\":\"open\",\"stream\":\"st_1\",\"what\":\"logs\",\"attempt\":\"att-0000000000007\",\"follow\":true,\"tail\":-1}");
     run_for(c.sim, 15000);
-    CHECK(text_is(c.head.stream.out.at, "hello\n") && c.head.stream.closed && text_is(c.head.stream.control.at, "{\"eof\":true}"));
+    CHECK(text_is(c.head.stream.out.at, "hello\n") && c.head.stream.closed && text_is(c.head.stream.control.at, "{\"at\":\"1.0.6\"}{\"eof\":true}"));
     cluster_close(&c);
 }
 

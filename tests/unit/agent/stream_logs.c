@@ -122,3 +122,45 @@ TEST(a_long_log_arrives_whole)
     free(line);
     node_close(&x);
 }
+
+/* What a node says of this log behind `from`, without following; "" for from: all of it. */
+static const char *rest_of(struct node *x, const char *from, const char *source)
+{
+    static char text[256];
+    x->alive = false;
+    run_for(x->sim, 5000);      /* who followed until now has heard all */
+    str_clear(&x->head.stream.out);
+    ask(x, (struct open_stream){ .what = "logs", .tail = 2, .source = source, .from = from });
+    run_for(x->sim, 5000);
+    snprintf(text, sizeof text, "%s", x->head.stream.out.len ? x->head.stream.out.at : "");
+    return text;
+}
+
+TEST(what_is_asked_for_behind_a_mark_is_the_rest_and_nothing_else)
+{
+    static const char whole[] = "1\n2\n4\n5\nsix";
+    static const char *const rest[] = { "4\n5\nsix", "\nsix", "" };
+    struct node x;
+    struct err err = { 0 };
+    char marks[4][LOG_PLACE];
+    size_t n = 0;
+    node_open(&x, 8);
+    print(&x, 1, 'o', "1\n2\n"), print(&x, 1, 'e', "3\n"), print(&x, 2, 'o', "4\n5"), print(&x, 2, 'o', "\nsix");
+    ask(&x, (struct open_stream){ .what = "logs", .tail = -1, .source = "stdout", .follow = true });
+    run_for(x.sim, 3000);
+    CHECK(out_is(&x, whole, ""));
+    for (const char *at = x.head.stream.control.at; n < 4 && at && (at = strstr(at, "\"at\":\"")); at += 6)
+        snprintf(marks[n++], LOG_PLACE, "%.*s", (int)strcspn(at + 6, "\""), at + 6);
+    CHECK(n == COUNT(rest));
+    for (size_t i = 0; i < MIN(n, COUNT(rest)); i++)
+        CHECK(log_place_good(marks[i]) && text_is(rest_of(&x, marks[i], "stdout"), rest[i]));
+    CHECK(text_is(rest_of(&x, "1.0.1", "stdout"), whole + 1));           /* in the middle of a record */
+    CHECK(text_is(rest_of(&x, "", "stdout"), "5\nsix"));                 /* without one, the last lines */
+    CHECK(text_is(rest_of(&x, "9.0.0", ""), ""));
+    CHECK(file_remove(x.os, "/logs/00000001", &err));
+    CHECK(text_is(rest_of(&x, "1.0.1", "stdout"), "4\n5\nsix"));        /* dropped meanwhile: on with what there is */
+    static const char *const bad[] = { "1", "1.2", "1.2.", "1.2.3.4", "-1.0.0", "1.0.x", "99999999999999999999.0.0" };
+    for (size_t i = 0; i < COUNT(bad); i++)
+        CHECK(text_is(rest_of(&x, bad[i], ""), "") && strstr(x.head.stream.control.at, "not a mark"));
+    node_close(&x);
+}

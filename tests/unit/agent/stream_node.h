@@ -102,7 +102,13 @@ static inline bool out_is(const struct node *x, const char *out, const char *err
         printf("# out [%s] err [%s]\n", s->out.at ? s->out.at : "", s->err.at ? s->err.at : "");
     return same;
 }
-static inline bool control_is(const struct node *x, const char *text) { return text_is(x->head.stream.control.at, text); }
+/* The last that was said on that channel: what is followed has its places before. */
+static inline bool control_is(const struct node *x, const char *text)
+{
+    const struct str *s = &x->head.stream.control;
+    size_t n = strlen(text);
+    return s->len >= n && text_is(s->at + s->len - n, text) && (s->len == n || strstr(s->at, "\"at\":"));
+}
 
 static inline void say_frame(struct node *x, enum task_frame kind, const char *text)
 {

@@ -3,14 +3,21 @@
 #include "model/view.h"
 #include <unistd.h>
 
-struct straw { int adds; int64_t size; int64_t project; char id[80]; };
+struct straw { int adds; int64_t size; int64_t project; char id[80]; bool drops; };
+
+static void drop(struct control *c, int64_t project, const char *digest)
+{
+    struct event e = { .seq = ++c->last_event, .project = project, .kind = "blob.dropped", .subject = digest, .data = "{}" };
+    fake_commit(c, &(struct commit){ .events = &e, .event_count = 1 });
+}
 
 static bool answer(void *arg, struct control *c, struct request *r)
 {
     struct straw *s = arg;
-    (void)c;
     if (r->verb == VERB_BLOB_ADD) {
         const struct blob_view *b = r->body;
+        if (s->drops)
+            drop(c, r->who.project, b->id);
         s->adds++;
         s->size = b->size;
         s->project = r->who.project;
@@ -80,6 +87,34 @@ TEST(a_blob_goes_up_and_comes_down_whatever_its_size)
         world_close(&w);
         free(bytes);
     }
+}
+
+TEST(the_file_of_a_blob_that_was_dropped_goes_unless_it_is_being_uploaded_again)
+{
+    struct world w;
+    struct straw s = { 0 };
+    struct got g;
+    char path[128];
+    world_open(&w);
+    w.control->script = answer;
+    w.control->arg = &s;
+    path_of(path, SLICE("one"));
+    for (int i = 0; i < 3; i++) {
+        s.drops = i == 2;               /* between its place on the disk and the door's word */
+        got_start(&g, &w, "dev", "PUT", path, NULL, SLICE("one"));
+        CHECK(got_wait(&g, &w) && g.status == 201 && files(&w) == 1);
+        got_done(&g);
+        CHECK(world_until(&w, nobody, w.api) && files(&w) == 1);
+        if (s.drops)
+            break;
+        drop(w.control, fake_project(), "sha256:0000000000000000000000000000000000000000000000000000000000000000");
+        drop(w.control, fake_project() + 1, path + 10);
+        drop(w.control, fake_project(), "nonsense");
+        CHECK(world_until(&w, nobody, w.api) && files(&w) == 1);
+        drop(w.control, fake_project(), path + 10);
+        CHECK(world_until(&w, nobody, w.api) && files(&w) == 0);
+    }
+    world_close(&w);
 }
 
 TEST(a_wrong_digest_is_refused_and_leaves_nothing)

@@ -49,6 +49,15 @@ static void dial(struct scene *x, int nth, const char *says)
     CHECK(talk_open(&x->agent));
 }
 
+/* As an agent sends a piece of what is followed. */
+static void piece(struct scene *x, const char *place, const char *text)
+{
+    char at[96];
+    snprintf(at, sizeof at, "{\"at\":\"%s\"}", place);
+    frame(&x->agent, CHANNEL_CONTROL, at);
+    frame(&x->agent, CHANNEL_OUT, text);
+}
+
 static void scene_close(struct scene *x)
 {
     got_done(&x->g);
@@ -85,14 +94,13 @@ TEST(a_follow_waits_for_an_attempt_and_goes_on_with_the_next_until_the_task_is_o
     x.s.where = where(x.texts[0], 77, "running", "running");
     happens(&x.w);
     dial(&x, 1, "\"follow\":true");
-    frame(&x.agent, CHANNEL_OUT, "first try\n");
+    piece(&x, "1.0.10", "first try\n");
     x.s.where = where(x.texts[1], 77, "failed", "running");  /* it ends, and will be tried again */
     ws_close(x.agent.ws, 1000, NULL);
     CHECK(got_has(&x.g, &x.w, "first try\n") && talk_closed(&x.agent));
     talk_done(&x.agent);
-    dial(&x, 2, "logs"); /* the rest of it, now that it has ended */
-    frame(&x.agent, CHANNEL_OUT, "first");
-    frame(&x.agent, CHANNEL_OUT, " try\nlast words\n");
+    dial(&x, 2, "\"from\":\"1.0.10\""); /* the rest of it, now that it has ended */
+    piece(&x, "1.30.11", "last words\n");
     ws_close(x.agent.ws, 1000, NULL);
     CHECK(got_has(&x.g, &x.w, "last words\n") && talk_closed(&x.agent));
     talk_done(&x.agent);
@@ -101,7 +109,7 @@ TEST(a_follow_waits_for_an_attempt_and_goes_on_with_the_next_until_the_task_is_o
     x.s.where = where(x.texts[2], 78, "running", "running");
     happens(&x.w);
     dial(&x, 3, "logs");
-    frame(&x.agent, CHANNEL_OUT, "second try\n");
+    piece(&x, "1.0.11", "second try\n");
     CHECK(got_has(&x.g, &x.w, "second try\n") && !x.g.ended);
     ws_close(x.agent.ws, 1000, NULL);
     CHECK(talk_closed(&x.agent));
@@ -110,8 +118,7 @@ TEST(a_follow_waits_for_an_attempt_and_goes_on_with_the_next_until_the_task_is_o
     CHECK(!x.g.ended); /* the report of its end has not come yet */
     x.s.where = where(x.texts[0], 78, "done", "done");
     happens(&x.w);
-    dial(&x, 4, "logs");
-    frame(&x.agent, CHANNEL_OUT, "second try\n");
+    dial(&x, 4, "\"from\":\"1.0.11\"");
     ws_close(x.agent.ws, 1000, NULL);
     CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK
           && text_is(x.g.body.at, "first try\nlast words\nsecond try\n"));
@@ -151,32 +158,70 @@ TEST(half_a_log_is_never_taken_for_all_of_it)
     scene_close(&x);
 }
 
+/* Also of the last lines, of which there are others when it is asked again. */
 TEST(a_follow_goes_on_behind_what_it_has_when_the_agent_comes_back)
 {
+    static const char *const paths[] = { "/v1/jobs/j/logs?follow=true", "/v1/jobs/j/logs?follow=true&tail=1" };
+    for (size_t i = 0; i < COUNT(paths); i++) {
+        struct scene x;
+        scene_open(&x, paths[i]);
+        dial(&x, 1, "logs");
+        piece(&x, "7.100.2", "tw");
+        CHECK(got_has(&x.g, &x.w, "tw"));
+        frame(&x.agent, CHANNEL_CONTROL, "{\"at\":\"7.100.4\"}");          /* and what it tells of is lost */
+        ws_drop(x.agent.ws);
+        talk_done(&x.agent);
+        talk_done(&x.link);                                  /* the whole agent is gone for a while */
+        happens(&x.w);
+        world_wait(&x.w, 80);
+        CHECK(!x.g.ended);
+        node_link(&x.link, &x.w, &x.s, "node1");
+        happens(&x.w);
+        dial(&x, 1, "\"tail\":-1,\"from\":\"7.100.2\"");
+        piece(&x, "7.100.4", "o\n");
+        x.s.where = where(x.texts[1], 77, "done", "done");
+        ws_close(x.agent.ws, 1000, NULL);
+        CHECK(talk_closed(&x.agent));
+        talk_done(&x.agent);
+        dial(&x, 2, "\"from\":\"7.100.4\"");
+        ws_close(x.agent.ws, 1000, NULL);
+        CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK && text_is(x.g.body.at, "two\n"));
+        talk_done(&x.agent);
+        scene_close(&x);
+    }
+}
+
+TEST(each_piece_has_a_mark_if_asked_for_and_who_brings_one_goes_on_behind_it)
+{
     struct scene x;
-    scene_open(&x, "/v1/jobs/j/logs?follow=true");
+    char id[ID_TEXT], want[64];
+    id_text(id, PREFIX_ATTEMPT, 77);
+    scene_open(&x, "/v1/jobs/j/logs?follow=true&marks=true");
     dial(&x, 1, "logs");
-    frame(&x.agent, CHANNEL_OUT, "one\ntw");
-    CHECK(got_has(&x.g, &x.w, "tw"));
-    ws_drop(x.agent.ws);
+    piece(&x, "1.0.4", "one\n");
+    snprintf(want, sizeof want, "%s.1.0.4 4\none\n", id);
+    CHECK(got_has(&x.g, &x.w, want) && text_is(x.g.type, "application/vnd.arcus.log"));
+    frame(&x.agent, CHANNEL_CONTROL, "{\"at\":\"nonsense\"}");             /* a node cannot put words into it */
+    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc != RC_OK);
     talk_done(&x.agent);
-    talk_done(&x.link);                                      /* the whole agent is gone for a while */
-    happens(&x.w);
-    world_wait(&x.w, 80);
-    CHECK(!x.g.ended);
-    node_link(&x.link, &x.w, &x.s, "node1");
-    happens(&x.w);
-    dial(&x, 1, "logs");
-    frame(&x.agent, CHANNEL_OUT, "one\n");
-    frame(&x.agent, CHANNEL_OUT, "two\n");
-    x.s.where = where(x.texts[1], 77, "done", "done");
+    got_done(&x.g);
+    snprintf(want, sizeof want, "/v1/jobs/j/logs?follow=true&tail=5&from=%s.1.0.4", id);
+    got_start(&x.g, &x.w, "view", "GET", want, NULL, (struct slice){ 0 });
+    dial(&x, 2, "\"tail\":-1,\"from\":\"1.0.4\"");
+    piece(&x, "1.0.8", "two\n");
+    x.s.where = where(x.texts[1], 78, "running", "running");  /* the attempt of the mark is told: on with the next, all of it */
     ws_close(x.agent.ws, 1000, NULL);
     CHECK(talk_closed(&x.agent));
     talk_done(&x.agent);
-    dial(&x, 2, "logs");
-    frame(&x.agent, CHANNEL_OUT, "one\ntwo\n");
+    dial(&x, 3, "\"tail\":-1");
+    piece(&x, "1.0.6", "three\n");
+    x.s.where = where(x.texts[2], 78, "done", "done");
     ws_close(x.agent.ws, 1000, NULL);
-    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK && text_is(x.g.body.at, "one\ntwo\n"));
+    CHECK(talk_closed(&x.agent));
+    talk_done(&x.agent);
+    dial(&x, 4, "\"from\":\"1.0.6\"");
+    ws_close(x.agent.ws, 1000, NULL);
+    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc == RC_OK && text_is(x.g.body.at, "two\nthree\n"));
     talk_done(&x.agent);
     scene_close(&x);
 }

@@ -36,8 +36,22 @@ TEST(a_job_is_shown_with_tasks_attempts_reason_and_spec)
     CHECK(json_get(doc, "tasks")->first->next && json_get(doc, "attempts")->first
           && json_get(doc, "spec"));
     CHECK(PLAY(&s, "describe", "node", "n") == 0 && strstr(s.out.at, "nod-1"));
-    CHECK(PLAY(&s, "describe", "planet", "x") == 2 && PLAY(&s, "describe", "none") == 4
+    CHECK(PLAY(&s, "describe", "planet", "x") == 4 && PLAY(&s, "describe", "none") == 4
           && PLAY(&s, "describe") == 2);
+}
+
+TEST(several_are_shown_one_after_the_other)
+{
+    AUTO(stage_down) struct stage s = stage_up();
+    struct json *doc;
+    struct err err;
+    straw_answers(&s, answers, COUNT(answers));
+    CHECK(PLAY(&s, "describe", "node", "n", "zero", "n") == 4 && strstr(s.out.at, "ready\n\nid:")
+          && strstr(s.errors.at, "arcus: "));
+    CHECK(PLAY(&s, "describe", "train", "train", "-o", "json") == 0
+          && json_parse(SLICE(s.out.at), s.c->mem, &doc, &err));
+    struct json *items = json_get(doc, "items");
+    CHECK(items && items->first && items->first->next && json_get(items->first->next, "attempts"));
 }
 
 TEST(a_limit_that_is_none_reads_so_and_is_a_number_for_programs)

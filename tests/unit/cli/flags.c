@@ -82,7 +82,9 @@ TEST(what_is_wrong_is_told_with_the_name_of_its_flag)
     CHECK(!parse(&s, "run", ARGS("--gpsu", "1", "true"), &f, &err)
           && strstr(err.text, "did you mean --gpus?"));
     CHECK(!parse(&s, "ps", ARGS("--limit"), &f, &err) && strstr(err.text, "--limit needs a value"));
-    CHECK(!parse(&s, "cancel", ARGS("a", "b"), &f, &err) && strstr(err.text, "too many"));
+    CHECK(!parse(&s, "logs", ARGS("a", "b"), &f, &err) && strstr(err.text, "too many"));
+    CHECK(parse(&s, "cancel", ARGS("a", "--grace", "5s", "b", "c"), &f, &err) && f.rest.count == 3
+          && text_is(f.each, "job") && text_is(f.rest.at[0], "a") && text_is(f.rest.at[2], "c"));
     CHECK(!parse(&s, "cancel", ARGS("--grace", "5s"), &f, &err)
           && strstr(err.text, "JOB is missing; usage: arcus cancel JOB"));
     CHECK(!parse(&s, "cp", ARGS(NULL), &f, &err) && text_starts(err.text, "FROM is missing"));

@@ -4,15 +4,16 @@
 TEST(logs_ask_for_what_the_flags_say)
 {
     AUTO(stage_down) struct stage s = stage_up();
-    static const struct answer answers[] = { { "GET", "/v1/jobs/t/logs", 0, 200, "line\n" } };
+    static const struct answer answers[] = { { "GET", "/v1/jobs/t/logs?follow=true", 0, 200, "att-a.1.0.5 5\nline\n" },
+                                             { "GET", "/v1/jobs/t/logs", 0, 200, "line\n" } };
     straw_answers(&s, answers, COUNT(answers));
     CHECK(PLAY(&s, "logs", "t") == 0 && text_is(s.out.at, "line\n")
           && straw_count(&s, "GET", "/v1/jobs/t/logs?follow=false&tail=-1&task=-1\n") == 1);
     CHECK(PLAY(&s, "logs", "-f", "t", "-n", "3", "--tail", "10", "--stderr", "--attempt", "2")
           == 0);
     CHECK(straw_count(&s, "GET",
-                      "/v1/jobs/t/logs?follow=true&tail=10&task=3&source=stderr&attempt=2\n")
-          == 1);
+                      "/v1/jobs/t/logs?follow=true&tail=10&task=3&marks=true&source=stderr&attempt=2\n")
+          == 1 && text_is(s.out.at, "line\n"));
     CHECK(PLAY(&s, "logs", "t", "--stdout", "--stderr") == 0
           && straw_count(&s, "GET", "/v1/jobs/t/logs?follow=false&tail=-1&task=-1\n") == 2);
     CHECK(PLAY(&s, "logs", "none") == 4);

@@ -58,10 +58,10 @@ TEST(the_two_streams_of_a_job_come_out_where_they_belong)
     AUTO(stage_down) struct stage s = stage_up();
     static const struct answer answers[] = {
         { "POST", "/v1/jobs", 0, 201, JOB("queued", "") },
-        { "GET", "/v1/jobs/job-1/logs?follow=true&tail=-1&task=0&source=stdout", 0, 200,
-          "to out\n" },
-        { "GET", "/v1/jobs/job-1/logs?follow=true&tail=-1&task=0&source=stderr", 0, 200,
-          "to err\n" },
+        { "GET", "/v1/jobs/job-1/logs?follow=true&tail=-1&task=0&marks=true&source=stdout", 0, 200,
+          "att-a.1.0.7 7\nto out\n" },
+        { "GET", "/v1/jobs/job-1/logs?follow=true&tail=-1&task=0&marks=true&source=stderr", 0, 200,
+          "att-a.1.0.7 7\nto err\n" },
         { "GET", "/v1/jobs/job-1/tasks", 0, 200,
           "{\"items\":[{\"state\":\"failed\",\"signal\":0}],\"next\":null}" },
         { "GET", "/v1/jobs/job-1", 1, 200,

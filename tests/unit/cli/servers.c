@@ -69,10 +69,10 @@ TEST(when_nobody_is_there_it_ends_in_time_and_one_alone_at_once)
 TEST(logs_go_on_at_another_server_without_a_byte_lost_or_said_twice)
 {
     static const struct answer answers[] = { { "GET", "/readyz", 0, 200, "ok" },
-                                             { "GET", "/v1/jobs/j/logs", 1, 200, "@cut one\ntw" },
+                                             { "GET", "/v1/jobs/j/logs", 1, 200, "@cut att-a.1.0.4 4\none\natt-a.1.0.8 8\ntw" },
                                              { "GET", "/v1/jobs/j/logs", 2, 503, AWAY },
-                                             { "GET", "/v1/jobs/j/logs", 3, 200, "@cut on" },
-                                             { "GET", "/v1/jobs/j/logs", 0, 200, "one\ntwo\nthree\n" },
+                                             { "GET", "/v1/jobs/j/logs", 3, 200, "@cut att-a.1.0.8" },
+                                             { "GET", "/v1/jobs/j/logs", 0, 200, "att-a.1.0.14 10\ntwo\nthree\n" },
                                              { "GET", "/v1/jobs/j", 0, 200, JOB } };
     AUTO(stage_down) struct stage s = stage_up();
     straw_answers(&s, answers, COUNT(answers));

@@ -20,24 +20,36 @@ static const char *tailed(struct stage *s, const struct tail_ask *ask, const cha
     return text;
 }
 
-TEST(a_log_that_breaks_off_goes_on_without_a_byte_twice)
+TEST(a_log_that_breaks_off_goes_on_behind_the_last_whole_piece)
 {
     AUTO(stage_down) struct stage s = stage_up();
     struct err err;
     static const struct answer answers[] = {
-        { "GET", "/v1/jobs/j/logs", 1, 200, "@cut one\ntw" },
-        { "GET", "/v1/jobs/j/logs", 2, 200, "@cut one\ntwo\n" },
-        { "GET", "/v1/jobs/j/logs", 3, 200, "one\ntwo\nthree\n" },
+        { "GET", "/v1/jobs/j/logs", 1, 200, "@cut att-a.1.0.4 4\none\natt-a.1.9.6 6\ntwo\nt" },
+        { "GET", "/v1/jobs/j/logs", 2, 200, "@cut att-a.1.9" },
+        { "GET", "/v1/jobs/j/logs", 3, 200, "att-a.1.9.6 6\ntwo\nthatt-b.1.0.5 5\nree\n\n" },
     };
     straw_answers(&s, answers, COUNT(answers));
     CHECK(text_is(
-        tailed(&s,
-               &(struct tail_ask){ .job = "j", .lines = -1, .follow = true, .source = "stdout" },
+        tailed(&s, &(struct tail_ask){ .job = "j", .lines = 2, .follow = true, .source = "stdout" },
                NULL, &err),
-        "one\ntwo\nthree\n"));
+        "one\ntwo\nthree\n\n"));
     CHECK(err.rc == RC_OK
-          && straw_count(&s, "GET", "/v1/jobs/j/logs?follow=true&tail=-1&task=0&source=stdout")
-                 == 3);
+          && straw_count(&s, "GET", "/v1/jobs/j/logs?follow=true&tail=2&task=0&marks=true&source=stdout") == 3
+          && straw_count(&s, "GET", "/v1/jobs/j/logs?follow=true&tail=2&task=0&marks=true&source=stdout&from=att-a.1.0.4") == 2);
+}
+
+TEST(what_is_no_log_with_marks_is_told_so)
+{
+    static const char *const bodies[] = { "plain text\n", "nomark\n", "att-a.1.0.0 99999999\n",
+        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" };
+    for (size_t i = 0; i < COUNT(bodies); i++) {
+        AUTO(stage_down) struct stage s = stage_up();
+        struct err err;
+        struct answer answers[] = { { "GET", "/v1/jobs/j/logs", 0, 200, bodies[i] } };
+        straw_answers(&s, answers, COUNT(answers));
+        CHECK(!*tailed(&s, &(struct tail_ask){ .job = "j", .lines = -1, .follow = true }, NULL, &err) && err.rc == RC_INTERNAL);
+    }
 }
 
 TEST(half_a_log_that_is_not_followed_is_an_error)

@@ -65,6 +65,41 @@ TEST(a_token_is_good_for_an_hour_and_never_for_more_than_a_day)
     CHECK(!join(d, get(&t, "token"), "n1", KEY_A).ok && join(d, get(&t2, "token"), "n1", KEY_A).ok);
 }
 
+TEST(a_clock_that_is_set_makes_no_token_better)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct answer t = door_ask(d, d->admin, VERB_NODE_TOKEN, NULL), t2 = door_ask(d, d->admin, VERB_NODE_TOKEN, NULL);
+    door_run(d, 50 * 60 * 1000);
+    sim_wall_jump(d->sim, INT64_C(-2) * 3600 * 1000);
+    CHECK(join(d, get(&t, "token"), "n1", KEY_A).ok);        /* its hour is not over */
+    door_run(d, 20 * 60 * 1000);
+    CHECK(!join(d, get(&t2, "token"), "n2", KEY_B).ok);      /* it is, whatever the clock says */
+    struct answer t3 = door_ask(d, d->admin, VERB_NODE_TOKEN, NULL);
+    sim_wall_jump(d->sim, INT64_C(-3) * 3600 * 1000);
+    CHECK(door_crash(d));
+    door_run(d, 61 * 60 * 1000);
+    CHECK(!join(d, get(&t3, "token"), "n3", KEY_C).ok);      /* nor after a restart: an hour from then on at most */
+}
+
+TEST(of_several_who_come_with_one_token_at_once_one_joins)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct answer t = door_ask(d, d->admin, VERB_NODE_TOKEN, NULL);
+    static const char *const keys[] = { KEY_A, KEY_B, KEY_C, KEY_D };
+    struct flying *f[COUNT(keys)];
+    int joined = 0, good = 0;
+    for (size_t i = 0; i < COUNT(keys); i++)
+        f[i] = door_send(d, NULL, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n%zu\",\"key\":\"%s\"}", get(&t, "token"), i, keys[i]), NULL);
+    door_run(d, 1000);
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        CHECK(f[i]->done && (f[i]->r.ok || f[i]->r.err.rc == RC_UNAUTHENTICATED));
+        joined += f[i]->r.ok;
+        good += is_good(d, keys[i]);
+        str_done(&f[i]->r.reply);
+    }
+    CHECK(joined == 1 && good == 1 && rows_in(d, "node") == 1);
+}
+
 TEST(a_token_may_have_the_authoritys_hash_behind_it)
 {
     AUTO(door_free) struct door *d = door_new(false);

@@ -1,6 +1,7 @@
 /* Old data: what goes, what stays, and what goes to the archive. */
 #include "base/rand.h"
 #include "control/retain.h"
+#include "model/view.h"
 #include "store/store_internal.h"
 #include "world.h"
 #include <stdio.h>
@@ -257,4 +258,53 @@ TEST(who_asks_for_events_that_were_dropped_gets_a_snapshot_and_its_number)
     CHECK(on.ok && item_count(&on) == 0);
     struct answer kept = door_ask(d, w.keys[VERA], VERB_EVENT_LIST, "{\"since\":0}");
     CHECK(kept.ok && item_count(&kept) >= 1);
+}
+
+#define FOUR(c) c c c c
+#define DIGEST(c) "sha256:" FOUR(FOUR(FOUR(c)))
+static int64_t blobs_dropped(struct door *d) { return value_of(d, "SELECT COUNT(*) FROM event WHERE kind = 'blob.dropped'"); }
+
+static bool blob_is_there(struct door *d, const char *digest)
+{
+    return value_of(d, FMT(d, "SELECT COUNT(*) FROM blob WHERE digest = '%s'", digest)) == 1;
+}
+
+/* Of uploads: one that nothing names, a work folder of a job that waits, an image, one that is uploaded again. */
+TEST(what_was_uploaded_goes_when_nobody_has_used_it_for_as_long_as_jobs_are_kept)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    static const char *const digests[] = { DIGEST("a"), DIGEST("b"), DIGEST("c"), DIGEST("d") };
+    for (size_t i = 0; i < COUNT(digests); i++)
+        CHECK(door_ask_bound(d, d->admin, NULL, VERB_BLOB_ADD, &(struct blob_view){ .id = digests[i], .size = 5 }).ok);
+    const char *job = door_submit(d, d->admin, FMT(d, "{\"command\":[\"true\"],\"gpus\":64,\"workdir\":\"%s\"}", digests[1]));
+    CHECK(door_ask(d, d->admin, VERB_IMAGE_ADD, FMT(d, "{\"name\":\"base\",\"digest\":\"%s\"}", digests[2])).ok);
+    pass_days(d, 20);
+    CHECK(rows_in(d, "blob") == 4 && door_ask_bound(d, d->admin, NULL, VERB_BLOB_ADD, &(struct blob_view){ .id = digests[3], .size = 5 }).ok);
+    pass_days(d, 12);
+    CHECK(!blob_is_there(d, digests[0]) && blob_is_there(d, digests[1]) && blob_is_there(d, digests[2]) && blob_is_there(d, digests[3]));
+    CHECK(blobs_dropped(d) == 1 && !door_ask(d, d->admin, VERB_JOB_SUBMIT, FMT(d, "{\"command\":[\"true\"],\"workdir\":\"%s\"}", digests[0])).ok);
+    pass_days(d, 31);
+    CHECK(!blob_is_there(d, digests[3]) && blob_is_there(d, digests[1]) && blob_is_there(d, digests[2]));
+    CHECK(door_ask(d, d->admin, VERB_JOB_CANCEL, FMT(d, "{\"job\":\"%s\"}", job)).ok
+          && door_ask(d, d->admin, VERB_IMAGE_REMOVE, "{\"image\":\"base\"}").ok);
+    pass_days(d, 20);
+    CHECK(rows_in(d, "blob") == 2);             /* they were in use until now */
+    CHECK(door_submit(d, d->admin, FMT(d, "{\"command\":[\"true\"],\"gpus\":64,\"workdir\":\"%s\"}", digests[2])));
+    pass_days(d, 12);
+    CHECK(rows_in(d, "blob") == 1 && blob_is_there(d, digests[2]) && door_crash(d));
+    check_books(d, "after uploads were dropped");
+}
+
+TEST(more_uploads_in_use_than_a_step_looks_at_hold_up_nothing)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct err err = { 0 };
+    enum { IMAGES = 120 };
+    CHECK(d->store->how->run(d->control->writer.conn,
+                             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 240) INSERT INTO blob (project, digest, size, created_ms)"
+                             " SELECT (SELECT MIN(id) FROM project), 'sha256:' || printf('%064d', i), 1, 1 FROM n", &err));
+    for (int i = 1; i <= IMAGES; i++)
+        CHECK(door_ask(d, d->admin, VERB_IMAGE_ADD, FMT(d, "{\"name\":\"i%d\",\"digest\":\"sha256:%064d\"}", i, i)).ok);
+    pass_days(d, 40);
+    CHECK(rows_in(d, "blob") == IMAGES && blobs_dropped(d) == 240 - IMAGES);
 }

@@ -109,6 +109,15 @@ static bool upload_there(struct place *p)
            && bytes.len == sizeof upload && memcmp(bytes.at, upload, bytes.len) == 0;
 }
 
+/* A server on the copy, with the keys of this folder: does it know them for its own? */
+static bool starts(struct place *p, const char *data)
+{
+    AUTO(store_close) struct store *s = NULL;
+    bool made;
+    return store_open(p->os, arena_printf(p->mem, "%s/arcus.db", p->to), &s, &p->err)
+           && control_bootstrap(p->os, s, arena_printf(p->mem, "%s/keys", data), arena_printf(p->mem, "%s/other.key", p->to), &made, &p->err) && !made;
+}
+
 TEST(a_restored_cloud_has_every_row_and_every_upload_of_the_one_that_was_backed_up)
 {
     struct place p;
@@ -119,6 +128,8 @@ TEST(a_restored_cloud_has_every_row_and_every_upload_of_the_one_that_was_backed_
     CHECK(count(&p, "person") == 1 && count(&p, "blob") == 2 && count(&p, "event") == 1 && count(&p, "restored") == 1);
     CHECK(upload_there(&p));
     CHECK(!disk_exists(p.os, arena_printf(p.mem, "%s/keys", p.to)));
+    CHECK(!starts(&p, p.to) && p.err.rc == RC_CONFLICT && strstr(p.err.text, "keys") && !disk_exists(p.os, arena_printf(p.mem, "%s/keys/hash.key", p.to)));
+    CHECK(starts(&p, p.from));
     CHECK(!restore(&p, &told) && p.err.rc == RC_CONFLICT && strstr(p.err.text, "not empty"));
     place_close(&p);
 }

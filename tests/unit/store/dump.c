@@ -111,7 +111,7 @@ BOTH_CLOSED(what_is_dumped_is_loaded_into_another_store_as_it_was)
     int64_t steps = 0;
     CHECK(fill(p));
     CHECK(store_dump(p->store, &events, &o, &steps, &p->err) && steps == store_steps().count);
-    CHECK(o.rows == 5 && strstr(o.text.at, "9223372036854775807") && strstr(o.text.at, "-9223372036854775808"));
+    CHECK(o.rows == 6 && strstr(o.text.at, "9223372036854775807") && strstr(o.text.at, "-9223372036854775808"));
     CHECK(!strstr(o.text.at, "migration"));
     const char *there = arena_printf(p->mem, "%s/other.db", p->folder);
     CHECK(in(p->os, there, &o.text, steps, &p->err));
@@ -144,8 +144,8 @@ BOTH_CLOSED(a_dump_is_of_one_moment_and_keeps_nobody_from_writing)
     int64_t steps = 0;
     CHECK(fill(p) && add_org(p, 900) && add_org(p, 901));
     CHECK(store_dump(p->store, &events, &o, &steps, &p->err));
-    CHECK(o.rows == 7 && !strstr(o.text.at, "org 1001"));
-    CHECK(store_count(p->writer, "org") == 3 + 7);
+    CHECK(o.rows == 8 && !strstr(o.text.at, "org 1001"));
+    CHECK(store_count(p->writer, "org") == 3 + 8);
     str_done(&o.text);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# 33-moves.t - clients and agents that know several servers of a cloud move by themselves when the one they talk to goes: what runs goes on, and what
+# 38-moves.t - clients and agents that know several servers of a cloud move by themselves when the one they talk to goes: what runs goes on, and what
 # is followed has no line twice and none missing.
 . "$(dirname "$0")/lib.sh"
 [ -n "${ARCUS_TEST_POSTGRES:-}" ] || { skip "several servers" "ARCUS_TEST_POSTGRES is not set"; echo "1..$count"; said_plan=1; exit 0; }
