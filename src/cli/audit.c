@@ -56,8 +56,9 @@ int word_audit_verify(struct cli *c, const struct word *w, int argc, char **argv
     if (c->help)
         return word_help(w), 0;
     struct json *all = json_new(c->mem, JSON_LIST);
+    const char *one = json_text(f.doc, "page");
     AUTO(progress_end) struct progress *p = progress_start(c, "checking", 0);
-    for (const char *page = ""; page;) {
+    for (const char *page = one ? one : ""; page;) {
         struct json *proof, *ask = json_new(c->mem, JSON_OBJECT);
         if (*page)
             doc_set(c, ask, "page", page);
@@ -73,7 +74,7 @@ int word_audit_verify(struct cli *c, const struct word *w, int argc, char **argv
             json_add(all, NULL, m);
         }
         page = json_text(proof, "next");
-        page = text_given(page) ? page : NULL;
+        page = text_given(page) && !one ? page : NULL;
     }
     if (c->output == OUT_JSON || c->output == OUT_YAML) {
         struct json *sum = json_new(c->mem, JSON_OBJECT);

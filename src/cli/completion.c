@@ -143,7 +143,7 @@ static void bash(struct str *out)
     for (size_t i = 0; i < word_count; i++)
         if (first_of_name(i))
             str_printf(out, "%.*s ", (int)strcspn(words[i].name, " "), words[i].name);
-    str_text(out, "up server agent\" flags=\"");
+    str_text(out, "up server agent restore\" flags=\"");
     put_flags(out, NULL, &global_fields, false);
     str_text(out, "\"\n    else\n        case \"$word $sub\" in\n");
     for (int pass = 0; pass < 2; pass++) /* the longer ones first */

@@ -34,21 +34,23 @@ static const char *value_name(const struct field *f)
 }
 
 /* Where the command line does more with a field than the API: it follows the pages. */
-static const char *help_of(const struct field *f)
+static const char *help_of(const struct word *w, const struct field *f)
 {
     static const struct {
-        const char *name, *help;
+        const char *word, *name, *help; /* word NULL: any */
     } ours[] = {
-        { "limit", "at most this many; all when left out" },
-        { "page", "only the page of this mark, the `next` of the one before" },
+        { "audit list", "limit", "at most this many; the newest 100 when left out" },
+        { NULL, "limit", "at most this many; all when left out" },
+        { "audit export", "page", "from the page of this mark on, the `next` of the one before" },
+        { NULL, "page", "only the page of this mark, the `next` of the one before" },
     };
     for (size_t i = 0; i < COUNT(ours); i++)
-        if (text_is(f->name, ours[i].name))
+        if (text_is(f->name, ours[i].name) && (!ours[i].word || (w && text_is(w->name, ours[i].word))))
             return ours[i].help;
     return f->help ? f->help : "";
 }
 
-static void flag_line(struct str *out, const struct field *f)
+static void flag_line(struct str *out, const struct word *w, const struct field *f)
 {
     AUTO(str_done) struct str left = { 0 }, right = { 0 };
     struct slice s;
@@ -61,7 +63,7 @@ static void flag_line(struct str *out, const struct field *f)
         return;
     if (flag_takes_value(f))
         str_printf(&left, " %s", value_name(f));
-    str_text(&right, help_of(f));
+    str_text(&right, help_of(w, f));
     for (size_t i = 0;
          f->type == F_ENUM && !strstr(right.at, f->names->at[0]) && i < f->names->count; i++)
         str_printf(&right, "%s%s", i ? ", " : ": ", f->names->at[i]);
@@ -96,7 +98,7 @@ static void flag_lines(struct str *out, const struct word *w, const struct field
         bool elsewhere = w && (word_positional(w, f->name) || hidden_by(w->own, f)
                                || (w->fixed && strstr(w->fixed, f->name)));
         if (!elsewhere)
-            flag_line(out, f);
+            flag_line(out, w, f);
     }
 }
 
@@ -147,7 +149,16 @@ static const struct { const char *name, *help; } programs[] = {
     { "up", "Run a whole cloud on this machine" },
     { "server", "Run the head node" },
     { "agent", "Run the agent of a node" },
+    { "restore", "Make a cloud from a backup" },
 };
+
+static bool program_help(const char *name)
+{
+    for (size_t i = 0; i < COUNT(programs); i++)
+        if (text_is(programs[i].name, name))
+            return printf("%s: `arcus %s --help` tells its flags.\n", programs[i].help, name), true;
+    return false;
+}
 
 /* Each begins at a row of the table of words, which is in this order. */
 static const struct {
@@ -196,6 +207,8 @@ int word_help_word(struct cli *c, const struct word *w, int argc, char **argv)
     if (argc == 0)
         return help_all(), 0;
     const struct word *about = word_find(argc, argv, &used);
+    if (!about && program_help(argv[0]))
+        return 0;
     if (!about)
         return word_unknown(argc, argv, &c->err), print_error(c, &c->err);
     word_help(about);

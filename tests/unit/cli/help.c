@@ -35,6 +35,8 @@ TEST(help_finds_words)
           && strstr(s.out.at, "\n\ndata:\n  secrets ")
           && strstr(s.out.at, "\n\nlooking back:\n  events ")
           && strstr(s.out.at, "\n\nthis program:\n  login "));
+    CHECK(PLAY(&s, "help", "restore") == 0 && strstr(s.out.at, "`arcus restore --help`"));
+    CHECK(PLAY(&s, "help", "audit") == 0 && strstr(s.out.at, "the newest 100 when left out"));
     CHECK(PLAY(&s, "help", "logs") == 0 && strstr(s.out.at, "\nflags:\n  --stdout")
           && strstr(s.out.at, "--tail") && !strstr(s.out.at, "more flags"));
     CHECK(PLAY(&s, "help", "ps") == 0
