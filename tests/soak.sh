@@ -32,7 +32,7 @@ row() { # row SEEDS COUNTS GOOD: of this part; GOOD 0 is good
     local how=good
     [ "$3" = 0 ] || { how=FAILED; bad=1; }
     printf '%s\t%s\t%s\t%s\t%d\t%s\n' "$PART" "$1" "$how" "$2" $((SECONDS - BEGAN)) "$COMMIT" >>"$TABLE"
-    say "$PART: $1: $how: $2 (${SECONDS}s)"
+    say "$PART: $1: $how: $2 ($((SECONDS - BEGAN)) s)"
     BEGAN=$SECONDS
 }
 # watched COMMAND...: what it says goes to the part's log; on a terminal its last line shows meanwhile.
@@ -107,7 +107,7 @@ part_fuzz() {
 
 table() {
     awk -F '\t' 'BEGIN {f = "%-6s %-44s %-7s %7s  %-9s %s\n"; printf f, "part", "seeds", "", "time", "commit", "counts"}
-        {printf f, $1, $2, $3, $5 >= 120 ? int($5 / 60) " min" : $5 " s", $6, $4}' "$TABLE"
+        {printf f, $1, $2, $3, ($5 >= 120 ? int($5 / 60) " min" : $5 " s"), $6, $4}' "$TABLE"
     grep -q '	FAILED	' "$TABLE" && return 1
     return 0
 }
