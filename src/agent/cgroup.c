@@ -4,6 +4,7 @@
  * bomb cannot outrun the list of its pids. Nothing is remembered between two calls: the kernel's
  * tree is the truth. */
 #include "agent/cgroup.h"
+#include "base/fault.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -100,7 +101,7 @@ static bool put(const char *folder, const char *name, const char *file, const ch
 {
     char path[512];
     snprintf(path, sizeof path, "%s/%s/%s", folder, name, file);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = broken("cgroup.write") ? -1 : open(path, O_WRONLY | O_CLOEXEC);
     if (fd == -1)
         return false;
     bool ok = write(fd, text, strlen(text)) >= 0;
@@ -131,7 +132,7 @@ static bool make_path(const char *folder, const char *name)
         if (p[1] && p[1] != '/')
             continue;
         path[at] = 0;
-        if (mkdir(path, 0755) == -1 && errno != EEXIST)
+        if (broken("cgroup.make") || (mkdir(path, 0755) == -1 && errno != EEXIST))
             return false;
     }
     return true;
@@ -203,20 +204,30 @@ int cgroup_open(const struct cgroups *c, const char *name)
                : -1;
 }
 
-size_t cgroup_pids(const struct cgroups *c, const char *name, int *pids, size_t room)
+/* False: it is there and cannot be read, so nobody knows. */
+static bool read_pids(const struct cgroups *c, const char *name, int *pids, size_t room, size_t *out)
 {
     const struct cgroup_mount *m = controller(c, "freezer");
     if (!m)
         m = &c->mounts[0];
     char path[512];
     snprintf(path, sizeof path, "%s/%s/cgroup.procs", m->path, name);
-    FILE *f = fopen(path, "re");
+    FILE *f = broken("cgroup.read") ? NULL : fopen(path, "re");
+    bool known = f || errno == ENOENT;
     size_t n = 0;
     int pid;
     while (f && n < room && fscanf(f, "%d", &pid) == 1)
         pids[n++] = pid;
     if (f)
         fclose(f);
+    *out = n;
+    return known;
+}
+
+size_t cgroup_pids(const struct cgroups *c, const char *name, int *pids, size_t room)
+{
+    size_t n = 0;
+    (void)read_pids(c, name, pids, room, &n);
     return n;
 }
 
@@ -262,9 +273,10 @@ bool cgroup_kill(const struct cgroups *c, const char *name, int wait_ms)
     const struct cgroup_mount *freezer = controller(c, "freezer");
     int *pids = calloc(PIDS_AT_ONCE, sizeof *pids), step = 1;
     size_t n = 0;
+    bool empty = false;
     for (int waited = 0; pids; waited += step, step = MIN(step * 2, 50)) {
-        n = cgroup_pids(c, name, pids, PIDS_AT_ONCE);
-        if (n == 0 || waited > wait_ms)
+        empty = read_pids(c, name, pids, PIDS_AT_ONCE, &n) && n == 0;
+        if (empty || waited > wait_ms)
             break;
         if (!c->unified || !put(c->mounts[0].path, name, "cgroup.kill", "1")) {
             if (!c->unified && freezer)
@@ -278,14 +290,14 @@ bool cgroup_kill(const struct cgroups *c, const char *name, int wait_ms)
         pause_ms(step);
     }
     free(pids);
-    return n == 0;
+    return empty;
 }
 
 /* Children first; a tenant cannot make groups, but what it runs may have been given a tree of
  * its own. */
 static bool remove_tree(const char *path, int depth)
 {
-    if (rmdir(path) == 0 || errno == ENOENT)
+    if (!broken("cgroup.remove") && (rmdir(path) == 0 || errno == ENOENT))
         return true;
     DIR *d = depth < NAME_DEPTH ? opendir(path) : NULL;
     for (struct dirent *e; d && (e = readdir(d));) {

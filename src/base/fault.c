@@ -3,14 +3,30 @@
 #ifdef FAULTS
 static _Thread_local int countdown;
 static _Thread_local bool fired, stays, on_hold;
-bool fault(const char *point)
+static _Thread_local void (*told)(const char *point);
+
+extern struct fault_point *const __start_fault_points[] __attribute__((weak));
+extern struct fault_point *const __stop_fault_points[] __attribute__((weak));
+
+bool fault_named(const char *point)
 {
-    (void)point;
-    if (on_hold)
-        return false;
-    if (stays && fired)
-        return true;
-    return countdown && --countdown == 0 && (fired = true);
+    bool fails = !on_hold && ((stays && fired) || (countdown && --countdown == 0));
+    fired |= fails;
+    if (fails && told)
+        told(point);
+    return fails;
+}
+bool fault_at(struct fault_point *p)
+{
+    bool fails = fault_named(p->name);
+    if (fails)
+        __atomic_add_fetch(&p->failed, 1, __ATOMIC_RELAXED);
+    return fails;
+}
+struct fault_point *fault_next(size_t *at)
+{
+    size_t count = (size_t)(__stop_fault_points - __start_fault_points);
+    return *at < count ? __start_fault_points[(*at)++] : NULL;
 }
 void fault_arm(int nth)
 {
@@ -23,5 +39,6 @@ void fault_arm_from(int nth)
     stays = true;
 }
 bool fault_fired(void) { return fired; }
+void fault_on(void (*fn)(const char *point)) { told = fn; }
 void fault_hold(bool held) { on_hold = held; }
 #endif

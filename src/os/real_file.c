@@ -21,9 +21,6 @@ static void fd_close(int fd)
 }
 AUTO_FN(int, fd_close)
 
-/* True with errno set when the test wants this step to fail. */
-static bool failing(const char *point) { return fault(point) && (errno = EIO, true); }
-
 static bool write_all(int fd, const char *at, size_t n)
 {
     while (n) {
@@ -50,7 +47,7 @@ bool real_file_read(struct os *os, const char *path, size_t limit, struct arena 
                     struct slice *out, struct err *err)
 {
     (void)os;
-    AUTO(fd_close) int fd = failing("file.open") ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    AUTO(fd_close) int fd = broken("file.open") ? -1 : open(path, O_RDONLY | O_CLOEXEC);
     struct stat st;
     if (fd == -1 || fstat(fd, &st) == -1)
         return err_errno(err, "open %s", path);
@@ -60,7 +57,7 @@ bool real_file_read(struct os *os, const char *path, size_t limit, struct arena 
     size_t step = (size_t)MAX(st.st_size, 4096) + 1;
     for (;;) {
         char *to = str_grow(&text, step);
-        ssize_t n = failing("file.read") ? -1 : read(fd, to, step);
+        ssize_t n = broken("file.read") ? -1 : read(fd, to, step);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -77,8 +74,8 @@ bool real_file_read(struct os *os, const char *path, size_t limit, struct arena 
 
 static bool temp_fill(int fd, struct slice bytes, unsigned mode)
 {
-    return !failing("file.write") && write_all(fd, bytes.at, bytes.len) && fchmod(fd, mode) == 0
-        && !failing("file.sync") && fsync(fd) == 0;
+    return !broken("file.write") && write_all(fd, bytes.at, bytes.len) && fchmod(fd, mode) == 0
+        && !broken("file.sync") && fsync(fd) == 0;
 }
 
 bool real_file_replace(struct os *os, const char *path, struct slice bytes, unsigned mode,
@@ -89,16 +86,16 @@ bool real_file_replace(struct os *os, const char *path, struct slice bytes, unsi
     os_random(os, &chance, sizeof chance);
     path_folder(path, folder);
     snprintf(temp, sizeof temp, "%s/.tmp-%016lx", folder, chance);
-    AUTO(fd_close) int fd = failing("file.open")
+    AUTO(fd_close) int fd = broken("file.open")
         ? -1 : open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd == -1)
         return err_errno(err, "write %s", path);
-    if (!temp_fill(fd, bytes, mode) || failing("file.rename") || rename(temp, path) == -1) {
+    if (!temp_fill(fd, bytes, mode) || broken("file.rename") || rename(temp, path) == -1) {
         err_errno(err, "write %s", path);
         unlink(temp);
         return false;
     }
-    if (failing("file.dirsync") || folder_sync(path) == -1)
+    if (broken("file.dirsync") || folder_sync(path) == -1)
         return err_errno(err, "write %s", path);
     return true;
 }
@@ -108,18 +105,18 @@ bool real_file_append(struct os *os, const char *path, struct slice bytes, bool 
 {
     (void)os;
     bool is_new = access(path, F_OK) == -1;
-    AUTO(fd_close) int fd = failing("file.open")
+    AUTO(fd_close) int fd = broken("file.open")
         ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     struct stat st;
     if (fd == -1 || fstat(fd, &st) == -1)
         return err_errno(err, "append to %s", path);
-    if (failing("file.write") || !write_all(fd, bytes.at, bytes.len)) {
+    if (broken("file.write") || !write_all(fd, bytes.at, bytes.len)) {
         err_errno(err, "append to %s", path);
         if (ftruncate(fd, st.st_size) == -1)    /* half a record is worse than none */
             err_wrap(err, "half written");
         return false;
     }
-    if (durable && (failing("file.sync") || fsync(fd) == -1 || (is_new && folder_sync(path) == -1)))
+    if (durable && (broken("file.sync") || fsync(fd) == -1 || (is_new && folder_sync(path) == -1)))
         return err_errno(err, "append to %s", path);
     return true;
 }
@@ -127,7 +124,7 @@ bool real_file_append(struct os *os, const char *path, struct slice bytes, bool 
 bool real_file_remove(struct os *os, const char *path, struct err *err)
 {
     (void)os;
-    bool gone = !failing("file.remove") && unlink(path) == 0;
+    bool gone = !broken("file.remove") && unlink(path) == 0;
     if (!gone && errno == EISDIR)
         gone = rmdir(path) == 0;
     if (!gone && errno == ENOENT)
@@ -149,7 +146,7 @@ bool real_dir_make(struct os *os, const char *path, unsigned mode, struct err *e
             continue;
         *at = 0;
         struct stat st;
-        if (failing("dir.make"))
+        if (broken("dir.make"))
             return err_errno(err, "make folder %s", part);
         if (mkdir(part, mode) == 0 ? folder_sync(part) == -1
                                    : (errno != EEXIST || stat(part, &st) == -1))
@@ -178,7 +175,7 @@ bool real_dir_list(struct os *os, const char *path, struct arena *mem, struct te
                    struct err *err)
 {
     (void)os;
-    AUTO(dir_close) DIR *d = failing("dir.open") ? NULL : opendir(path);
+    AUTO(dir_close) DIR *d = broken("dir.open") ? NULL : opendir(path);
     if (!d)
         return err_errno(err, "list %s", path);
     struct texts found = { 0 };
@@ -217,7 +214,7 @@ static int fd_of(struct disk_file *f) { return ((struct rdisk *)f)->fd; }
 struct disk_file *real_disk_open(struct os *os, const char *path, bool create, struct err *err)
 {
     bool is_new = create && access(path, F_OK) == -1;
-    int fd = failing("disk.open")
+    int fd = broken("disk.open")
         ? -1 : open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
     if (fd == -1 && !create && (errno == EROFS || errno == EACCES))     /* it can still be read */
         fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -246,7 +243,7 @@ int64_t real_disk_size(struct disk_file *f)
 
 bool real_disk_read(struct disk_file *f, int64_t at, void *out, size_t n, size_t *got)
 {
-    if (failing("disk.read"))
+    if (broken("disk.read"))
         return false;
     size_t have = 0;
     while (have < n) {
@@ -265,7 +262,7 @@ bool real_disk_read(struct disk_file *f, int64_t at, void *out, size_t n, size_t
 
 bool real_disk_write(struct disk_file *f, int64_t at, const void *from, size_t n)
 {
-    if (failing("disk.write"))
+    if (broken("disk.write"))
         return false;
     for (const char *p = from; n;) {
         ssize_t done = pwrite(fd_of(f), p, n, at);
@@ -282,12 +279,12 @@ bool real_disk_write(struct disk_file *f, int64_t at, const void *from, size_t n
 
 bool real_disk_truncate(struct disk_file *f, int64_t size)
 {
-    return !failing("disk.truncate") && ftruncate(fd_of(f), size) == 0;
+    return !broken("disk.truncate") && ftruncate(fd_of(f), size) == 0;
 }
 
 bool real_disk_sync(struct disk_file *f)
 {
-    return !failing("disk.sync") && fdatasync(fd_of(f)) == 0;
+    return !broken("disk.sync") && fdatasync(fd_of(f)) == 0;
 }
 
 bool real_disk_exists(struct os *os, const char *path) { return (void)os, access(path, F_OK) == 0; }
@@ -304,12 +301,12 @@ int64_t real_disk_free(struct os *os, const char *path)
 bool real_disk_remove(struct os *os, const char *path)
 {
     (void)os;
-    return !failing("disk.remove") && (unlink(path) == 0 || errno == ENOENT)
+    return !broken("disk.remove") && (unlink(path) == 0 || errno == ENOENT)
         && folder_sync(path) == 0;
 }
 
 bool real_disk_rename(struct os *os, const char *from, const char *to)
 {
     (void)os;
-    return !failing("disk.rename") && rename(from, to) == 0 && folder_sync(to) == 0;
+    return !broken("disk.rename") && rename(from, to) == 0 && folder_sync(to) == 0;
 }

@@ -5,6 +5,7 @@
  * writable, so a request costs one read and one write. Writes of one turn are gathered and go
  * out at its end. Callbacks come only from the loop: what a call of the code above causes is put
  * on the lists ready, dirty or closing and done in streams_turn(). */
+#include "base/fault.h"
 #include "os/real_stream.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -118,6 +119,8 @@ static ssize_t io_read(struct rstream *s, void *to, size_t n)
     if (s->ssl)
         return tls_read(s->ssl, to, n, &s->why);
     ssize_t got;
+    if (broken("stream.read"))
+        return io_errno(s, "read from the peer");
     do
         got = s->is_socket ? recv(s->src.fd, to, n, 0) : read(s->src.fd, to, n);
     while (got < 0 && errno == EINTR);
@@ -132,6 +135,8 @@ static ssize_t io_write(struct rstream *s, const void *at, size_t n)
     if (s->ssl)
         return tls_write(s->ssl, at, n, &s->why);
     ssize_t done;
+    if (broken("stream.write"))
+        return io_errno(s, "write to the peer");
     do
         done = s->is_socket ? send(s->src.fd, at, n, MSG_NOSIGNAL) : write(s->src.fd, at, n);
     while (done < 0 && errno == EINTR);

@@ -17,6 +17,7 @@ uint64_t sim_chance(struct sim *w, uint64_t below) { return rng_below(&w->rng, b
 int64_t sim_now_ms(const struct sim *w) { return w->now; }
 void sim_wall_jump(struct sim *w, int64_t ms) { w->wall_offset += ms; }
 uint64_t sim_trace(const struct sim *w) { return w->trace; }
+int64_t sim_steps(const struct sim *w) { return (int64_t)w->steps; }
 
 int64_t sim_between(struct sim *w, int64_t least, int64_t most)
 {
@@ -115,6 +116,7 @@ bool sim_step(struct sim *w)
     struct event *e = w->heap[0], now = *e;
     event_cancel(w, e);
     w->now = MAX(w->now, now.due);
+    w->steps++;
     sim_note(w, now.order ^ (uint64_t)w->now << 32);
     now.fn(now.arg);
     return true;

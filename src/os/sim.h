@@ -32,6 +32,7 @@ bool sim_step(struct sim *w);                                   /* false: nothin
 bool sim_until(struct sim *w, int64_t boot_ms, bool (*enough)(void *arg), void *arg);  /* true: enough() held before sim_now_ms() was boot_ms; NULL: just goes there */
 uint64_t sim_trace(const struct sim *w);                        /* of all that has happened: two equal runs have the same */
 int64_t sim_now_ms(const struct sim *w);
+int64_t sim_steps(const struct sim *w);                         /* how many things have happened */
 void sim_wall_jump(struct sim *w, int64_t ms);                  /* every wall clock, ahead or back; the boot clock goes on */
 uint64_t sim_chance(struct sim *w, uint64_t below);
 /* A program that proc_spawn finds under argv[0] on every simulated machine. A process has an os of its own on its machine, which

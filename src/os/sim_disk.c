@@ -1,9 +1,9 @@
 /* sim_disk.c - one tree of files for each host, in memory, and what a crash does to it.
  *
  *
- * Every file has its bytes as programs see them and as they would be found after a power
- * failure; syncing copies the range that was written since. At a crash each 512-byte sector of
- * that range is old or new by chance. */
+ * Every file has its bytes as programs see them, and what was overwritten since the last sync: a
+ * sync only forgets that. At a crash each 512-byte sector of the range that was written is old or
+ * new by chance. */
 #include "base/fault.h"
 #include "os/sim_internal.h"
 #include <stdio.h>
@@ -19,9 +19,12 @@ struct sfile {
     bool removed;
     int users;
     unsigned mode;
-    struct str now, safe;
-    size_t low, high;           /* what was written since the last sync */
+    struct str now;
+    struct old *olds;           /* what was overwritten since the last sync, newest first */
+    size_t synced;              /* its length then */
+    size_t low, high;           /* what was written since then */
 };
+struct old { struct old *before; size_t at, n; char bytes[]; };
 
 struct swatch {
     struct watch base;
@@ -34,10 +37,18 @@ struct swatch {
 struct handle { struct disk_file base; struct link link; struct sfile *file; struct host *on; };
 struct shared { struct shared *next; char name[256]; _Alignas(max_align_t) char bytes[]; };
 
+static void olds_free(struct sfile *f)
+{
+    for (struct old *o; (o = f->olds);) {
+        f->olds = o->before;
+        free(o);
+    }
+}
+
 static void sfile_free(struct sfile *f)
 {
     str_done(&f->now);
-    str_done(&f->safe);
+    olds_free(f);
     free(f->path);
     free(f);
 }
@@ -88,8 +99,23 @@ static void touched(struct sfile *f, size_t low, size_t high)
     f->high = clean ? high : MAX(f->high, high);
 }
 
+/* Before these bytes change: those of them that a crash may bring back. */
+static void keep_old(struct sfile *f, size_t at, size_t n)
+{
+    size_t end = MIN(MIN(at + n, f->synced), f->now.len);
+    if (at >= end)
+        return;
+    struct old *o = os_alloc(sizeof *o + (end - at));
+    o->before = f->olds;
+    o->at = at;
+    o->n = end - at;
+    memcpy(o->bytes, f->now.at + at, o->n);
+    f->olds = o;
+}
+
 static void put_at(struct sfile *f, size_t at, const void *from, size_t n)
 {
+    keep_old(f, at, n);
     if (f->now.len < at + n)
         set_size(&f->now, at + n);
     if (n)
@@ -99,12 +125,21 @@ static void put_at(struct sfile *f, size_t at, const void *from, size_t n)
 
 static void sync_it(struct sfile *f)
 {
-    set_size(&f->safe, f->now.len);
-    size_t high = MIN(f->high, f->now.len);
-    if (f->low < high)
-        memcpy(f->safe.at + f->low, f->now.at + f->low, high - f->low);
+    olds_free(f);
+    f->synced = f->now.len;
     f->low = f->high = 0;
     f->linked = true;
+}
+
+/* As it was at the last sync. */
+static struct str safe_of(const struct sfile *f)
+{
+    struct str safe = { 0 };
+    str_put(&safe, f->now.at ? f->now.at : "", MIN(f->now.len, f->synced));
+    set_size(&safe, f->synced);
+    for (const struct old *o = f->olds; o; o = o->before)
+        memcpy(safe.at + o->at, o->bytes, o->n);
+    return safe;
 }
 
 /* Whose disk a path is on: the machine's own, or that of the host whose folder is mounted there. */
@@ -162,19 +197,19 @@ void sim_disk_slow(struct sim *w, const char *host, int64_t sync_ms_most)
 void sim_disk_full(struct sim *w, const char *host, bool full) { sim_host(w, host)->full = full; }
 
 /* --- a crash */
-static void tear(struct sim *w, struct sfile *f)
+static void tear(struct sim *w, const struct sfile *f, struct str *safe)
 {
-    size_t size = sim_chance(w, 2) ? f->now.len : f->safe.len, synced = f->safe.len;
-    if (f->now.len > f->safe.len && sim_chance(w, 2))
-        size = f->safe.len + sim_chance(w, f->now.len - f->safe.len + 1);
-    set_size(&f->safe, size);
+    size_t size = sim_chance(w, 2) ? f->now.len : f->synced;
+    if (f->now.len > f->synced && sim_chance(w, 2))
+        size = f->synced + sim_chance(w, f->now.len - f->synced + 1);
+    set_size(safe, size);
     for (size_t at = f->low / SECTOR * SECTOR; at < MIN(f->high, size); at += SECTOR) {
         size_t end = MIN(MIN(at + SECTOR, size), f->now.len);
         if (at < end && sim_chance(w, 2))
-            memcpy(f->safe.at + at, f->now.at + at, end - at);
-        else if (at >= synced && sim_chance(w, 4) == 0)     /* room that was given and never written */
+            memcpy(safe->at + at, f->now.at + at, end - at);
+        else if (at >= f->synced && sim_chance(w, 4) == 0)     /* room that was given and never written */
             for (size_t i = at; i < MIN(at + SECTOR, size); i++)
-                f->safe.at[i] = (char)sim_chance(w, 256);
+                safe->at[i] = (char)sim_chance(w, 256);
     }
 }
 
@@ -199,15 +234,15 @@ void host_lose(struct sim *w, struct host *h)
             continue;
         }
         uint64_t luck = sim_chance(w, 3);
-        bool dirty = f->low != f->high || f->now.len != f->safe.len;
-        if (dirty && luck == 0)
-            sync_it(f);
-        else if (dirty && luck == 1)
-            tear(w, f);
-        str_clear(&f->now);
-        str_put(&f->now, f->safe.at ? f->safe.at : "", f->safe.len);
-        f->low = f->high = 0;
-        f->linked = true;
+        bool dirty = f->low != f->high || f->now.len != f->synced;
+        if (dirty && luck) {
+            struct str safe = safe_of(f);
+            if (luck == 1)
+                tear(w, f, &safe);
+            str_done(&f->now);
+            f->now = safe;
+        }
+        sync_it(f);
     }
 }
 
@@ -310,8 +345,7 @@ bool sim_file_replace(struct os *os, const char *path, struct slice bytes, unsig
     f = add(h, path, false);
     f->mode = mode;
     str_put(&f->now, bytes.at, bytes.len);
-    str_put(&f->safe, bytes.at, bytes.len);
-    f->linked = true;
+    sync_it(f);
     tell_watches(m, path);
     return !fault("file.dirsync") || eio(err, "write", path);
 }
@@ -524,6 +558,7 @@ bool sim_disk_truncate(struct disk_file *h, int64_t size)
     if (!f || size < 0 || size > FILE_MOST || fault("disk.truncate"))
         return false;
     size_t low = MIN((size_t)size, f->now.len), high = MAX((size_t)size, f->now.len);
+    keep_old(f, low, high - low);
     set_size(&f->now, (size_t)size);
     touched(f, low, high);      /* what is written behind the cut later must be copied whole */
     return true;

@@ -53,7 +53,7 @@ struct cut { const struct host *from, *to; };
 struct sim {
     struct rng rng;
     int64_t now, wall_offset;
-    uint64_t order, trace;
+    uint64_t order, trace, steps;
     struct event **heap;
     size_t events, room;
     struct link hosts, machines, programs, procs;

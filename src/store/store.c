@@ -229,7 +229,7 @@ int64_t store_count(struct conn *c, const char *table)
 
 bool store_fault(const char *point, struct err *err)
 {
-    return fault(point) && !err_set(err, RC_UNAVAILABLE, "a test let the store fail at %s", point);
+    return fault_named(point) && !err_set(err, RC_UNAVAILABLE, "a test let the store fail at %s", point);
 }
 
 /* --- an answer */

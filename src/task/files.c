@@ -1,6 +1,7 @@
 /* files.c - the few file operations a supervisor needs. A durable write is whole or not there at
  * all, whatever happens. */
 #include "task/task.h"
+#include "base/fault.h"
 #include "wire/bind.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,8 @@
 bool small_read(const char *path, size_t limit, struct arena *mem, struct slice *out,
                 struct err *err)
 {
-    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    AUTO(fd_close)
+    int fd = broken("file.open") ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     struct stat st;
     if (fd == -1 || fstat(fd, &st) == -1)
         return err_errno(err, "cannot read %s", path);
@@ -37,18 +39,21 @@ bool small_parse(const char *path, const struct fields *fields, struct arena *me
 static bool write_whole(const char *path, struct slice bytes, unsigned mode, bool durable,
                         struct err *err)
 {
-    AUTO(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    AUTO(fd_close)
+    int fd = broken("file.make")
+                 ? -1
+                 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd == -1)
         return err_errno(err, "cannot make %s", path);
     for (size_t done = 0; done < bytes.len;) {
-        ssize_t n = write(fd, bytes.at + done, bytes.len - done);
+        ssize_t n = broken("file.write") ? -1 : write(fd, bytes.at + done, bytes.len - done);
         if (n == -1 && errno == EINTR)
             continue;
         if (n <= 0)
             return err_errno(err, "cannot write %s", path);
         done += (size_t)n;
     }
-    return !durable || fsync(fd) == 0 || err_errno(err, "cannot sync %s", path);
+    return !durable || (!broken("file.sync") && fsync(fd) == 0) || err_errno(err, "cannot sync %s", path);
 }
 
 bool small_replace(const char *path, struct slice bytes, unsigned mode, bool durable,
@@ -62,10 +67,10 @@ bool small_replace(const char *path, struct slice bytes, unsigned mode, bool dur
         return err_set(err, RC_INTERNAL, "bad path %.80s", path);
     if (!write_whole(temp, bytes, mode, durable, err))
         return false;
-    if (rename(temp, path) == -1)
+    if (broken("file.rename") || rename(temp, path) == -1)
         return err_errno(err, "cannot replace %s", path);
     AUTO(fd_close) int dir = durable ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    return !durable || (dir != -1 && fsync(dir) == 0) || err_errno(err, "cannot sync %s", folder);
+    return !durable || (dir != -1 && !broken("file.dirsync") && fsync(dir) == 0) || err_errno(err, "cannot sync %s", folder);
 }
 
 const char *path_in(struct arena *mem, const char *folder, const char *name)

@@ -4,6 +4,7 @@
  * A write that fails (disk full) drops that record and goes on: a task must not stop because its
  * log cannot grow. */
 #include "task/task.h"
+#include "base/fault.h"
 #include "agent/log_format.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ static bool segment_open(struct log_writer *w, struct err *err)
     log_segment_name(name, w->number);
     snprintf(path, sizeof path, "%s/%s", w->folder, name);
     fd_close(w->fd);
-    w->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    w->fd = broken("log.open") ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     w->size = 0;
     return w->fd != -1 || err_errno(err, "cannot make %s", path);
 }
@@ -61,10 +62,13 @@ void log_writer_add(struct log_writer *w, char stream, const char *at, size_t n)
 {
     char head[LOG_HEADER_MAX];
     size_t head_len = log_header(head, wall_ms(), stream, n);
+    struct err ignored = { 0 };
     if (w->size && w->size + (int64_t)(head_len + n) > w->segment_max)
         next_segment(w);
+    else if (w->fd == -1) /* it could not be made: it may be by now */
+        (void)segment_open(w, &ignored);
     struct iovec parts[] = { { head, head_len }, { (void *)at, n } };
-    ssize_t done = w->fd == -1 ? -1 : writev(w->fd, parts, COUNT(parts));
+    ssize_t done = w->fd == -1 || broken("log.write") ? -1 : writev(w->fd, parts, COUNT(parts));
     if (done == (ssize_t)(head_len + n))
         w->size += done;
     else if (done > 0

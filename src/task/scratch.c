@@ -2,6 +2,7 @@
  * tmpfs where loop devices cannot be had. A full scratch is the task's own problem; the node's
  * disk never is. */
 #include "task/task.h"
+#include "base/fault.h"
 #include "agent/scratch_file.h"
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +11,8 @@
 
 static bool device_mount(const char *device, struct err *err)
 {
-    return mount(device, "scratch", "ext4", MS_NOSUID | MS_NODEV | MS_NOATIME, scratch_options) == 0
+    return (!broken("mount.scratch")
+            && mount(device, "scratch", "ext4", MS_NOSUID | MS_NODEV | MS_NOATIME, scratch_options) == 0)
            || err_errno(err, "cannot mount the scratch file");
 }
 

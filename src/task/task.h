@@ -39,6 +39,16 @@ struct task {
     size_t told_count;
 };
 
+/* faults.c - in a build for tests the nth operation of a supervisor fails if RUN/fault says so; RUN/fault.fired then names it.
+ * arcus-task --faults names all that can. */
+#ifdef FAULTS
+bool faults_asked(int argc, char **argv);
+void faults_arm(const struct plan *p);
+#else
+static inline bool faults_asked(int argc, char **argv) { (void)argc, (void)argv; return false; }
+static inline void faults_arm(const struct plan *p) { (void)p; }
+#endif
+
 /* files.c - small files, with and without a promise that they survive a crash */
 MUST_CHECK bool small_read(const char *path, size_t limit, struct arena *mem, struct slice *out, struct err *err);
 MUST_CHECK bool small_replace(const char *path, struct slice bytes, unsigned mode, bool durable, struct err *err);

@@ -64,7 +64,7 @@ static void on_end(void *arg, int status, struct slice body, const struct err *w
     if (!later)
         settle(w, status, body);
     else if (!w->done && !w->again_ms)
-        w->again_ms = sim_now_ms(w->cloud->sim) + chance(w->cloud, 100, 2000);
+        w->again_ms = sim_now_ms(w->cloud->sim) + luck(w->cloud, 100, 2000);
 }
 
 static void call(struct wish *w)
@@ -77,7 +77,7 @@ static void call(struct wish *w)
     w->calls++;
     w->off_before = w->spare && w->spare->off;
     struct http_call *h = http_call(
-        (w->kind == WISH_KEY_TRY ? w->spare->http : c->tenants[w->tenant].http)[some_head(c)], reads ? "GET" : w->method, w->path, headers, reads ? 0 : COUNT(headers),
+        (w->kind == WISH_KEY_TRY ? w->spare->http : c->tenants[w->tenant].http)[luck(c, 0, c->head_count - 1)], reads ? "GET" : w->method, w->path, headers, reads ? 0 : COUNT(headers),
         (struct slice){ w->body.at, w->body.len }, (int64_t)w->body.len, &events, w);
     http_call_timeout(h, PATIENCE_MS);
 }
@@ -133,36 +133,31 @@ struct wish *some_job(struct cloud *c)
 }
 
 /* Its first user settles which node a volume is on, so it must fit on each. */
-static void ask_for_volume(struct wish *w)
+static void ask_for_volume(struct cloud *c, struct str *body)
 {
-    str_printf(&w->body, ",\"volumes\":[\"vol%lld:/data\"]",
-               (long long)chance(w->cloud, 0, VOLUMES - 1));
+    str_printf(body, ",\"volumes\":[\"vol%lld:/data\"]", (long long)chance(c, 0, VOLUMES - 1));
 }
 
-static void ask_for_gpus(struct wish *w)
+static bool ask_for_gpus(struct cloud *c, int tenant, struct str *body) /* true: more than any node has */
 {
     static const char *const asks[] = { "1", "0.5", "0.25", "2", "0.3", "1" };
-    struct cloud *c = w->cloud;
     if (chance(c, 0, 2) == 0)
-        return;
-    const char *ask = asks[rng_below(&c->rng, w->tenant ? 3 : COUNT(asks))];     /* what its quota can ever give */
-    w->impossible = !w->tenant && chance(c, 0, 30) == 0;
-    str_printf(&w->body, ",\"gpus\":\"%s\"", w->impossible ? "5" : ask);
+        return false;
+    const char *ask = asks[rng_below(&c->rng, tenant ? 3 : COUNT(asks))];     /* what its quota can ever give */
+    bool impossible = !tenant && chance(c, 0, 30) == 0;
+    str_printf(body, ",\"gpus\":\"%s\"", impossible ? "5" : ask);
+    return impossible;
 }
 
-static void come_after(struct wish *w)
+static const char *const after_words[]
+    = { [AFTER_OK] = "ok", [AFTER_ANY] = "any", [AFTER_FAIL] = "fail" };
+
+void wish_after(struct wish *w)
 {
-    static const char *const words[]
-        = { [AFTER_OK] = "ok", [AFTER_ANY] = "any", [AFTER_FAIL] = "fail" };
-    struct cloud *c = w->cloud;
-    if (chance(c, 0, 4) || !(w->after = some_job(c)))
-        return;
-    if (w->after->tenant != w->tenant) {
+    if (w->after && w->after->tenant == w->tenant && w->when >= 0 && w->when < (int)COUNT(after_words))
+        str_printf(&w->body, ",\"dependency\":[\"%s:%s\"]", after_words[w->when], w->after->job);
+    else
         w->after = NULL;
-        return;
-    }
-    w->when = (int)rng_below(&c->rng, COUNT(words));
-    str_printf(&w->body, ",\"dependency\":[\"%s:%s\"]", words[w->when], w->after->job);
 }
 
 struct wish *wish_work(struct cloud *c, int64_t run_ms, int64_t exit_code, int64_t retries,
@@ -182,97 +177,69 @@ struct wish *wish_work(struct cloud *c, int64_t run_ms, int64_t exit_code, int64
     return w;
 }
 
-struct wish *wish_submit(struct cloud *c)
+void wish_submit(struct cloud *c)
 {
-    struct wish *w = wish_new(c, WISH_SUBMIT, chance(c, 0, 3) == 0);
-    if (!w)
-        return NULL;
-    snprintf(w->path, sizeof w->path, "/v1/jobs");
-    w->run_ms = chance(c, 0, 2) ? chance(c, 1, 3000) : chance(c, 3000, 60000);
-    w->exit_code = chance(c, 0, 3) ? 0 : chance(c, 1, 255);
-    w->count = chance(c, 0, 3) ? 1 : chance(c, 2, chance(c, 0, 3) ? 6 : 20);
-    if (w->count > 6)           /* many, but over in time */
-        w->run_ms = chance(c, 1, 3000);
-    w->retries = chance(c, 0, 2) ? 0 : chance(c, 1, 2);
-    w->max_duration_s = chance(c, 0, 4) ? 0 : chance(c, 1, 20);
-    w->waits = chance(c, 0, 5) == 0;
-    w->twice = chance(c, 0, 4) == 0;
-    str_printf(&w->body,
-               "{\"name\":\"%s\",\"command\":[\"work\",\"%lld\",\"%lld\",\"%s\"],\"count\":%lld,"
-               "\"cpus\":%lld,\"memory\":\"%lldGB\",\"priority\":%lld",
-               w->name, (long long)w->run_ms, (long long)w->exit_code,
-               chance(c, 0, 3) ? "obeys" : "stubborn", (long long)w->count,
-               (long long)chance(c, 1, 4), (long long)chance(c, 1, 12),
-               (long long)chance(c, 0, 100));
-    str_printf(&w->body, ",\"retries\":%lld,\"retry_delay\":\"%llds\",\"grace\":\"%llds\"",
-               (long long)w->retries, (long long)chance(c, 0, 5), (long long)chance(c, 0, 8));
-    if (w->max_duration_s)
-        str_printf(&w->body, ",\"max_duration\":\"%llds\"", (long long)w->max_duration_s);
-    if (w->waits)
-        str_text(&w->body, ",\"on_lost\":\"wait\"");
-    (chance(c, 0, 5) || w->tenant ? ask_for_gpus : ask_for_volume)(w);
-    if ((w->has_secret = chance(c, 0, 2) == 0))
-        str_text(&w->body, ",\"secrets\":[\"TOKEN\"]");
-    come_after(w);
-    str_char(&w->body, '}');
-    wish_send(w);
-    return w;
+    AUTO(str_done) struct str body = { 0 };
+    int tenant = chance(c, 0, 3) == 0;
+    int64_t run_ms = chance(c, 0, 2) ? chance(c, 1, 3000) : chance(c, 3000, 60000),
+            exit_code = chance(c, 0, 3) ? 0 : chance(c, 1, 255),
+            count = chance(c, 0, 3) ? 1 : chance(c, 2, chance(c, 0, 3) ? 6 : 20);
+    if (count > 6)              /* many, but over in time */
+        run_ms = chance(c, 1, 3000);
+    int64_t retries = chance(c, 0, 2) ? 0 : chance(c, 1, 2),
+            max_duration_s = chance(c, 0, 4) ? 0 : chance(c, 1, 20);
+    bool waits = chance(c, 0, 5) == 0, twice = chance(c, 0, 4) == 0;
+    str_printf(&body, "\"command\":[\"work\",\"%lld\",\"%lld\",\"%s\"],\"count\":%lld,\"cpus\":%lld,\"memory\":\"%lldGB\",\"priority\":%lld",
+               (long long)run_ms, (long long)exit_code, chance(c, 0, 3) ? "obeys" : "stubborn", (long long)count,
+               (long long)chance(c, 1, 4), (long long)chance(c, 1, 12), (long long)chance(c, 0, 100));
+    str_printf(&body, ",\"retries\":%lld,\"retry_delay\":\"%llds\",\"grace\":\"%llds\"", (long long)retries,
+               (long long)chance(c, 0, 5), (long long)chance(c, 0, 8));
+    if (max_duration_s)
+        str_printf(&body, ",\"max_duration\":\"%llds\"", (long long)max_duration_s);
+    if (waits)
+        str_text(&body, ",\"on_lost\":\"wait\"");
+    bool impossible = false;
+    if (chance(c, 0, 5) || tenant)
+        impossible = ask_for_gpus(c, tenant, &body);
+    else
+        ask_for_volume(c, &body);
+    bool secret = chance(c, 0, 2) == 0;
+    if (secret)
+        str_text(&body, ",\"secrets\":[\"TOKEN\"]");
+    struct wish *after = chance(c, 0, 4) ? NULL : some_job(c);
+    act(c, "submit w%zu %d %d %lld %lld %lld %lld %lld %d %d %d %s %d %s", c->wish_count + 1, tenant, twice,
+        (long long)run_ms, (long long)exit_code, (long long)count, (long long)retries, (long long)max_duration_s,
+        waits, impossible, secret, after ? after->name : "-", (int)rng_below(&c->rng, COUNT(after_words)), body.at);
 }
 
 void wish_cancel(struct cloud *c)
 {
-    struct wish *target = some_job(c), *w = target ? wish_new(c, WISH_CANCEL, target->tenant) : NULL;
-    if (!w)
-        return;
-    w->target = target;
-    snprintf(w->path, sizeof w->path, "/v1/jobs/%s/cancel", target->job);
-    w->partly = target->count > 1 && chance(c, 0, 1);
-    if (w->partly)
-        str_printf(&w->body, "{\"task\":%lld}", (long long)chance(c, 0, target->count - 1));
-    else
-        str_text(&w->body, chance(c, 0, 1) ? "{}" : "{\"grace\":\"1s\"}");
-    wish_send(w);
-}
-
-static void node_state(struct cloud *c, int node, const char *state)
-{
-    struct wish *w = wish_new(c, WISH_CHANGE, 0);
-    if (!w)
-        return;
-    w->method = "PATCH";
-    snprintf(w->path, sizeof w->path, "/v1/nodes/%s", c->nodes[node].host);
-    str_printf(&w->body, "{\"state\":\"%s\"}", state);
-    wish_send(w);
+    struct wish *target = some_job(c);
+    bool partly = target && target->count > 1 && chance(c, 0, 1);
+    if (target)
+        act(c, "cancel %s %lld %lld", target->name, partly ? (long long)chance(c, 0, target->count - 1) : -1,
+            (long long)chance(c, 0, 1));
 }
 
 void wish_uncordon(struct cloud *c, int node)
 {
-    node_state(c, node, "ready");
+    act(c, "node %s ready", c->nodes[node].host);
 }
 
 void wish_change(struct cloud *c)
 {
-    struct wish *target = some_job(c), *w;
-    if (chance(c, 0, 2) == 0) {
-        node_state(c, (int)chance(c, 0, c->node_count - 1), chance(c, 0, 2) ? "ready" : "cordoned");
-    } else if (target && (w = wish_new(c, WISH_CHANGE, target->tenant))) {
-        w->method = "PATCH";
-        w->target = target;
-        snprintf(w->path, sizeof w->path, "/v1/jobs/%s", target->job);
-        str_printf(&w->body, "{\"priority\":%lld}", (long long)chance(c, 0, 100));
-        wish_send(w);
-    }
+    struct wish *target = some_job(c);
+    if (chance(c, 0, 2) == 0)
+        act(c, "node %s %s", c->nodes[chance(c, 0, c->node_count - 1)].host, chance(c, 0, 2) ? "ready" : "cordoned");
+    else if (target)
+        act(c, "priority %s %lld", target->name, (long long)chance(c, 0, 100));
 }
 
 void wish_read(struct cloud *c)
 {
-    struct wish *target = some_job(c), *w = target ? wish_new(c, WISH_READ, target->tenant) : NULL;
-    if (!w)
-        return;
-    w->target = target;
-    w->method = "GET";
-    snprintf(w->path, sizeof w->path, "/v1/jobs/%s", target->job);
-    wish_send(w);
+    struct wish *target = some_job(c);
+    if (target)
+        act(c, "read %s", target->name);
 }
 
 void client_open(struct cloud *c, int tenant)

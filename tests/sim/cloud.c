@@ -45,6 +45,11 @@ int64_t chance(struct cloud *c, int64_t least, int64_t most)
     return least + (int64_t)rng_below(&c->rng, (uint64_t)(most - least) + 1);
 }
 
+int64_t luck(struct cloud *c, int64_t least, int64_t most)
+{
+    return least + (int64_t)rng_below(&c->luck, (uint64_t)(most - least) + 1);
+}
+
 /* --- files of a machine */
 
 static void put_file(struct cloud *c, struct os *os, const char *path, const char *text)
@@ -159,8 +164,6 @@ struct conn *cloud_conn(struct cloud *c)
 {
     return c->look ? c->look : server_control(c->server)->writer.conn;
 }
-
-int some_head(struct cloud *c) { return (int)rng_below(&c->rng, (uint64_t)c->head_count); }
 
 static void on_commit(void *arg, const struct commit *k)
 {
@@ -502,11 +505,13 @@ static void put_files(struct cloud *c)
     snprintf(c->tenants[1].key, sizeof c->tenants[1].key, "%s", prepared.beta);
 }
 
-static void begin(struct cloud *c, uint64_t seed, bool loud, bool cold, int heads)
+static void begin(struct cloud *c, const struct start *s, bool loud)
 {
+    int heads = s->heads;
     *c = (struct cloud){ .loud = loud,
-                         .sim = sim_new(seed),
-                         .rng = { seed ^ 0x5eed },
+                         .sim = sim_new(s->seed),
+                         .rng = { s->seed ^ 0x5eed },
+                         .luck = { s->seed ^ 0x1cc },
                          .mem = arena_new(),
                          .quota_gpus = 1,
                          .tenants = { { .name = "default" }, { .name = "beta" } } };
@@ -525,7 +530,7 @@ static void begin(struct cloud *c, uint64_t seed, bool loud, bool cold, int head
     }
     snprintf(c->client.host, sizeof c->client.host, "client");
     c->client.os = sim_machine(c->sim, "client");
-    if (!cold)
+    if (!s->cold)
         put_files(c);
     for (int h = 0; h < heads; h++)
         head_start(c, h);
@@ -541,7 +546,7 @@ static void begin(struct cloud *c, uint64_t seed, bool loud, bool cold, int head
         cloud_fail(c, "%s", err.text);
     read_key(c);
     client_open(c, 0);
-    if (cold)
+    if (s->cold)
         people_furnish(c);
     else
         client_open(c, 1);
@@ -553,7 +558,7 @@ void cloud_prepare(void)
     if (prepared.mem)
         return;
     prepared.mem = arena_new();
-    begin(&c, 1, false, true, 1);
+    begin(&c, &(struct start){ .seed = 1, .heads = 1, .cold = true }, false);
     cloud_run(&c, 100);
     if (!cloud_ok(&c))
         printf("# no cloud to begin with: %s\n", c.failed), abort();
@@ -564,12 +569,12 @@ void cloud_prepare(void)
     cloud_close(&c);
 }
 
-void cloud_open(struct cloud *c, uint64_t seed, bool loud, int heads)
+void cloud_open(struct cloud *c, const struct start *s, bool loud)
 {
-    enum { COLD_EVERY = 16 };
-    begin(c, seed, loud, heads == 1 && seed % COLD_EVERY == 0, heads);
+    begin(c, s, loud);
     c->furnished = true;
-    c->node_count = chance(c, 0, 3) ? 3 : 2;
+    start_print(s, &c->acts);
+    c->node_count = s->nodes;
     for (int i = 0; cloud_ok(c) && i < c->node_count; i++) {
         snprintf(c->nodes[i].host, sizeof c->nodes[i].host, "n%d", i + 1);
         put_file(c, sim_machine(c->sim, c->nodes[i].host), "/proc/sys/kernel/hostname",
@@ -577,7 +582,7 @@ void cloud_open(struct cloud *c, uint64_t seed, bool loud, int heads)
         c->nodes[i].os = sim_machine(c->sim, c->nodes[i].host);
         c->nodes[i].refused = true; /* has no token yet */
     }
-    if (cloud_ok(c) && chance(c, 0, 2)
+    if (cloud_ok(c) && s->joined
         && !cloud_wait(c, 10000, agents_are_linked)) /* else they join when misfortune has begun */
         cloud_fail(c, "the agents do not join");
 }
@@ -587,5 +592,6 @@ void cloud_close(struct cloud *c)
     conn_close(c->look);
     store_close(c->store);
     sim_free(TAKE(c->sim));
+    str_done(&c->acts);
     arena_free(c->mem);
 }

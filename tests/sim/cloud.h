@@ -85,7 +85,9 @@ struct machine_of {
 
 struct cloud {
     struct sim *sim;
-    struct rng rng;                 /* of the misfortune; the world has its own */
+    struct rng rng, luck;           /* what is done to it; how people react to that. The world has its own */
+    struct str acts;                /* how it began and what was done to it since */
+    size_t misfortunes;             /* of those */
     struct machine_of heads[HEADS_MOST], nodes[NODES_MOST], client;
     int node_count, head_count;
     struct head_of { struct cloud *c; int h; struct server *server; struct sim_proc *self; int64_t told; } servers[HEADS_MOST];   /* server NULL: down; told: the last event that a follower inside it saw */
@@ -118,7 +120,12 @@ struct cloud {
     bool loud;                      /* one seed is replayed: tell what happens */
 };
 
-void cloud_open(struct cloud *c, uint64_t seed, bool loud, int heads);
+/* How it begins. joined: the nodes are there before anything goes wrong; cold: the server makes its store by itself. */
+struct start { uint64_t seed; int heads, nodes; bool joined, cold; };
+struct start start_of(uint64_t seed, int heads);    /* by chance; heads 0: two for odd seeds, three for even ones */
+void start_print(const struct start *s, struct str *out);
+bool start_read(const char *text, struct start *out);
+void cloud_open(struct cloud *c, const struct start *s, bool loud);
 void cloud_close(struct cloud *c);
 void cloud_fail(struct cloud *c, const char *fmt, ...) PRINTF(2, 3);
 void cloud_say(const struct cloud *c, const char *fmt, ...) PRINTF(2, 3);   /* when it is loud */
@@ -126,13 +133,17 @@ static inline bool cloud_ok(const struct cloud *c) { return !c->failed[0]; }
 void cloud_run(struct cloud *c, int64_t ms);        /* virtual time passes; the operator starts what is due */
 bool cloud_wait(struct cloud *c, int64_t ms, bool (*enough)(struct cloud *c));
 int64_t chance(struct cloud *c, int64_t least, int64_t most);
+int64_t luck(struct cloud *c, int64_t least, int64_t most);
+
+/* --- acts.c: all that is done to a cloud is a line of text */
+void act(struct cloud *c, const char *fmt, ...) PRINTF(2, 3);       /* notes it and does it */
+void acts_play(struct cloud *c, const char *text);                  /* every line but the first, which was cloud_open's */
 
 void head_start(struct cloud *c, int h);
 void head_kill(struct cloud *c, int h, int64_t back_after_ms);      /* SIGKILL */
 void head_crash(struct cloud *c, int h, int64_t back_after_ms);     /* the machine: what was not synced is lost */
 void head_leave(struct cloud *c, int h, int64_t back_after_ms);     /* as SIGTERM does */
 void head_pick(struct cloud *c);                                    /* who writes: of those that think so the one with the highest epoch */
-int some_head(struct cloud *c);
 struct conn *cloud_conn(struct cloud *c);                           /* to look at the store; there is a server */
 void node_start(struct cloud *c, int node);
 void node_kill(struct cloud *c, int node, int64_t back_after_ms);   /* the agent alone */
@@ -144,7 +155,7 @@ void heal(struct cloud *c);                                         /* the netwo
 void straws_install(struct cloud *c);
 struct run *run_of(struct cloud *c, int64_t attempt);               /* NULL: it never began */
 void straws_crashed(struct cloud *c, int node);
-bool straw_kill(struct cloud *c);                                   /* one of those that live; false: none */
+bool straw_kill(struct cloud *c, size_t which);                     /* of those that live; false: there are not as many */
 size_t straws_alive(const struct cloud *c);
 
 /* --- the client */
@@ -153,7 +164,8 @@ void clients_of(struct cloud *c, const char *key, struct http_client *out[static
 void client_follow(struct listener_of *f);                             /* events, from where it was; does nothing while it does */
 struct wish *wish_new(struct cloud *c, enum wish_kind kind, int tenant);    /* NULL: enough is enough */
 void wish_send(struct wish *w);
-struct wish *wish_submit(struct cloud *c);                          /* whatever chance wants */
+void wish_after(struct wish *w);                                    /* into its body: what it comes after */
+void wish_submit(struct cloud *c);                                  /* whatever chance wants */
 struct wish *wish_work(struct cloud *c, int64_t run_ms, int64_t exit_code, int64_t retries, const char *more);  /* more: ",\"name\":..." */
 void wish_cancel(struct cloud *c);
 void wish_read(struct cloud *c);
@@ -166,6 +178,10 @@ struct wish *some_job(struct cloud *c);
 /* --- people.c: tenants, secrets, keys, logs */
 void people_furnish(struct cloud *c);                               /* projects, volumes, secrets; nothing fails yet */
 void wish_key(struct cloud *c);                                     /* makes one, tries one or disables one */
+void spare_make(struct cloud *c);
+void spare_use(struct cloud *c, int64_t which, bool off);
+void secret_change(struct cloud *c, int tenant);
+void quota_grow(struct cloud *c);
 void wish_secret(struct cloud *c);
 void wish_quota(struct cloud *c);
 void wish_logs(struct cloud *c);
@@ -190,13 +206,18 @@ void books_print(struct cloud *c);                                  /* every att
 void books_check(struct cloud *c);                                  /* all of it, when the cloud is idle */
 
 /* --- runs (runner.c) */
-struct result { uint64_t seed; bool ok, begun, fired; uint64_t trace; size_t requests, attempts; int64_t commits, checks, ms; };
+struct result { uint64_t seed; bool ok, begun, fired; uint64_t trace; size_t failed, requests, attempts, misfortunes; int64_t commits, checks, events, ms; };
 typedef void story_fn(struct cloud *c, int64_t n);
 /* A cloud of this seed lives through `live`, then there is peace, then its books are checked; in a process of its own. */
 struct result run_apart(uint64_t seed, story_fn *live, int64_t n);
-struct result run_loud(uint64_t seed, story_fn *live, int heads);              /* in this one, and it tells what happens */
+/* In this one; acts: gets what was done, as text (NULL: nobody wants it). loud: it tells what happens. */
+struct result run_noted(uint64_t seed, story_fn *live, int heads, bool loud, struct str *acts);
+/* What was kept of a run is done again, in processes apart, in worlds whose seed is `other` and more above what it was then. */
+struct result run_acts(const char *acts, uint64_t other, uint64_t worlds);     /* in so many of them, from there on */
+struct result run_acts_loud(const char *acts);
 /* All seeds from first on, on as many processes as there are CPUs; false: some failed, and said so. */
 /* heads 0: two for odd seeds, three for even ones. */
 bool run_many(uint64_t first, uint64_t count, story_fn *live, int heads, struct result *sum);
 uint64_t asked_for(const char *name, uint64_t otherwise);           /* a number from the environment */
+bool one_seed_only(void);                                           /* somebody asked for a run of his own */
 bool agents_are_linked(struct cloud *c);

@@ -43,7 +43,7 @@ static void on_end(void *arg, int status, struct slice body, const struct err *w
     struct listener_of *f = arg;
     (void)status, (void)body, (void)why;
     f->on = false;
-    f->again_ms = sim_now_ms(f->c->sim) + chance(f->c, 0, 2000);
+    f->again_ms = sim_now_ms(f->c->sim) + luck(f->c, 0, 2000);
 }
 
 void client_follow(struct listener_of *f)
@@ -57,7 +57,7 @@ void client_follow(struct listener_of *f)
     str_clear(&f->text);
     f->on = true;
     snprintf(path, sizeof path, "/v1/events?follow=true&since=%lld", (long long)f->last);
-    http_call(c->tenants[f->tenant].http[some_head(c)], "GET", path, NULL, 0, (struct slice){ 0 }, 0, &events, f);
+    http_call(c->tenants[f->tenant].http[luck(c, 0, c->head_count - 1)], "GET", path, NULL, 0, (struct slice){ 0 }, 0, &events, f);
 }
 
 void books_followed(struct cloud *c, const struct rows *events, const struct listener_of *f,

@@ -6,14 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool one_seed_only(void)
-{
-    bool only = getenv("ARCUS_SIM_SEED") || getenv("ARCUS_SIM_HEADS_SEED");
-    if (only)
-        test_skip("one seed was asked for");
-    return only;
-}
-
 /* Seed 1: with retries left, an attempt that had succeeded was followed by another. */
 static void retries_left(struct cloud *c, int64_t n)
 {

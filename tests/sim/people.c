@@ -44,9 +44,8 @@ void people_furnish(struct cloud *c)
     now(c, 1, "PUT", "/v1/secrets/TOKEN", "{\"value\":\"squeamish-beta-0\"}", NULL);
 }
 
-void wish_secret(struct cloud *c)
+void secret_change(struct cloud *c, int tenant)
 {
-    int tenant = (int)chance(c, 0, TENANTS - 1);
     struct wish *w = change(c, tenant, "PUT", "/v1/secrets/TOKEN");
     if (!w)
         return;
@@ -55,8 +54,13 @@ void wish_secret(struct cloud *c)
     wish_send(w);
 }
 
+void wish_secret(struct cloud *c)
+{
+    act(c, "secret %lld", (long long)chance(c, 0, TENANTS - 1));
+}
+
 /* It only grows, one step after the other, so that nothing that was given can come to be too much. */
-void wish_quota(struct cloud *c)
+void quota_grow(struct cloud *c)
 {
     if (c->quota_wish && !c->quota_wish->done)
         return;
@@ -69,16 +73,16 @@ void wish_quota(struct cloud *c)
     wish_send(w);
 }
 
+void wish_quota(struct cloud *c)
+{
+    act(c, "quota");
+}
+
 void wish_logs(struct cloud *c)
 {
-    struct wish *target = some_job(c), *w = target ? wish_new(c, WISH_LOGS, target->tenant) : NULL;
-    if (!w)
-        return;
-    w->target = target;
-    w->method = "GET";
-    snprintf(w->path, sizeof w->path, "/v1/jobs/%s/logs%s", target->job,
-             chance(c, 0, 1) ? "" : "?follow=true");
-    wish_send(w);
+    struct wish *target = some_job(c);
+    if (target)
+        act(c, "logs %s %lld", target->name, (long long)chance(c, 0, 1));
 }
 
 /* --- keys */
@@ -104,7 +108,7 @@ void spare_answer(struct wish *w, int status, const char *id, const char *key)
     s->made = true;
 }
 
-static void key_make(struct cloud *c)
+void spare_make(struct cloud *c)
 {
     struct wish *w = c->spare_count < SPARES_MOST ? wish_new(c, WISH_KEY, 1) : NULL;
     if (!w)
@@ -115,23 +119,28 @@ static void key_make(struct cloud *c)
     wish_send(w);
 }
 
-void wish_key(struct cloud *c)
+void spare_use(struct cloud *c, int64_t which, bool off)
 {
-    struct spare *s = c->spare_count ? &c->spares[chance(c, 0, (int64_t)c->spare_count - 1)] : NULL;
-    int64_t what = chance(c, 0, 4);
-    if (!s || !s->made || what == 0) {
-        key_make(c);
-        return;
-    }
-    struct wish *w = wish_new(c, what == 1 ? WISH_KEY_OFF : WISH_KEY_TRY, 1);
+    struct spare *s = which >= 0 && which < (int64_t)c->spare_count ? &c->spares[which] : NULL;
+    struct wish *w = s && s->made ? wish_new(c, off ? WISH_KEY_OFF : WISH_KEY_TRY, 1) : NULL;
     if (!w)
         return;
     w->spare = s;
-    w->method = what == 1 ? "DELETE" : "GET";
-    s->asked_off |= what == 1;
-    if (what == 1)
+    w->method = off ? "DELETE" : "GET";
+    s->asked_off |= off;
+    if (off)
         snprintf(w->path, sizeof w->path, "/v1/keys/%s", s->id);
     else
         snprintf(w->path, sizeof w->path, "/v1/whoami");
     wish_send(w);
+}
+
+void wish_key(struct cloud *c)
+{
+    int64_t which = c->spare_count ? chance(c, 0, (int64_t)c->spare_count - 1) : -1,
+            what = chance(c, 0, 4);
+    if (which < 0 || !c->spares[which].made || what == 0)
+        act(c, "key");
+    else
+        act(c, what == 1 ? "key-off %lld" : "key-try %lld", (long long)which);
 }

@@ -7,6 +7,7 @@
 #include "cloud.h"
 #include <malloc.h>
 #include <poll.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -20,14 +21,29 @@ struct story {
     int64_t n;
     bool loud;
     int heads;
+    const char *acts;           /* they are played in place of live; seed: how much more than theirs */
+    struct str *keep;           /* gets what was done */
 };
+
+static struct start begins(const struct story *t)
+{
+    struct start s = start_of(t->seed, t->heads);
+    if (t->acts && start_read(t->acts, &s))
+        s.seed += t->seed;
+    return s;
+}
 
 static void tell(const struct story *t, struct cloud *c)
 {
+    struct start start = begins(t);
     fault_arm(0);
-    cloud_open(c, t->seed, t->loud, t->heads ? t->heads : t->seed % 2 ? 2 : 3);
-    if (cloud_ok(c))
+    cloud_open(c, &start, t->loud);
+    if (cloud_ok(c) && t->acts)
+        acts_play(c, t->acts);
+    else if (cloud_ok(c))
         t->live(c, t->n);
+    if (t->keep)
+        str_put(t->keep, c->acts.at, c->acts.len);
     heal(c);
     if (cloud_ok(c) && !cloud_wait(c, PEACE_MS, wishes_done))
         cloud_fail(c, "after %d s of peace the server does not answer", PEACE_MS / 1000);
@@ -57,6 +73,8 @@ static struct result run_here(const struct story *t)
                         .trace = sim_trace(c.sim),
                         .requests = c.wish_count,
                         .attempts = c.run_count,
+                        .misfortunes = c.misfortunes,
+                        .events = sim_steps(c.sim),
                         .commits = c.commits,
                         .checks = c.checks,
                         .ms = sim_now_ms(c.sim) };
@@ -100,6 +118,7 @@ static bool hire(struct worker *w, uint64_t end)
 static void add_up(struct result *sum, const struct result *r)
 {
     sum->requests += r->requests, sum->attempts += r->attempts, sum->commits += r->commits;
+    sum->misfortunes += r->misfortunes, sum->events += r->events;
     sum->checks += r->checks, sum->ms += r->ms, sum->trace = r->trace, sum->fired = r->fired;
 }
 
@@ -113,6 +132,7 @@ static bool hear(struct worker *w, struct result *sum)
         w->next.seed = r.seed + w->step;
         if (!r.begun)
             add_up(sum, &r);
+        sum->failed += !r.begun && !r.ok;
         return r.begun || r.ok;
     }
     close(w->from);
@@ -120,9 +140,23 @@ static bool hear(struct worker *w, struct result *sum)
     w->pid = 0;
     if (!status && !w->now.begun)
         return true;
+    sum->failed++;
     printf("# seed %llu (%lld): the process died (status %d)\n", (unsigned long long)w->now.seed,
            (long long)w->next.n, status);
     return false;
+}
+
+/* Worlds have one thread each, and a third of all time would go into memory and locks. */
+static void settle_down(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 1 << 28);     /* memory comes back at once: the kernel need not know */
+    mallopt(M_TRIM_THRESHOLD, 1 << 28);
+    mallopt(M_TOP_PAD, 16 << 20);
+    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* refused once it is in use, as with the second run of a process */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 512, 256);
+    log_level_set((enum log_level)(LOG_ERROR + 1));
+    cloud_prepare();
 }
 
 static bool run_seeds(const struct story *first, uint64_t count, struct result *sum)
@@ -132,10 +166,7 @@ static bool run_seeds(const struct story *first, uint64_t count, struct result *
     uint64_t jobs = MIN(MIN(asked_for("ARCUS_SIM_JOBS", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN)), (uint64_t)WORKERS_MOST), count),
              end = first->seed + count;
     bool ok = true;
-    mallopt(M_MMAP_THRESHOLD, 1 << 28);     /* the kernel's time for memory that comes back at once is a third of all */
-    mallopt(M_TRIM_THRESHOLD, 1 << 28);
-    log_level_set((enum log_level)(LOG_ERROR + 1));
-    cloud_prepare();
+    settle_down();
     for (uint64_t i = 0; i < jobs; i++) {
         workers[i].next = *first;
         workers[i].next.seed += i;
@@ -175,16 +206,37 @@ struct result run_apart(uint64_t seed, story_fn *live, int64_t n)
     return sum;
 }
 
-struct result run_loud(uint64_t seed, story_fn *live, int heads)
+struct result run_noted(uint64_t seed, story_fn *live, int heads, bool loud, struct str *acts)
+{
+    if (loud)
+        cloud_prepare();
+    else
+        settle_down();
+    return run_here(&(struct story){ .seed = seed, .live = live, .loud = loud, .heads = heads, .keep = acts });
+}
+
+struct result run_acts(const char *acts, uint64_t other, uint64_t worlds)
+{
+    struct result sum = { 0 };
+    sum.ok = run_seeds(&(struct story){ .seed = other, .acts = acts }, worlds, &sum);
+    return sum;
+}
+
+struct result run_acts_loud(const char *acts)
 {
     cloud_prepare();
-    return run_here(&(struct story){ .seed = seed, .live = live, .loud = true, .heads = heads });
+    return run_here(&(struct story){ .acts = acts, .loud = true });
 }
 
 uint64_t asked_for(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+bool one_seed_only(void)
+{
+    return getenv("ARCUS_SIM_SEED") || getenv("ARCUS_SIM_HEADS_SEED") || getenv("ARCUS_SIM_ACTS");
 }
 
 /* What crashed machines held is nobody's any more. */

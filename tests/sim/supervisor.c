@@ -281,10 +281,9 @@ size_t straws_alive(const struct cloud *c)
     return n;
 }
 
-bool straw_kill(struct cloud *c)
+bool straw_kill(struct cloud *c, size_t which)
 {
-    size_t alive = straws_alive(c), which = alive ? rng_below(&c->rng, alive) : 0;
-    for (size_t i = 0; alive && i < c->run_count; i++) {
+    for (size_t i = 0; i < c->run_count; i++) {
         struct straw *s = c->runs[i].alive;
         struct proc *p;
         if (!s || which-- > 0)

@@ -205,15 +205,21 @@ void watch_server(struct cloud *c, int h)
 
 void watch_acknowledged(struct cloud *c, struct wish *w)
 {
-    char sql[96];
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct err err = { 0 };
+    struct rows r = { 0 };
     int64_t id;
     head_pick(c);
     if (!c->server || !id_parse(w->job, "job", &id))
         return;                 /* the next server is asked when it starts */
     c->checks++;
-    snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM job WHERE id = %lld", LL(id));
-    if (number(c, sql) != 1)
-        cloud_fail(c, "%s (%s) was acknowledged and is not in the store", w->name, w->job);
+    const struct project *p = state_project(server_control(c->server)->writer.state, c->tenants[w->tenant].name);
+    struct value args[] = { V_INT(p ? p->id : 0), V_INT(id) };
+    fault_hold(true);
+    bool ok = store_query(cloud_conn(c), ST_JOB_GET, args, 2, mem, &r, &err);
+    fault_hold(false);
+    if (!ok || r.count != 1)
+        cloud_fail(c, "%s (%s) was acknowledged and is not in the store%s", w->name, w->job, err.text);
 }
 
 /* --- what really runs */

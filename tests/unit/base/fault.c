@@ -39,3 +39,26 @@ TEST(a_thread_arms_only_itself)
     fault_arm(0);
 #endif
 }
+
+#ifdef FAULTS
+static int told_of;
+static void tell(const char *point) { told_of += *point == 'l'; }
+#endif
+
+TEST(every_place_is_listed_and_knows_whether_it_failed)
+{
+#ifdef FAULTS
+    struct fault_point *p, *mine = NULL;
+    fault_arm(1);
+    fault_on(tell);
+    CHECK(fault("listed here") && told_of == 1);
+    fault_on(NULL);
+    fault_arm(0);
+    for (size_t at = 0; (p = fault_next(&at));)
+        if (strcmp(p->name, "listed here") == 0)
+            mine = p;
+    CHECK(mine && mine->failed == 1 && strstr(mine->file, "fault.c"));
+#else
+    test_skip("this build has no fault points");
+#endif
+}

@@ -1,5 +1,6 @@
 #include "world.h"
 #include "base/log.h"
+#include "store/store_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -257,4 +258,100 @@ TEST(events_are_followed_in_order_and_before_the_reply)
         CHECK(door_ask(d, d->admin, VERB_JOB_SUBMIT, simple).ok);
         CHECK(control_last_event(d->control) == before + 1 + i);
     }
+}
+
+/* --- a commit that lands although its answer gets lost, and with it the first question what became of it */
+static struct {
+    struct backend how;
+    bool lose, ask;
+} lossy;
+
+static bool lossy_commit(struct conn *c, const struct write *writes, size_t count, bool *unknown,
+                         struct err *err)
+{
+    if (!lossy.lose)
+        return sqlite_backend.commit(c, writes, count, unknown, err);
+    lossy.lose = false;
+    lossy.ask = true;
+    CHECK(sqlite_backend.commit(c, writes, count, unknown, err));
+    *unknown = true;
+    return err_set(err, RC_UNAVAILABLE, "the answer got lost");
+}
+static bool lossy_query(struct conn *c, int st, const struct value *args, struct arena *mem,
+                        struct rows *out, struct err *err)
+{
+    if (!lossy.ask || st != ST_LAST_EVENT)
+        return sqlite_backend.query(c, st, args, mem, out, err);
+    lossy.ask = false;
+    return err_set(err, RC_UNAVAILABLE, "and so did this one");
+}
+
+struct heard {
+    int64_t last;
+    bool gap;
+};
+static void hear(void *arg, const struct commit *k)
+{
+    struct heard *h = arg;
+    for (size_t i = 0; i < k->event_count; i++) {
+        h->gap |= k->events[i].seq != h->last + 1;
+        h->last = k->events[i].seq;
+    }
+}
+
+static struct door *door_lossy(struct heard *h)
+{
+    struct door *d = door_new(false);
+    lossy.how = sqlite_backend;
+    lossy.how.commit = lossy_commit;
+    lossy.how.query = lossy_query;
+    lossy.lose = lossy.ask = false;
+    d->store->how = &lossy.how;
+    *h = (struct heard){ .last = control_last_event(d->control) };
+    control_follow(d->control, hear, h);
+    log_level_set(LOG_ERROR);
+    return d;
+}
+
+TEST(a_commit_that_landed_without_an_answer_is_told_to_followers_and_not_done_twice)
+{
+    struct heard h;
+    AUTO(door_free) struct door *d = door_lossy(&h);
+    lossy.lose = true;
+    struct answer a = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "wish", 0);
+    CHECK(!a.ok && a.err.rc == RC_UNAVAILABLE && strstr(a.err.text, "not known"));
+    CHECK(!lossy.lose && !lossy.ask && rows_in(d, "job") == 1);
+    door_run(d, 10);
+    CHECK(h.last == memory_of(d)->last_event && !h.gap);
+    a = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "wish", 0);
+    CHECK(a.ok && a.replayed && rows_in(d, "job") == 1);
+    CHECK(door_ask(d, d->admin, VERB_JOB_SUBMIT, simple).ok && rows_in(d, "job") == 2);
+    door_run(d, 10);
+    CHECK(h.last == memory_of(d)->last_event && !h.gap);
+    check_books(d, "after an answer got lost");
+}
+
+TEST(an_order_whose_commit_landed_without_an_answer_reaches_its_node)
+{
+    struct heard h;
+    char key[SECRET_TEXT];
+    AUTO(door_free) struct door *d = door_lossy(&h);
+    door_node(d, "n1", 2, key);
+    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\"}");
+    struct order_gpu gpu = { .uuid = "", .milli = 1000, .mem_mib = 143771 };
+    struct placement p = { .node = state_node(memory_of(d), "n1")->id, .gpus = { &gpu, 1 } };
+    struct place_ask ask = { .placements = { &p, 1 } };
+    CHECK(id_parse(job, PREFIX_JOB, &p.job));
+    lossy.lose = true;
+    CHECK(!door_ask_as(d, &system_caller, VERB_JOB_PLACE, &ask).ok && rows_in(d, "attempt") == 1);
+    door_run(d, 10);
+    CHECK(h.last == memory_of(d)->last_event && !h.gap);
+    const char *attempt = door_attempt(d, job, 0);
+    struct answer a = door_ask(d, key, VERB_NODE_REPORT, "{\"kind\":\"report\",\"items\":[]}");
+    CHECK(!a.ok); /* nobody told it: it must say hello again */
+    a = door_hello(d, key, "n1", 2, 1, (struct texts){ 0 });
+    CHECK(a.ok && text_given(attempt) && strstr(a.text, attempt));
+    CHECK(door_report(d, key, 1, attempt, "started", NULL).ok);
+    CHECK(text_is(job_word(d, job, "state"), "running"));
+    check_books(d, "after an answer got lost");
 }

@@ -1,3 +1,4 @@
+#include "base/fault.h"
 #include "pair.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -280,4 +281,51 @@ TEST(a_regular_file_and_a_bad_descriptor_are_streams_too)
     CHECK(in.closed == 1 && in.why.rc != RC_OK);
     str_done(&in.got);
     os_free(os);
+}
+
+/* A read or a write that fails ends its stream with a reason, the peer hears of it, and the listener goes on. */
+TEST(whichever_read_or_write_fails_both_ends_are_told_once_and_the_next_connection_works)
+{
+#ifdef FAULTS
+    enum { ALL = 256 * 1024, NTH_MOST = 500 };
+    struct err err = { 0 };
+    struct world w = connected();
+    struct timer *late;
+    char *sent = pattern(ALL);
+    int nth = 1;
+    w.server.os = w.client.os = w.os;
+    CHECK(stream_listen(w.os, "127.0.0.1:0", NULL, peer_accept, &w.server, &w.l, &err));
+    for (bool fired = true; fired && nth < NTH_MOST; nth++) {
+        str_clear(&w.server.got), str_clear(&w.client.got);
+        w.server = (struct peer){ .os = w.os, .got = w.server.got, .echo = true, .stop_at_close = true };
+        w.client = (struct peer){ .os = w.os, .got = w.client.got, .stop_at = ALL, .stop_at_close = true };
+        fault_arm(nth);
+        w.client.s = stream_dial(w.os, listener_address(w.l), NULL, NULL, &peer_events, &w.client);
+        stream_write(w.client.s, sent, ALL);
+        late = timer_start(w.os, 10000, out_of_time, w.os);
+        while (w.client.got.len < ALL && !w.client.closed && !w.server.closed)
+            os_run(w.os);
+        timer_cancel(late);
+        fired = fault_fired();
+        fault_arm(0);
+        if (w.client.s)
+            stream_end(w.client.s);
+        late = timer_start(w.os, 10000, out_of_time, w.os);
+        while (!w.client.closed || (w.server.s && !w.server.closed))
+            os_run(w.os);
+        timer_cancel(late);
+        CHECK(w.client.closed == 1 && w.server.closed <= 1);
+        CHECK(fired == (w.client.why.rc != RC_OK || w.server.why.rc != RC_OK) || w.client.got.len < ALL);
+        CHECK(memcmp(w.client.got.at ? w.client.got.at : "", sent, w.client.got.len) == 0);
+        CHECK(fired || (w.client.got.len == ALL && w.server.got.len == ALL));
+        CHECK(os_waiting(w.os) == 0);
+    }
+    CHECK(nth > 4 && nth < NTH_MOST);
+    printf("# %d reads and writes can fail\n", nth - 2);
+    listener_close(w.l);
+    free(sent);
+    world_done(&w);
+#else
+    test_skip("this build has no fault points");
+#endif
 }

@@ -1,0 +1,275 @@
+/* Every step of a node with the nth of its operations failing, for n from 1 until none is left; afterwards the state is the old one or
+ * the new one. The tables of places that can fail are the linker's: one that no loop here has reached fails the last test. */
+#include "agent/cgroup.h"
+#include "agent/image.h"
+#include "agent/tree.h"
+#include "base/fault.h"
+#include "base/id.h"
+#include "containers.h"
+#include "model/prefix.h"
+#include "wire/tar.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NTH_MOST = 400 };
+
+/* --- control groups */
+
+static bool group_is_there(const struct cgroups *g, const char *name)
+{
+    char path[512];
+    for (size_t i = 0; i < g->count; i++) {
+        snprintf(path, sizeof path, "%s/%s", g->mounts[i].path, name);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_gone(pid_t pid) { return waitpid(pid, NULL, WNOHANG) == pid; }
+
+TEST(whichever_operation_on_a_control_group_fails_who_is_told_dead_is_dead)
+{
+    struct cgroups g;
+    struct err err = { 0 };
+    char name[64];
+    bool fired = true;
+    int nth = 1;
+    if (geteuid() != 0) {
+        test_skip("needs root");
+        return;
+    }
+    CHECK(cgroups_find(&g, &err));
+    snprintf(name, sizeof name, "arcus/nth-%d", getpid());
+    for (; fired && nth < NTH_MOST; nth++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(60);
+            for (;;)
+                pause();
+        }
+        fault_arm(nth);
+        bool moved = cgroup_move(&g, name, pid, &err), killed = cgroup_kill(&g, name, 2000),
+             removed = cgroup_remove(&g, name);
+        fired = fault_fired();
+        fault_arm(0);
+        CHECK(moved || fired);
+        usleep(killed && moved ? 2000 : 0);
+        bool gone = is_gone(pid);
+        for (int i = 0; killed && moved && !gone && i < 500; i++, usleep(2000))
+            gone = is_gone(pid);
+        CHECK(gone == (killed && moved));               /* in all hierarchies or in those that it came to */
+        CHECK(!removed || !group_is_there(&g, name));
+        CHECK(cgroup_kill(&g, name, 2000) && cgroup_remove(&g, name) && !group_is_there(&g, name));
+        if (!gone) {
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+        }
+    }
+    CHECK(nth > 5 && nth < NTH_MOST);
+    printf("# a control group: %d operations can fail\n", nth - 2);
+}
+
+/* --- trees */
+
+static void put_entry(struct str *out, enum tar_type type, const char *name, const char *body)
+{
+    tar_header(out, &(struct tar_entry){ .type = type, .name = name, .target = "", .mode = 0755, .size = (int64_t)strlen(body) });
+    str_text(out, body);
+    tar_pad(out, (int64_t)strlen(body));
+}
+
+static bool receive(int dir, const struct str *tar, struct err *err)
+{
+    AUTO(tree_receiver_free) struct tree_receiver *r = NULL;
+    return tree_receive(dir, "to", -1, -1, &r, err) && tree_receive_feed(r, tar->at, tar->len, err)
+        && tree_receive_end(r, err);
+}
+
+TEST(whichever_operation_fails_a_tree_is_received_or_the_failure_is_told)
+{
+    char top[] = "/tmp/arcus-nth-XXXXXX", path[64];
+    AUTO(str_done) struct str tar = { 0 };
+    CHECK(mkdtemp(top) != NULL);
+    int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC), nth = 1;
+    put_entry(&tar, TAR_DIR, "a/", "");
+    put_entry(&tar, TAR_FILE, "a/one", "first");
+    put_entry(&tar, TAR_FILE, "two", "second");
+    tar_end(&tar);
+    snprintf(path, sizeof path, "%s/to", top);
+    for (bool fired = true; fired && nth < NTH_MOST; nth++) {
+        struct err err = { 0 }, again = { 0 };
+        fault_arm(nth);
+        bool ok = receive(dir, &tar, &err), removed = tree_remove(path, &again);
+        fired = fault_fired();
+        fault_arm(0);
+        CHECK(ok || (fired && err.text[0]));
+        CHECK(removed ? access(path, F_OK) == -1 : fired && again.text[0] && tree_remove(path, &again));
+        CHECK(receive(dir, &tar, &err));                /* what was left half is no obstacle */
+        CHECK(tree_remove(path, &again));
+    }
+    CHECK(nth > 4 && nth < NTH_MOST);
+    close(dir);
+    rmdir(top);
+}
+
+/* --- images */
+
+static bool sh(struct containers *c, const char *text)
+{
+    return system(containers_path(c, "cd %s && { %s; } >sh.log 2>&1", c->top, text)) == 0;
+}
+
+TEST(whichever_operation_fails_an_image_is_whole_or_not_there)
+{
+    struct containers c = { 0 };
+    if (access("/usr/bin/skopeo", X_OK) != 0 || access("/usr/bin/umoci", X_OK) != 0) {
+        test_skip("skopeo and umoci are needed");
+        return;
+    }
+    if (!containers_open(&c))
+        return;
+    CHECK(sh(&c, "umoci init --layout layout && umoci new --image layout:image && umoci unpack --image layout:image b && echo hi > b/rootfs/file"
+                 " && umoci repack --image layout:image b && tar -C layout -cf oci.tar ."));
+    const char *folder = containers_path(&c, "%s/unpacked", c.top), *part = containers_path(&c, "%s.part", folder),
+               *archive = containers_path(&c, "%s/oci.tar", c.top);
+    int nth = 1;
+    for (bool fired = true; fired && nth < NTH_MOST; nth++) {
+        AUTO(arena_free) struct arena *mem = arena_new();
+        struct err err = { 0 };
+        struct image image = { 0 };
+        fault_arm(nth);
+        bool ok = image_build(c.os, archive, NULL, folder, 100 << 20, &err) && image_load(folder, mem, &image, &err);
+        fired = fault_fired();
+        fault_arm(0);
+        CHECK(ok ? image.root != NULL : fired && err.text[0]);
+        bool there = access(folder, F_OK) == 0;
+        CHECK(!there || access(containers_path(&c, "%s/rootfs/file", folder), F_OK) == 0);
+        CHECK(!there || image_load(folder, mem, &image, &err));
+        CHECK(!there || access(part, F_OK) == -1);
+        CHECK(tree_remove(folder, &err));
+    }
+    CHECK(nth > 10 && nth < NTH_MOST);
+    printf("# an image: %d operations can fail\n", nth - 2);
+    containers_close(&c);
+}
+
+/* --- a task: the agent's operations, and those of its supervisor */
+
+static const char *name_of(const struct order *o)
+{
+    static char text[ID_TEXT];
+    return id_text(text, PREFIX_ATTEMPT, o->attempt);
+}
+
+/* No group, no state of the runtime, nothing that the agent has forgotten about. */
+static bool left_over(struct containers *c, const struct order *o)
+{
+    struct cgroups g;
+    struct err err = { 0 };
+    return !cgroups_find(&g, &err) || group_is_there(&g, containers_path(c, "arcus/%s", name_of(o)))
+        || access(containers_path(c, "%s/crun/%s", c->run, name_of(o)), F_OK) == 0;
+}
+
+#define LINES 3000
+static const char talks[] = "i=0; while [ $i -lt 3000 ]; do echo \"line $i of a log that is cut into several segments, each of which is made anew\"; i=$((i+1)); done; echo last words";
+
+/* Records are whole, in order, and what was lost is lost in one piece. */
+static bool log_is_sound(const char *text)
+{
+    int before = -1, gaps = 0;
+    for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        int i = -1;
+        if (text_starts(at, "last words"))
+            return gaps <= 1;
+        if (sscanf(at, "line %d of", &i) == 1)
+            gaps += i != before + 1, before = i;
+    }
+    return false;
+}
+
+static bool fired_in_supervisor(struct containers *c, struct str *names)
+{
+    struct slice text = { 0 };
+    struct err err = { 0 };
+    const char *path = containers_path(c, "%s/fault.fired", c->run);
+    if (!file_read(c->os, path, 256, c->mem, &text, &err))
+        return false;
+    unlink(path);
+    str_printf(names, " %.*s ", (int)text.len, text.at);
+    return true;
+}
+
+/* Which of them no loop has reached; the program names them itself. */
+static void check_names(struct containers *c, const struct str *names)
+{
+    char *out = NULL;
+    struct err err = { 0 };
+    const char *const argv[] = { containers_path(c, "%s/bin/arcus-task", c->run), "--faults", NULL };
+    CHECK(proc_run(c->os, argv, 1 << 16, c->mem, &out, &err));
+    for (char *name = out ? strtok(out, "\n") : NULL; name; name = strtok(NULL, "\n")) {
+        bool seen = strstr(names->at ? names->at : "", containers_path(c, " %s ", name));
+        CHECK(seen);
+        if (!seen)
+            printf("# no loop made a supervisor fail at %s\n", name);
+    }
+}
+
+TEST(whichever_operation_of_a_supervisor_fails_its_task_is_told_as_it_was_and_nothing_is_left)
+{
+    struct containers c = { 0 };
+    struct err err = { 0 };
+    AUTO(str_done) struct str names = { 0 };
+    int nth = 1;
+    if (!containers_open(&c))
+        return;
+    const char *path = containers_path(&c, "%s/fault", c.run);
+    for (bool fired = true; fired && nth < NTH_MOST; nth++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", nth);
+        CHECK(file_replace(c.os, path, SLICE(number), 0600, &err));
+        struct order *o = containers_order(&c, "host", talks);
+        struct order_secret secret = { "token", "value" };
+        o->secrets = (struct objects){ &secret, 1 };
+        o->log_mib = 1;
+        const struct task_status *s = containers_run(&c, o);
+        fired = fired_in_supervisor(&c, &names);
+        CHECK(s->outcome == OUTCOME_SUCCEEDED || (fired && s->outcome == OUTCOME_NODE_FAULT));
+        if (s->outcome == OUTCOME_SUCCEEDED)
+            CHECK(log_is_sound(containers_log(&c, o->attempt, 'o')));
+        else if (s->outcome != OUTCOME_NODE_FAULT)
+            printf("# operation %d: %s\n", nth, s->detail);
+        CHECK(!left_over(&c, o));
+        runtime_forget(c.r, o->attempt);
+    }
+    CHECK(nth > 20 && nth < NTH_MOST);
+    printf("# a supervisor: %d operations can fail\n", nth - 2);
+    unlink(path);
+    check_names(&c, &names);
+    containers_close(&c);
+}
+
+/* --- the table: every place of the agent that can fail was made to by some loop of this program */
+
+TEST(every_place_of_the_agent_that_can_fail_has_a_loop_that_reaches_it)
+{
+    struct fault_point *p;
+    if (geteuid() != 0 || access("/usr/bin/crun", X_OK) != 0 || access("/usr/bin/umoci", X_OK) != 0) {
+        test_skip("the loops need root, crun and umoci");
+        return;
+    }
+    size_t count = 0;
+    for (size_t at = 0; (p = fault_next(&at));) {
+        if (!strstr(p->file, "src/agent/"))
+            continue;
+        count++;
+        CHECK(p->failed > 0);
+        if (!p->failed)
+            printf("# no loop made %s fail in %s\n", p->name, p->file);
+    }
+    CHECK(count > 5);
+}
