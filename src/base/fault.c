@@ -3,6 +3,7 @@
 #ifdef FAULTS
 static _Thread_local int countdown;
 static _Thread_local bool fired, stays, on_hold;
+static _Thread_local const char *only;
 static _Thread_local void (*told)(const char *point);
 
 extern struct fault_point *const __start_fault_points[] __attribute__((weak));
@@ -10,7 +11,7 @@ extern struct fault_point *const __stop_fault_points[] __attribute__((weak));
 
 bool fault_named(const char *point)
 {
-    bool fails = !on_hold && ((stays && fired) || (countdown && --countdown == 0));
+    bool fails = !on_hold && (!only || text_is(only, point)) && ((stays && fired) || (countdown && --countdown == 0));
     fired |= fails;
     if (fails && told)
         told(point);
@@ -32,6 +33,12 @@ void fault_arm(int nth)
 {
     countdown = nth;
     fired = stays = false;
+    only = NULL;
+}
+void fault_arm_at(const char *point, int nth)
+{
+    fault_arm(nth);
+    only = point;
 }
 void fault_arm_from(int nth)
 {

@@ -1,5 +1,5 @@
-/* faults.c - the n-th failure inside a supervisor, which is a program of its own and gets no environment: RUN/fault has the number, and
- * what was made to fail is written to RUN/fault.fired. Not in a release build. */
+/* faults.c - the n-th failure inside a supervisor, which is a program of its own and gets no environment: RUN/fault-ATTEMPT has the
+ * name of a place and a number, and what was made to fail is written to RUN/fired-ATTEMPT. Not in a release build. */
 #include "base/fault.h"
 #include "task/task.h"
 #ifdef FAULTS
@@ -7,25 +7,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static char fired_path[4200];
+static char fired_path[4200], point_name[64];
 
 static void tell(const char *point)
 {
-    AUTO(fd_close) int fd = open(fired_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd == -1 || write(fd, point, strlen(point)) < 0)
+    char text[64]; /* children of ours count on by themselves, so there may be several */
+    int n = snprintf(text, sizeof text, " %s ", point);
+    AUTO(fd_close) int fd = open(fired_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd == -1 || write(fd, text, (size_t)n) < 0)
         abort();
 }
 
 void faults_arm(const struct plan *p)
 {
-    char path[4200], text[16] = "";
-    snprintf(fired_path, sizeof fired_path, "%s/../../fault.fired", p->run);
-    snprintf(path, sizeof path, "%s/../../fault", p->run);
+    char path[4200], text[80] = "";
+    int nth = 0;
+    snprintf(fired_path, sizeof fired_path, "%s/../../fired-%s", p->run, p->id);
+    snprintf(path, sizeof path, "%s/../../fault-%s", p->run, p->id);
     AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd == -1 ? -1 : read(fd, text, sizeof text - 1);
     fault_on(tell);
-    if (n > 0)
-        fault_arm(atoi(text));
+    if (n > 0 && sscanf(text, "%63s %d", point_name, &nth) == 2)
+        fault_arm_at(point_name, nth);
 }
 
 bool faults_asked(int argc, char **argv)

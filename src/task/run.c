@@ -298,8 +298,8 @@ static bool loop(struct life *l, struct err *err)
 {
     while (!l->made || l->t->container > 0) {
         int wait = check_deadlines(l);
-        if (broken("task.poll") || (poll(l->fds, SLOT_COUNT, wait) == -1 && errno != EINTR))
-            return err_errno(err, "poll");
+        if (poll(l->fds, SLOT_COUNT, wait) == -1 && errno != EINTR)
+            return l->unmade = true, err_errno(err, "poll");
         if (l->fds[SLOT_OUT].revents)
             drain(l, SLOT_OUT, 'o');
         if (l->fds[SLOT_ERR].revents)
@@ -444,6 +444,7 @@ int task_run(struct task *t, int listener)
         check_deadlines(l); /* the order may have lain in an agent that stood still: another node may have the task by now */
     place_begin(t->place);
     bool ok = l->ready && l->as == OUTCOME_NONE && container_create(t, &l->runtime, &err);
+    l->unmade = l->ready && !ok; /* the node had no process or no pipe left: nothing that was asked for */
     if (ok) {
         l->fds[SLOT_OUT].fd = t->out[0];
         l->fds[SLOT_ERR].fd = t->err[0];

@@ -39,7 +39,7 @@ struct task {
     size_t told_count;
 };
 
-/* faults.c - in a build for tests the nth operation of a supervisor fails if RUN/fault says so; RUN/fault.fired then names it.
+/* faults.c - in a build for tests the nth operation of a supervisor fails if RUN/fault-ATTEMPT says so; RUN/fired-ATTEMPT then names it.
  * arcus-task --faults names all that can. */
 #ifdef FAULTS
 bool faults_asked(int argc, char **argv);

@@ -3,6 +3,7 @@
  *
  *   ARCUS_SIM_SEED=N ARCUS_SIM_KEEP=FILE   writes down what is done in a seed
  *   ARCUS_SIM_ACTS=FILE                    does it again, in this process, and tells what happens
+ *   ARCUS_SIM_ACTS=FILE ARCUS_SIM_WORLDS=N the same quietly, in N worlds
  *   ARCUS_SIM_ACTS=FILE ARCUS_SIM_SHRINK=1 leaves out of the file whatever it fails without, too */
 #include "cloud.h"
 #include "kept.h"
@@ -63,6 +64,7 @@ static void shrink_file(const char *path, char *text)
     for (char *line = strtok(text, "\n"); line && s.count < LINES_MOST; line = strtok(NULL, "\n"))
         s.lines[s.count++] = line;
     size_t first = failures(&s, 0, 0);
+    printf("# %zu of %d worlds fail\n", first, WORLDS);
     CHECK(first > 0);
     for (int i = 0; first && i < ROUNDS; i++)
         shrink(&s, MIN(first, (size_t)ENOUGH));
@@ -82,6 +84,8 @@ TEST(what_was_kept_in_a_file_holds)
         CHECK(!"the file can be read");
     else if (asked_for("ARCUS_SIM_SHRINK", 0))
         shrink_file(path, text.at);
+    else if (asked_for("ARCUS_SIM_WORLDS", 0))
+        CHECK(run_acts(text.at, 0, asked_for("ARCUS_SIM_WORLDS", 1)).ok);
     else
         CHECK(run_acts_loud(text.at).ok);
 }

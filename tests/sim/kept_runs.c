@@ -1,7 +1,26 @@
-/* kept_runs.c - the runs themselves, oldest first. Each failed without the change that is named with it. */
+/* kept_runs.c - the runs themselves. Each was recorded with the change that is named with it taken out, and failed until it was back. */
 #include "kept.h"
 
+/* clang-format off */
 const struct kept kept[] = {
-    { "none yet", "cloud 1 1 2 1 0\nwait 10\n" },
+    { "With retries left, an attempt that had succeeded was followed by another (seed 1; job_life.c, wants_retry).",
+      "cloud 2 1 3 1 0\n"
+      "submit w30 0 1 2851 0 1 2 0 0 0 0 - 1 \"command\":[\"work\",\"2851\",\"0\",\"stubborn\"],\"count\":1,\"cpus\":3,\"memory\":\"7GB\",\"priority\":94,\"retries\":2,\"retry_delay\":\"4s\",\"grace\":\"3s\",\"gpus\":\"1\"\n" },
+    { "A folder that could not be removed once stayed for good (seed 109; runtime.c, runtime_forget).",
+      "cloud 3 1 2 0 0\n"
+      "submit w1 1 0 26306 0 1 1 0 1 0 0 - 0 \"command\":[\"work\",\"26306\",\"0\",\"stubborn\"],\"count\":1,\"cpus\":3,\"memory\":\"8GB\",\"priority\":4,\"retries\":1,\"retry_delay\":\"4s\",\"grace\":\"0s\",\"on_lost\":\"wait\"\n"
+      "submit w2 0 0 2398 0 1 0 0 0 0 0 - 1 \"command\":[\"work\",\"2398\",\"0\",\"stubborn\"],\"count\":1,\"cpus\":2,\"memory\":\"7GB\",\"priority\":30,\"retries\":0,\"retry_delay\":\"5s\",\"grace\":\"8s\",\"volumes\":[\"vol1:/data\"]\n"
+      "wait 1464\n"
+      "submit w3 0 0 3007 0 1 1 0 1 0 0 - 1 \"command\":[\"work\",\"3007\",\"0\",\"obeys\"],\"count\":1,\"cpus\":3,\"memory\":\"11GB\",\"priority\":19,\"retries\":1,\"retry_delay\":\"0s\",\"grace\":\"2s\",\"on_lost\":\"wait\",\"gpus\":\"0.5\"\n"
+      "wait 1028\n"
+      "arm 124\n"
+      "wait 1151\n" },
+    { "A job that had ended was a stranger to job.update: 404 for what was acknowledged (things.c, job_gone).",
+      "cloud 2 1 3 1 0\n"
+      "submit w3 0 1 2763 0 2 0 10 1 0 1 - 1 \"command\":[\"work\",\"2763\",\"0\",\"obeys\"],\"count\":2,\"cpus\":2,\"memory\":\"12GB\",\"priority\":58,\"retries\":0,\"retry_delay\":\"4s\",\"grace\":\"8s\",\"max_duration\":\"10s\",\"on_lost\":\"wait\",\"secrets\":[\"TOKEN\"]\n"
+      "wait 2059\n"
+      "wait 245\n"
+      "wait 908\n"
+      "priority w3 56\n" },
 };
 const size_t kept_count = sizeof kept / sizeof kept[0];

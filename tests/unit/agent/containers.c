@@ -13,6 +13,11 @@ enum { LATE_MS = 60000 };
 static void on_status(void *arg, const struct task_status *s)
 {
     struct containers *c = arg;
+    if (s->phase == PHASE_ENDED) {
+        struct task_status *end = &c->ends[c->end_count++ % COUNT(c->ends)];
+        *end = *s;
+        end->detail = arena_text(c->mem, s->detail ? s->detail : "");
+    }
     if (s->attempt != c->wanted)
         return;
     c->last = *s;
@@ -111,6 +116,15 @@ const struct task_status *containers_run(struct containers *c, const struct orde
     c->phase_wanted = PHASE_ENDED;
     runtime_start(c->r, o);
     return containers_wait(c, o->attempt, PHASE_ENDED);
+}
+
+const struct task_status *containers_end(struct containers *c, int64_t attempt)
+{
+    for (size_t i = 0; i < MIN(c->end_count, COUNT(c->ends)); i++)
+        if (c->ends[i].attempt == attempt)
+            return &c->ends[i];
+    c->last = (struct task_status){ .detail = "" };
+    return containers_wait(c, attempt, PHASE_ENDED);
 }
 
 struct order *containers_order(struct containers *c, const char *image, const char *script)

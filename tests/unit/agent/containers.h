@@ -15,6 +15,8 @@ struct containers {
     int64_t wanted;
     int phase_wanted;
     bool reached, late;
+    struct task_status ends[16];    /* the last that were told, wanted or not */
+    size_t end_count;
     struct texts hide;
 };
 bool containers_open(struct containers *c);             /* false: skipped, and a line says why */
@@ -24,5 +26,7 @@ struct order *containers_order(struct containers *c, const char *image, const ch
 /* Starts it and waits for its end (or phase). */
 const struct task_status *containers_run(struct containers *c, const struct order *o);
 const struct task_status *containers_wait(struct containers *c, int64_t attempt, int phase);
+/* Of one that was started; another may have been waited for meanwhile. */
+const struct task_status *containers_end(struct containers *c, int64_t attempt);
 const char *containers_log(struct containers *c, int64_t attempt, char stream);     /* 0: both */
 const char *containers_path(struct containers *c, const char *fmt, ...) PRINTF(2, 3);
