@@ -262,6 +262,12 @@ static const char **places_of(struct containers *c, size_t *count)
     return names;
 }
 
+/* What a supervisor that waits for a task has done before it has one: some of them are reached now and then only. */
+static bool made_ahead(const char *point)
+{
+    return text_starts(point, "mount.") || text_is(point, "task.fork");
+}
+
 TEST(whichever_operation_of_a_supervisor_fails_its_task_is_told_as_it_was_and_nothing_is_left)
 {
     enum { AT_ONCE = 4 };
@@ -282,7 +288,7 @@ TEST(whichever_operation_of_a_supervisor_fails_its_task_is_told_as_it_was_and_no
             for (int i = 0; i < AT_ONCE; i++) {
                 fired = ended_well(&c, orders[i], places[p], nth + i);
                 runs += fired;
-                CHECK(fired || nth + i > 1);
+                CHECK(fired || nth + i > 1 || made_ahead(places[p]));
             }
             check_forgotten(&c, orders, AT_ONCE);
         }

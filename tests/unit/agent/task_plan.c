@@ -30,7 +30,7 @@ TEST(a_plan_says_the_same_to_the_supervisor_as_to_the_agent)
     CHECK(text_is(text.at, again.at));
     const struct plan_mount *m = back.mounts.at;
     CHECK(back.mounts.count == 2 && m[1].read_only && !m[0].read_only && text_is(m[1].source, "/data/volumes/v"));
-    CHECK(back.root == ROOT_HOST && back.scratch == SCRATCH_TMPFS && !text_given(back.lower) && !text_given(back.scratch_device) && !text_given(back.filter));
+    CHECK(back.root == ROOT_HOST && back.scratch == SCRATCH_TMPFS && !text_given(back.lower) && !text_given(back.filter));
 }
 
 TEST(a_plan_whose_ids_would_be_those_of_the_node_is_refused)
