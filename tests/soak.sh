@@ -91,7 +91,7 @@ storms() { # storms PART TEST SEEDS TIMES: TIMES of ARCUS_SIM_SEEDS are one seed
     row "seeds $first to $((at - 1))" "$(sed -nE 's/^# [0-9]+ seeds[^:]*: ([0-9]+) requests, ([0-9]+) attempts, ([0-9]+) commits, ([0-9]+) checks, ([0-9]+) s of.*/\1 \2 \3 \4 \5/p' "$OUT/$1.log" |
         awk '{r += $1; a += $2; c += $3; k += $4; s += $5} END {printf "%d requests, %d attempts, %d commits, %d checks, %d h of virtual time", r, a, c, k, s / 3600}')" $code
 }
-part_sim() { storms sim whatever_befalls "${ARCUS_SIM_SEEDS:-30000}" 1; }
+part_sim() { storms sim befalls_the_cloud "${ARCUS_SIM_SEEDS:-30000}" 1; }
 part_heads() { storms heads of_several_servers $((${ARCUS_SIM_SEEDS:-30000} / 2)) 2; }
 
 part_fuzz() {

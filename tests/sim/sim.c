@@ -211,11 +211,13 @@ static int64_t cpu_ms(void) /* of the processes that have ended */
 static void report(const char *what, uint64_t count, const struct result *sum, int64_t ms, int64_t cpu_ms)
 {
     double n = (double)MAX(count, 1);
-    printf("# %llu seeds%s, %lld a minute, %.1f ms of CPU each; of each: %.1f requests, %.1f misfortunes, %.1f attempts, %.0f commits, "
-           "%.0f checks, %.0f things that happened, %.1f minutes of virtual time\n",
-           (unsigned long long)count, what, LL(count) * 60000 / LL(ms), (double)cpu_ms / n, (double)sum->requests / n,
-           (double)sum->misfortunes / n, (double)sum->attempts / n, (double)sum->commits / n, (double)sum->checks / n,
-           (double)sum->events / n, (double)sum->ms / 60000 / n);
+    printf("# %llu seeds%s, %lld a minute: %zu requests, %zu attempts, %lld commits, %lld checks, %lld s of virtual time\n",
+           (unsigned long long)count, what, LL(count) * 60000 / LL(ms), sum->requests, sum->attempts, LL(sum->commits),
+           LL(sum->checks), LL(sum->ms) / 1000);
+    printf("# each: %.1f ms of CPU; %.1f requests, %.1f misfortunes, %.1f attempts, %.0f commits, %.0f checks, %.0f things that happened, "
+           "%.1f minutes of virtual time\n",
+           (double)cpu_ms / n, (double)sum->requests / n, (double)sum->misfortunes / n, (double)sum->attempts / n,
+           (double)sum->commits / n, (double)sum->checks / n, (double)sum->events / n, (double)sum->ms / 60000 / n);
 }
 
 /* One seed: what is done is told, and kept where ARCUS_SIM_KEEP says. */
