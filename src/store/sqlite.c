@@ -15,7 +15,7 @@ enum {
     ONE_TEXT = 128,
 };
 
-struct sqlite { char *uri; sqlite3_vfs *vfs; struct handle shared; };
+struct sqlite { char *uri; sqlite3_vfs *vfs; struct handle shared; sqlite3_stmt **late; };  /* late: of all connections of a simulated server */
 struct sqlite_conn {
     struct conn base;
     struct handle own, *h;              /* h: own, or the shared one */
@@ -203,11 +203,19 @@ static char *uri_of(const char *path)
     return uri.at;
 }
 
+static void statements_free(struct store *s, sqlite3_stmt **st)
+{
+    for (int i = 0; st && i < s->statements.count; i++)
+        sqlite3_finalize(st[i]);
+    free(st);
+}
+
 static void sqlite_close(struct store *s)
 {
     struct sqlite *in = s->inside;
     if (!in)
         return;
+    statements_free(s, in->late);
     sqlite3_close(in->shared.db);
     sqlite_vfs_free(in->vfs);
     free(in->uri);
@@ -237,9 +245,8 @@ static void sqlite_conn_close(struct conn *base)
 {
     struct sqlite_conn *c = inside(base);
     wal_free(c->wal);
-    for (int i = 0; c->st && i < base->store->statements.count; i++)
-        sqlite3_finalize(c->st[i]);
-    free(c->st);
+    if (c->st != ((struct sqlite *)base->store->inside)->late)
+        statements_free(base->store, c->st);
     sqlite3_finalize(c->begin);
     sqlite3_finalize(c->commit);
     sqlite3_finalize(c->rollback);
@@ -287,12 +294,15 @@ static bool sqlite_prepare(struct conn *base, struct err *err)
 {
     struct sqlite_conn *c = inside(base);
     struct sql_list list = base->store->statements;
-    bool late = ((struct sqlite *)base->store->inside)->vfs;
+    struct sqlite *in = base->store->inside;
+    bool late = in->vfs;
     if (store_fault("store.prepare", err))
         return false;
-    c->st = calloc((size_t)list.count + 1, sizeof *c->st);
+    c->st = in->late ? in->late : calloc((size_t)list.count + 1, sizeof *c->st);
     if (!c->st)
         abort();
+    if (late)
+        in->late = c->st;
     for (int i = 0; !late && i < list.count; i++)
         if ((base->writes || sql_reads(&list.at[i]))
             && !prepare_one(c, list.at[i].text, &c->st[i], err))
