@@ -125,6 +125,8 @@ static bool backup_words(struct os *os, const struct words *w, struct arena *mem
                *part = arena_printf(mem, "%s.part", w->file);
     if (!strstr(where, ":") && !disk_exists(os, where))
         return err_set(err, RC_NOT_FOUND, "there is no store %s", where);
+    if (disk_exists(os, w->file))
+        return err_set(err, RC_CONFLICT, "%s is there already; choose another name", w->file);
     if (!store_open_as_is(os, where, &store, err))
         return false;
     AUTO(backup_free) struct backup *b

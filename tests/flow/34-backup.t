@@ -97,6 +97,9 @@ usage_then=$(from_backup usage | wc -l)
 
 # --- the disaster, and the cloud from the copy
 stop "$UP" KILL
+ok "a backup without a server" arcus backup "$BASE/offline.backup" --data "$DATA" "${STORE[@]}"
+is "... has all jobs, too" "$(tar xOf "$BASE/offline.backup" --wildcards 'tables/job/*' | grep -vc '^\[\["')" "$(sql 'SELECT count(*) FROM job')"
+is "... and overwrites nothing" "$(arcus backup "$BASE/offline.backup" --data "$DATA" "${STORE[@]}" 2>/dev/null; echo $?)" 5
 mv "$DATA" "$BASE/lost"
 [ -n "${STORE_DB:-}" ] && psql -qAt "$ARCUS_FLOW_STORE" -c "DROP DATABASE $STORE_DB WITH (FORCE)" >/dev/null && unset ARCUS_FLOW_STORE STORE_DB && STORE=()
 cp "$BASE/cloud.backup" "$BASE/bad.backup"
