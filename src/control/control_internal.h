@@ -14,7 +14,11 @@ struct writer {                 /* belongs to its actor */
     struct standby *standby;    /* NULL: no other server can be on this store */
 };
 /* Sent to the writer's actor now and then: look at the lease, and do what the loop wishes. One is under way at a time. */
-struct look { struct post post; char address[256]; bool resign, usurp, soon; };     /* soon: the next one is due before its time */
+struct look {
+    struct post post;
+    char address[256], usurp[256];      /* ours; of one that is out of reach, if it still has the lease */
+    bool resign, soon;                  /* soon: the next one is due before its time */
+};
 struct planner;
 struct notes;
 struct retain;
@@ -40,9 +44,9 @@ struct control {
     atomic_bool looks;          /* keys may be in the store alone: readers look first */
     /* several servers: what the loop knows */
     bool writes;
-    char address[256], writer_url[256];
+    char address[256], writer_url[256], usurping[256];
     struct look look;
-    bool looking, look_again, resigning, usurping;
+    bool looking, look_again, resigning;
     struct timer *look_timer;
     void (*on_turn)(void *arg);
     void *turn_arg;

@@ -229,7 +229,7 @@ static void hand_over(struct control *c, const struct lease *l)
     tell_turn(c, false, l->address, true);
 }
 
-static void stand_by(struct control *c, bool usurp)
+static void stand_by(struct control *c, const char *usurp)
 {
     struct standby *s = here(c);
     struct lease l;
@@ -253,7 +253,7 @@ static void stand_by(struct control *c, bool usurp)
         hand_over(c, &l);
         return;
     }
-    if (usurp)
+    if (*usurp && text_is(l.address, usurp))    /* and not one that took it since */
         take_over(c, "the one before is out of reach");
     else if (is_silent(c, &l, &why))
         take_over(c, why);
@@ -411,10 +411,11 @@ static void look_now(void *arg)
     if (c->looking)
         return;
     c->looking = true;
-    c->look = (struct look){ .resign = c->resigning, .usurp = c->usurping };
+    c->look = (struct look){ .resign = c->resigning };
     c->look.post = (struct post){ .fn = looked, .arg = c };
     snprintf(c->look.address, sizeof c->look.address, "%s", c->address);
-    c->usurping = false;
+    memcpy(c->look.usurp, c->usurping, sizeof c->look.usurp);
+    c->usurping[0] = 0;
     actor_post(c->writer.actor, &c->look.post);
 }
 
@@ -465,7 +466,7 @@ bool control_resign(struct control *c, void (*done)(void *arg), void *arg)
 
 void control_usurp(struct control *c)
 {
-    c->usurping = true;
+    snprintf(c->usurping, sizeof c->usurping, "%s", c->writer_url);
     look_now(c);
 }
 

@@ -161,6 +161,7 @@ done
 for fault in kill pause inside cut; do
     note "ms to the next acknowledged write after $fault: $(printf '%s\n' "${TABLE[@]}" | awk -v f=$fault '$1 == f {print $2}' | sort -n | tr '\n' ' ')"
 done
+sed -n 's/.*this server writes from now on/# taken/p' "$BASE"/[abc].log
 stop "$LOAD"
 
 # --- the books

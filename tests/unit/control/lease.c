@@ -302,3 +302,11 @@ TWO(a_memory_that_was_built_ahead_knows_all_that_was_acknowledged)
         CHECK(a->r.ok && a->r.replayed);
     }
 }
+
+TWO(who_was_out_of_reach_is_not_usurped_once_another_has_the_lease)
+{
+    CHECK(wait_until(p, second_knows) && wait_until(p, second_rests));
+    snprintf(p->heads[1].control->writer_url, sizeof p->heads[1].control->writer_url, "http://three");  /* as it was a moment ago */
+    control_usurp(p->heads[1].control);
+    CHECK(wait_until(p, a_while) && control_writes(p->heads[0].control) && !second_writes(p));
+}
