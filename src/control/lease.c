@@ -116,7 +116,7 @@ static void warm_up(struct control *c)
     s->warm_seen = s->seen;
     if (!writer_read(c, warm_hold, &s->warm, &err))
         log_line(LOG_DEBUG, "lease", "the memory was not built ahead: %s", err.text);
-    s->warm_next_ms = now(c) + 3 * (now(c) - began) + LOOK_MS;     /* a slow store is not kept busy with it */
+    s->warm_next_ms = 2 * now(c) - began + LOOK_MS;     /* a slow store is not kept busy with it all the time */
 }
 
 /* The lease is ours since a moment. If it was as we had seen it before, nothing was written since. */
