@@ -296,6 +296,7 @@ TWO(a_memory_that_was_built_ahead_knows_all_that_was_acknowledged)
             wait_until(p, soon);
     }
     CHECK(wait_until(p, second_writes));
+    CHECK(map_count(p->heads[1].control->writer.state->jobs) == 4);
     for (int i = 0; i < 4; i++) {
         snprintf(key, sizeof key, "wish-%d", i);
         struct asked *a = ask(p, 1, VERB_JOB_SUBMIT, SUBMIT, key);
