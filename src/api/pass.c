@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WAIT_MS = 4000, AGAIN_MS = 100, LATE_MS = 2000 };
+enum { WAIT_MS = 4000, COMING_MS = 12 * 1000, AGAIN_MS = 100, LATE_MS = 2000 };
 enum { PING_MS = 400, PING_LOST_MS = 1500, USURP_MS = 10 * 1000, USURP_MOST_MS = 10 * 60 * 1000, BLIND_MS = 800 };
 
 struct far {                            /* another server */
@@ -157,7 +157,7 @@ static void wait_for_writer(struct pass *p, const struct err *why)
 {
     timer_cancel(p->timer);
     p->timer = NULL;
-    if (os_boot_ms(p->api->os) >= p->until_ms) {
+    if (os_boot_ms(p->api->os) >= p->until_ms + (control_coming(p->api->control) ? COMING_MS : 0)) {
         give_up(p, why);
         return;
     }

@@ -95,6 +95,7 @@ bool control_ready(const struct control *c, struct err *why);   /* for /readyz: 
 /* --- several servers on one store: one writes, the others stand by and follow. All of this is on the loop. A write that is asked of
  * a server without the lease is answered with RC_NOT_WRITER: nothing was done, and it may be asked of the one that has it. */
 bool control_writes(const struct control *c);
+bool control_coming(const struct control *c);   /* somebody has the lease and is reading what is there: it will write, nobody knows yet where */
 bool control_shared(const struct control *c);
 const char *control_writer(const struct control *c);            /* the URL of who writes, if it is another; "": not known */
 void control_advertise(struct control *c, const char *url);     /* where others reach this server; until then nobody is told */

@@ -43,7 +43,7 @@ struct control {
     bool open;
     atomic_bool looks;          /* keys may be in the store alone: readers look first */
     /* several servers: what the loop knows */
-    bool writes;
+    bool writes, coming;
     char address[256], writer_url[256], usurping[256];
     struct look look;
     bool looking, look_again, resigning;

@@ -18,6 +18,7 @@ enum {
     BUSY_MS = 10 * 1000,        /* the store works for it all the time */
     CHANCE_MS = 100,            /* so that two do not try at the same moment */
     HAND_OVER_MS = 4000,        /* who leaves passes on what it is asked for so long, until the next one writes */
+    COMING_MS = 12 * 1000,      /* ... or if it has the lease already, and reads what is there */
     BLIND_MS = 700,             /* between two looks: then nothing can be said about what was between */
     SEEN_MS = 5000,             /* a server says that it lives */
     PEERS_MS = 1000,
@@ -47,13 +48,14 @@ static int64_t now(struct control *c) { return os_boot_ms(c->os); }
 
 /* --- what the loop is told */
 
-struct turn { struct post post; bool writes, resigned; char writer[256]; };
+struct turn { struct post post; bool writes, coming, resigned; char writer[256]; };
 
 static void turned(void *arg, struct post *p)
 {
     struct control *c = arg;
     struct turn *t = CONTAINER(p, struct turn, post);
     c->writes = t->writes;
+    c->coming = t->coming;
     snprintf(c->writer_url, sizeof c->writer_url, "%s", t->writer);
     void (*resigned)(void *arg) = t->resigned ? TAKE(c->on_resigned) : NULL;
     free(t);
@@ -63,13 +65,14 @@ static void turned(void *arg, struct post *p)
         resigned(c->resigned_arg);
 }
 
-static void tell_turn(struct control *c, bool writes, const char *writer, bool resigned)
+static void tell_turn(struct control *c, bool writes, const char *writer, bool coming, bool resigned)
 {
     struct turn *t = calloc(1, sizeof *t);
     if (!t)
         abort();
     t->post = (struct post){ .fn = turned, .arg = c };
     t->writes = writes;
+    t->coming = coming;
     t->resigned = resigned;
     snprintf(t->writer, sizeof t->writer, "%s", writer);
     os_post(c->os, &t->post);
@@ -145,6 +148,8 @@ static bool take(struct control *c, const struct lease *seen, struct err *err)
     struct standby *s = here(c);
     if (!store_lease_take(c->writer.conn, seen, s->server, "", err))
         return false;
+    if (c->writer.actor)                /* else the loop does not run yet */
+        tell_turn(c, false, "", true, false);
     /* What the one before us wrote is told before anything of ours. */
     if ((!use_warm(c, seen) && !writer_load(c, err)) || !follow_events(c, err)) {
         struct err ignored;
@@ -173,7 +178,7 @@ static void take_over(struct control *c, const char *why)
                  "%lld ms, %zu live jobs read %s): %s", (long long)s->seen.epoch, (long long)still, (long long)(now(c) - began),
                  map_count(c->writer.state->jobs), warm ? "before" : "then", why);
         writer_tell_all(c);
-        tell_turn(c, true, "", false);
+        tell_turn(c, true, "", false, false);
     } else if (err.rc != RC_CONFLICT) {
         log_line(LOG_WARN, "lease", "the lease could not be taken: %s", err.text);
     }
@@ -191,7 +196,7 @@ void lease_lost(struct control *c)
         planner_tell(c, NULL, 0, true, false, arena_new());
     s->seen = (struct lease){ 0 };
     be_patient(c);
-    tell_turn(c, false, "", false);
+    tell_turn(c, false, "", false, false);
 }
 
 /* --- looking, as the one that does not write */
@@ -223,10 +228,10 @@ static bool is_silent(struct control *c, const struct lease *l, const char **why
 static void hand_over(struct control *c, const struct lease *l)
 {
     struct standby *s = here(c);
-    if (!s->resigned_ms || (!l->address[0] && now(c) - s->resigned_ms < HAND_OVER_MS))
+    if (!s->resigned_ms || (!l->address[0] && now(c) - s->resigned_ms < (l->server ? COMING_MS : HAND_OVER_MS)))
         return;
     s->resigned_ms = 0;
-    tell_turn(c, false, l->address, true);
+    tell_turn(c, false, l->address, l->server && !l->address[0], true);
 }
 
 static void stand_by(struct control *c, const char *usurp)
@@ -244,7 +249,7 @@ static void stand_by(struct control *c, const char *usurp)
             return;
     }
     if (l.epoch != s->seen.epoch || !text_is(l.address, s->seen.address))
-        tell_turn(c, false, l.address, false);
+        tell_turn(c, false, l.address, l.server && !l.address[0], false);
     s->doubts = same(&l, &s->seen) && told == c->writer.told;
     if (!s->doubts)
         be_patient(c);
@@ -390,7 +395,7 @@ void lease_look(struct control *c, struct post *p)
     if (l->resign && !here(c)->resigned) {
         bool held = c->writer.state != NULL;
         leave(c);
-        tell_turn(c, false, held ? "" : here(c)->seen.address, !here(c)->resigned_ms);
+        tell_turn(c, false, held ? "" : here(c)->seen.address, false, !here(c)->resigned_ms);
     } else if (c->writer.state) {
         renew(c);
     } else {
@@ -437,6 +442,7 @@ static void looked(void *arg, struct post *p)
 }
 
 bool control_writes(const struct control *c) { return c->writes; }
+bool control_coming(const struct control *c) { return c->coming; }
 bool control_shared(const struct control *c) { return c->config.shared; }
 const char *control_writer(const struct control *c) { return c->writer_url; }
 const char *control_address(const struct control *c) { return c->address; }

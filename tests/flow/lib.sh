@@ -114,6 +114,7 @@ stop() { # stop PID [SIGNAL]: and waits until it is gone; its exit code is ours
     kill "-${2:-TERM}" "$1" 2>/dev/null
     wait "$1" 2>/dev/null
 }
+ours() { [ "$(ps -o ppid= -p "$1" 2>/dev/null | tr -d ' ')" = $$ ]; }     # numbers come again: one that has ended may be a stranger's by now
 agent_pid() { pgrep -f "^$ARCUS agent .*--data ${1:-$DATA/agent}( |$)" | head -n 1; }
 supervisors() { pgrep -f "^$RUN/bin/arcus-task .*/att-" "$@"; }  # those that run something: others wait for a task
 
@@ -205,7 +206,7 @@ finish() {
         is "the server leaves with 0" "$code" 0
         is "the books balance" "$(books 2>&1)" ""
     fi
-    for id in "${pids[@]}"; do kill "$id" 2>/dev/null; done
+    for id in "${pids[@]}"; do ours "$id" && kill "$id" 2>/dev/null; done
     for id in "${pids[@]}"; do wait "$id" 2>/dev/null; done
     until_ok 10 all_gone
     left=$(left_processes)
@@ -227,8 +228,7 @@ leave() { # whatever happens: nothing of ours goes on, and the folder goes
         fail "$FLOW runs to its end" "it ended early" "its last check"
         echo "1..$count"
     fi
-    [ -n "$UP" ] && kill "$UP" 2>/dev/null
-    for id in "${pids[@]}"; do kill "$id" 2>/dev/null; done
+    for id in $UP "${pids[@]}"; do ours "$id" && kill "$id" 2>/dev/null; done
     for id in $(left_processes | awk '{print $1}') $(for g in $(left_groups); do cat "$g/cgroup.procs"; done | sort -u); do kill -9 "$id" 2>/dev/null; done
     until_ok 2 eval 'for g in $(left_groups); do rmdir "$g"; done'
     [ -n "${FLOW_KEEP:-}" ] && { note "kept: $BASE"; return; }

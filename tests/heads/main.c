@@ -11,11 +11,12 @@
 #include "history.h"
 #include "net/http.h"
 #include "wire/json.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { CLIENTS = 12, SERVERS = 8, PATIENCE_MS = 8000, PAUSE_MS = 20, LATER_MS = 1000, REST_MS = 10, LIMIT = 1 << 20 };
+enum { CLIENTS = 12, SERVERS = 8, PATIENCE_MS = 20000, PAUSE_MS = 20, LATER_MS = 1000, REST_MS = 10, LIMIT = 1 << 20 };
 
 struct load;
 struct client {
@@ -25,6 +26,7 @@ struct client {
     enum { OP_SUBMIT, OP_WRITE, OP_READ } kind;
     int reg;
     bool again;                 /* a submit or a read whose answer did not come */
+    bool asking;                /* its question is on its way */
     int tries;
 };
 struct load {
@@ -36,6 +38,7 @@ struct load {
     FILE *history;
     struct client clients[CLIENTS];
     int busy;
+    bool over;
 };
 
 static int64_t now_us(void)
@@ -64,6 +67,9 @@ static void on_answer(void *arg, int status, struct slice body, const struct err
     struct err why = { 0 };
     struct json *doc = NULL, *quota;
     bool ok = !err && status >= 200 && status < 300;
+    c->asking = false;
+    if (l->over)
+        return;
     if (!ok && !err && status != 503 && status != 429 && status != 408) {
         fprintf(stderr, "heads: %d %.*s\n", status, (int)body.len, body.at);    /* a refusal is none of ours */
         exit(1);
@@ -95,8 +101,8 @@ static void ask(struct client *c)
     static const char *const methods[] = { "POST", "PATCH", "GET" };
     struct http_call *call = http_call(l->servers[c->server], methods[c->kind], path, headers, c->kind == OP_READ ? 0 : 2, SLICE(body),
                                        (int64_t)strlen(body), &events, c);
-    if (call)
-        http_call_timeout(call, PATIENCE_MS);
+    c->asking = true;
+    http_call_timeout(call, PATIENCE_MS);
 }
 
 static void next_op(void *arg)
@@ -122,6 +128,17 @@ static void next_op(void *arg)
     ask(c);
 }
 
+/* A write that nobody has answered yet may have been read by others already. */
+static void on_stop(void *arg)
+{
+    struct load *l = arg;
+    for (int i = 0; i < CLIENTS && !l->over; i++)
+        if (l->clients[i].asking && l->clients[i].kind == OP_WRITE)
+            note(&l->clients[i], ANSWER_UNKNOWN, l->clients[i].value);
+    l->over = true;
+    os_stop(l->os);
+}
+
 static int run_load(int argc, char **argv)
 {
     struct err err = { 0 };
@@ -143,10 +160,12 @@ static int run_load(int argc, char **argv)
         l.clients[i] = (struct client){ .l = &l, .number = i };
         next_op(&l.clients[i]);
     }
+    os_on_signal(l.os, SIGTERM, on_stop, &l);
     os_run(l.os);
-    fclose(l.history);
+    l.over = true;
     for (size_t i = 0; i < l.count; i++)
         http_client_drop(l.servers[i]);
+    fclose(l.history);
     os_free(l.os);
     return 0;
 }
