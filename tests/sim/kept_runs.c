@@ -3,6 +3,12 @@
 
 /* clang-format off */
 const struct kept kept[] = {
+    { "A server that took the lease and then could not read the event log gave it back and kept its memory: it neither wrote nor stood by, and its event streams were silent for good (seed 40 of several servers; lease.c, take).",
+      "cloud 387 2 2 1 0\n"
+      "still writer 5450\n"
+      "wait 700\n"
+      "arm 38\n"
+      "wait 2000\n" },
     { "With retries left, an attempt that had succeeded was followed by another (seed 1; job_life.c, wants_retry).",
       "cloud 2 1 3 1 0\n"
       "submit w30 0 1 2851 0 1 2 0 0 0 0 - 1 \"command\":[\"work\",\"2851\",\"0\",\"stubborn\"],\"count\":1,\"cpus\":3,\"memory\":\"7GB\",\"priority\":94,\"retries\":2,\"retry_delay\":\"4s\",\"grace\":\"3s\",\"gpus\":\"1\"\n" },
@@ -22,5 +28,10 @@ const struct kept kept[] = {
       "wait 245\n"
       "wait 908\n"
       "priority w3 56\n" },
+    { "A machine whose name could not be read once joined as localhost, for good (agent.c, join_or_link).",
+      "cloud 2 1 2 0 0\n"
+      "arm 117\n"
+      "wait 6000\n"
+      "submit w2 0 0 300 0 1 0 0 0 0 0 - 0 \"command\":[\"work\",\"300\",\"0\",\"obeys\"],\"retries\":0,\"retry_delay\":\"1s\"\n" },
 };
 const size_t kept_count = sizeof kept / sizeof kept[0];
