@@ -67,6 +67,12 @@ static bool read_object(struct runtime *r, const char *path, const struct fields
            && bind_read_ours(doc, fields, mem, out, NULL, err);
 }
 
+static bool read_status_file(struct runtime *r, const char *path, struct arena *mem, struct task_status *out, struct err *err)
+{
+    struct slice text;
+    return file_read(r->os, path, PLAN_BYTES, mem, &text, err) && status_read(text, mem, out, err);
+}
+
 /* --- attempts */
 
 struct attempt *attempt_new(struct runtime *r, int64_t id)
@@ -141,9 +147,7 @@ static bool read_status(struct attempt *a, struct arena *mem, struct task_status
 {
     char path[RUNTIME_PATH];
     struct err err = { 0 };
-    bool ok = read_object(a->r, in_data(a->r, path, "status", a->name), &task_status_fields, mem, s,
-                          &err)
-              && s->attempt == a->id;
+    bool ok = read_status_file(a->r, in_data(a->r, path, "status", a->name), mem, s, &err) && s->attempt == a->id;
     *there = ok || err.rc != RC_NOT_FOUND;
     a->unread = ok || !*there ? 0 : a->unread + 1;
     return ok;
@@ -190,12 +194,23 @@ static void on_gone(void *arg)
     supervisor_gone(a);
 }
 
+/* "Look for a stop": a signal that does nothing to a process that does not know it. A supervisor looks by itself when it begins,
+ * and one that we did not know yet is told as soon as we do. */
+static void wake(struct attempt *a)
+{
+    if (a->r->real && a->proc)
+        proc_kill(a->proc, PLAN_WAKE);
+}
+
 bool attempt_watch(struct attempt *a)
 {
     if (a->proc)
         return true;
-    return proc_watch(a->r->os, (int)a->last.pid, (uint64_t)a->last.start_time, on_gone, a,
-                      &a->proc);
+    if (!proc_watch(a->r->os, (int)a->last.pid, (uint64_t)a->last.start_time, on_gone, a, &a->proc))
+        return false;
+    if (a->stop_as)
+        wake(a);
+    return true;
 }
 
 void attempt_look(struct attempt *a)
@@ -245,7 +260,7 @@ static void on_impatience(void *arg)
 static bool is_locked(struct attempt *a)
 {
     char path[RUNTIME_PATH];
-    snprintf(path, sizeof path, "%s/tasks/%s/lock", a->r->config.data, a->name);
+    snprintf(path, sizeof path, "%s/tasks/%s/plan.json", a->r->config.data, a->name);
     int fd = a->r->real ? open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
     bool locked = fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == -1;
     if (!locked && fd != -1)
@@ -466,19 +481,6 @@ void runtime_close(struct runtime *r)
 
 /* --- the face */
 
-/* Nobody listens yet, or any more: the first thing a supervisor does is to look for the file. */
-static void wake(struct attempt *a)
-{
-    char path[RUNTIME_PATH];
-    snprintf(path, sizeof path, "%s/tasks/%s/wake", a->r->config.data, a->name);
-    int fd = a->r->real ? open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW) : -1;
-    if (fd == -1)
-        return;
-    ssize_t n = write(fd, "s", 1);
-    (void)n; /* a full pipe has woken it already */
-    close(fd);
-}
-
 void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outcome as)
 {
     struct attempt *a = map_get(r->attempts, attempt);
@@ -539,8 +541,7 @@ bool runtime_past(struct runtime *r, int64_t attempt, struct arena *mem, struct 
     char path[RUNTIME_PATH], name[ID_TEXT];
     struct err err = { 0 };
     past_path(r, path, id_text(name, PREFIX_ATTEMPT, attempt));
-    return read_object(r, path, &task_status_fields, mem, out, &err) && out->attempt == attempt
-           && out->phase == PHASE_ENDED;
+    return read_status_file(r, path, mem, out, &err) && out->attempt == attempt && out->phase == PHASE_ENDED;
 }
 
 bool runtime_settled(struct runtime *r, int64_t attempt)

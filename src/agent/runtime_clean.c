@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 enum { KILL_WAIT_MS = 10000, LOCK_TRIES = 100, LOCK_PAUSE_US = 20000, SWEEP_MS = 3600 * 1000 };
-static const char *const runtime_names[] = { "crun", "runc" };
 
 struct cleaning {
     struct work work;
@@ -37,7 +36,7 @@ static void remove_quietly(const char *path)
 static bool take_lock(const char *folder)
 {
     char path[RUNTIME_PATH];
-    snprintf(path, sizeof path, "%s/lock", folder);
+    snprintf(path, sizeof path, "%s/plan.json", folder);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     bool ok = fd == -1 && errno == ENOENT;
     for (int i = 0; fd != -1 && !ok && i < LOCK_TRIES; i++) {
@@ -62,10 +61,6 @@ bool clean_container(const struct cgroups *cgroups, const char *run, const char 
     remove_quietly(path);
     snprintf(path, sizeof path, "%s/tasks/%s.sock", run, name);
     unlink(path);
-    for (size_t i = 0; i < COUNT(runtime_names); i++) {
-        snprintf(path, sizeof path, "%s/%s/%s", run, runtime_names[i], name);
-        remove_quietly(path);
-    }
     return empty;
 }
 

@@ -141,7 +141,7 @@ static bool write_plan(struct slots *all, const struct slot *s, const struct pla
     AUTO(str_done) struct str text = { 0 };
     p.attempt = 0;
     p.id = "slot";
-    p.run = s->run;
+    p.run = p.runtime_root = s->run;
     p.folder = in_data(all->r, folder, "scratch", "");
     p.uid_base = s->uid_base;
     p.mounts.count = p.secrets.count = 0;

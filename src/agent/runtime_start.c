@@ -181,7 +181,8 @@ static bool make_dir(struct runtime *r, const char *path, unsigned mode, int64_t
         return dir_make(r->os, path, mode, err);
     if (mkdir(path, mode) == -1 && errno != EEXIST)
         return err_errno(err, "cannot make %s", path);
-    return (chmod(path, mode) == 0 && chown(path, (uid_t)uid, (gid_t)gid) == 0)
+    bool as_made = (mode & 077) == 0; /* nothing that a umask could have taken away */
+    return ((as_made || chmod(path, mode) == 0) && ((!uid && !gid) || chown(path, (uid_t)uid, (gid_t)gid) == 0))
            || err_errno(err, "cannot own %s", path);
 }
 
@@ -261,8 +262,6 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
         .grace_s = o->grace_s,
         .run_for_s = o->run_for_s,
     };
-    const char *runtime_name = strrchr(p->runtime, '/') + 1;
-    p->runtime_root = arena_printf(mem, "%s/%s", r->config.run, runtime_name);
     p->secrets.at = ARENA_ARRAY(mem, const char *, o->secrets.count);
     for (; p->secrets.count < o->secrets.count; p->secrets.count++)
         p->secrets.at[p->secrets.count] = s[p->secrets.count].name;
@@ -291,13 +290,18 @@ static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const
     return bundle_write(out, a->order, a->image ? &a->image->config : &none, user, &place, err);
 }
 
-static bool put_object(struct attempt *a, const char *folder, const char *name,
-                       const struct fields *fields, const void *from, struct err *err)
+/* Nobody reads it before it is whole, since nobody was told of it. */
+static bool new_file(struct attempt *a, const char *folder, const char *name, const struct str *text, struct err *err)
 {
-    AUTO(str_done) struct str text = { 0 };
-    write_object(&text, fields, from);
-    return plain_write(a->r, arena_printf(a->mem, "%s/%s", folder, name),
-                       (struct slice){ text.at, text.len }, 0600, err);
+    const char *path = arena_printf(a->mem, "%s/%s", folder, name);
+    struct slice bytes = { text->at, text->len };
+    if (!a->r->real)
+        return file_replace(a->r->os, path, bytes, 0600, err);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool ok = (fd != -1 && write(fd, bytes.at, bytes.len) == (ssize_t)bytes.len) || err_errno(err, "cannot write %s", path);
+    if (fd != -1)
+        close(fd);
+    return ok;
 }
 
 static bool write_files(struct attempt *a, struct plan *p, struct slot **out, struct err *err)
@@ -318,15 +322,12 @@ static bool write_files(struct attempt *a, struct plan *p, struct slot **out, st
     else
         return err_set(err, RC_UNAVAILABLE, "all ranges of ids are in use on this node");
     *out = slot;
-    const char *bundle_folder = arena_printf(a->mem, "%s/bundle", p->folder);
-    return bundle_fill(a, &user, p, &bundle, err) && make_dir(r, bundle_folder, 0700, 0, 0, err)
+    p->runtime_root = arena_printf(a->mem, "%s/state", p->run);
+    AUTO(str_done) struct str plan = { 0 };
+    return bundle_fill(a, &user, p, &bundle, err)
            && (slot || make_dir(r, p->run, 0711, 0, 0, err)) && make_dir(r, p->logs, 0700, 0, 0, err)
-           && plan_folders(a, &user, p, err)
-           && plain_write(r, arena_printf(a->mem, "%s/config.json", bundle_folder),
-                          (struct slice){ bundle.at, bundle.len }, 0600, err)
-           && plain_write(r, arena_printf(a->mem, "%s/lock", p->folder), (struct slice){ "", 0 },
-                          0600, err)
-           && put_object(a, p->folder, "plan.json", &plan_fields, p, err);
+           && plan_folders(a, &user, p, err) && new_file(a, p->folder, "config.json", &bundle, err)
+           && (write_object(&plan, &plan_fields, p), true) && new_file(a, p->folder, "plan.json", &plan, err);
 }
 
 /* Each value behind four bytes of its length, in memory that no disk ever sees. */

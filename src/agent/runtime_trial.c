@@ -93,21 +93,16 @@ static void sweep_templates(struct trial *t)
 /* Of this trial, and of those before whose agent or supervisor was killed. */
 static void sweep(struct trial *t)
 {
-    static const char *const folders[] = { "tasks", "crun", "runc" };
+    struct texts names = { 0 };
     struct err err = { 0 };
     if (!tree_remove(arena_printf(t->mem, "%s/trial", t->data), &err))
         log_line(LOG_WARN, "agent", "%s", err.text);
     sweep_templates(t);
-    for (size_t i = 0; i < COUNT(folders); i++) {
-        struct texts names = { 0 };
-        if (!dir_list(t->os, arena_printf(t->mem, "%s/%s", t->run, folders[i]), t->mem, &names,
-                      &err))
-            continue;
-        for (size_t k = 0; k < names.count; k++)
-            if (text_starts(names.at[k], "trial-")
-                && !clean_container(&t->cgroups, t->run, names.at[k]))
-                log_line(LOG_WARN, "agent", "%s is stuck in the kernel", names.at[k]);
-    }
+    if (!dir_list(t->os, arena_printf(t->mem, "%s/tasks", t->run), t->mem, &names, &err))
+        return;
+    for (size_t k = 0; k < names.count; k++)
+        if (text_starts(names.at[k], "trial-") && !clean_container(&t->cgroups, t->run, names.at[k]))
+            log_line(LOG_WARN, "agent", "%s is stuck in the kernel", names.at[k]);
 }
 
 static bool make_root(struct trial *t, struct err *err)
@@ -127,7 +122,7 @@ static void plan_of(struct trial *t, const char *runtime, enum plan_scratch scra
         .attempt = 1,
         .id = arena_printf(t->mem, "trial-%d", getpid()),
         .runtime = runtime,
-        .runtime_root = arena_printf(t->mem, "%s/%s", t->run, strrchr(runtime, '/') + 1),
+        .runtime_root = arena_printf(t->mem, "%s/tasks/trial-%d/state", t->run, getpid()),
         .folder = arena_printf(t->mem, "%s/trial/%d", t->data, getpid()),
         .run = arena_printf(t->mem, "%s/tasks/trial-%d", t->run, getpid()),
         .status = arena_printf(t->mem, "%s/trial/%d/status", t->data, getpid()),
@@ -170,10 +165,9 @@ static bool write_trial(struct trial *t, const struct plan *p, struct err *err)
     return bundle_write(&bundle, &o, &(struct image_config){ 0 },
                         &(struct bundle_user){ .home = "/" }, &place, err)
            && tree_remove(p->folder, err) && tree_remove(p->run, err)
-           && dir_make(t->os, arena_printf(t->mem, "%s/bundle", p->folder), 0700, err)
+           && dir_make(t->os, p->folder, 0700, err)
            && dir_make(t->os, p->logs, 0700, err) && dir_make(t->os, p->run, 0711, err)
-           && put(t, arena_printf(t->mem, "%s/lock", p->folder), (struct slice){ "", 0 }, 0600, err)
-           && put(t, arena_printf(t->mem, "%s/bundle/config.json", p->folder),
+           && put(t, arena_printf(t->mem, "%s/config.json", p->folder),
                   (struct slice){ bundle.at, bundle.len }, 0600, err)
            && put(t, arena_printf(t->mem, "%s/plan.json", p->folder),
                   (struct slice){ plan.at, plan.len }, 0600, err);
@@ -186,7 +180,6 @@ static bool try_once(struct trial *t, const char *runtime, enum plan_scratch scr
     struct plan p;
     struct task_status s = { 0 };
     struct slice text;
-    struct json *doc = NULL;
     plan_of(t, runtime, scratch, &p);
     if (scratch == SCRATCH_LOOP && access(p.scratch_template, R_OK) == -1
         && !template_make(t->os, p.scratch_template, TRIAL_MIB, err))
@@ -194,8 +187,7 @@ static bool try_once(struct trial *t, const char *runtime, enum plan_scratch scr
     const char *const argv[] = { t->supervisor, p.folder, NULL };
     if (!write_trial(t, &p, err) || !proc_run(t->os, argv, OUTPUT, t->mem, NULL, NULL, err)
         || !file_read(t->os, p.status, PLAN_BYTES, t->mem, &text, err)
-        || !json_parse(text, t->mem, &doc, err)
-        || !bind_read_ours(doc, &task_status_fields, t->mem, &s, NULL, err))
+        || !status_read(text, t->mem, &s, err))
         return false;
     *told = s.phase == PHASE_ENDED && s.outcome != OUTCOME_NODE_FAULT;
     return s.outcome == OUTCOME_SUCCEEDED

@@ -1,6 +1,7 @@
 /* task_plan.c - the tables of plan.json, stop and status. Linked into the agent and into the
  * supervisor. */
 #include "agent/task_plan.h"
+#include "wire/bind.h"
 
 #define PATH_FIELD(member, ...) FIELD(struct plan, member, TEXT, .max = 4096, __VA_ARGS__)
 
@@ -73,3 +74,20 @@ static const struct field status_rows[] = {
     FIELD(struct task_status, detail, TEXT, .max = 512, .when_set = true),
 };
 const struct fields task_status_fields = FIELDS(task_status, status_rows);
+
+bool status_read(struct slice file, struct arena *mem, struct task_status *out, struct err *err)
+{
+    bool ok = false;
+    while (!ok && file.len) {
+        const char *line = memrchr(file.at, '\n', file.len);
+        struct slice text = line ? (struct slice){ line + 1, (size_t)(file.at + file.len - line - 1) } : file;
+        struct task_status s = { 0 };
+        struct json *doc = NULL;
+        *err = (struct err){ 0 };
+        ok = text.len && json_parse(text, mem, &doc, err) && bind_read_ours(doc, &task_status_fields, mem, &s, NULL, err);
+        if (ok)
+            *out = s;
+        file.len = line ? (size_t)(line - file.at) : 0;
+    }
+    return ok || (err->rc ? false : err_set(err, RC_BAD_INPUT, "a status without a line"));
+}

@@ -3,9 +3,8 @@
  * plan.json holds everything a supervisor needs, so that it never asks the agent again. It lies on a disk, so no secret
  * is in it: secrets come on the supervisor's standard input and live only in a tmpfs of its own mount namespace.
  *
- *   DATA/tasks/ATTEMPT/   plan.json, bundle/config.json, lock (held while the supervisor lives), stop, wake
- *                         (a pipe: a byte in it says that there is a stop)
- *   DATA/status/ATTEMPT   struct task_status, replaced as a whole
+ *   DATA/tasks/ATTEMPT/   plan.json (locked by its supervisor until its end was told), config.json, stop (PLAN_WAKE says that it is there)
+ *   DATA/status/ATTEMPT   struct task_status: a line for each phase; the last whole one counts
  *   DATA/logs/ATTEMPT/    see log_format.h       DATA/outputs/ATTEMPT/   what the task left in /outputs
  *   RUN/tasks/ATTEMPT/    rootfs, mounts and secrets of the supervisor's namespace
  *   RUN/tasks/ATTEMPT.sock   see task_proto.h
@@ -24,7 +23,7 @@ enum plan_scratch { SCRATCH_LOOP, SCRATCH_TMPFS };  /* where writes go: a sized 
 struct plan {
     int64_t attempt;
     const char *id;             /* of the container */
-    const char *runtime, *runtime_root;     /* /usr/bin/crun, RUN/crun */
+    const char *runtime, *runtime_root;     /* /usr/bin/crun; where it keeps what it knows of its containers */
     const char *folder, *run, *status, *logs, *lease;
     const char *sock;           /* RUN/tasks/ATTEMPT.sock */
     const char *cgroup;         /* below the root of each hierarchy: arcus/ID */
@@ -47,5 +46,8 @@ extern const struct fields plan_fields;
 
 struct plan_stop { int64_t grace_s; int as; };      /* DATA/tasks/ATTEMPT/stop */
 extern const struct fields plan_stop_fields;
+/* The last whole line of a status file. */
+MUST_CHECK bool status_read(struct slice file, struct arena *mem, struct task_status *out, struct err *err);
 
+enum { PLAN_WAKE = 23 };    /* SIGURG */
 enum { PLAN_UID_BASE = 0x10000000, PLAN_UID_COUNT = 65536, PLAN_BYTES = 256 * 1024 };

@@ -120,7 +120,7 @@ MUST_CHECK bool dir_make(struct os *os, const char *path, unsigned mode, struct 
 MUST_CHECK bool dir_list(struct os *os, const char *path, struct arena *mem, struct texts *out, struct err *err);   /* sorted names */
 void dir_tidy(struct os *os, const char *path);     /* removes what a file_replace left there that was killed; for the only one who replaces files in it */
 struct watch;
-struct watch *dir_watch(struct os *os, const char *path, void (*on_change)(void *arg, const char *name), void *arg);    /* a name was renamed into it; NULL name: look at all of it. Returns NULL where there is no such folder */
+struct watch *dir_watch(struct os *os, const char *path, void (*on_change)(void *arg, const char *name), void *arg);    /* a name was renamed into it, or written to and closed; NULL name: look at all of it. Returns NULL where there is no such folder */
 void watch_stop(struct watch *w);
 
 /* --- the store's disk: what SQLite's VFS needs. Unsynced bytes are lost when a simulated machine crashes. */

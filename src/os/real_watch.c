@@ -122,7 +122,7 @@ struct watch *real_dir_watch(struct os *os, const char *path,
         return &w->base;
     }
     source_init(real_of(os), &w->src, watch_ready, watch_drop);
-    if (inotify_add_watch(fd, path, IN_MOVED_TO | IN_ONLYDIR) == -1
+    if (inotify_add_watch(fd, path, IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR) == -1
         || !source_poll(&w->src, fd, EPOLLIN)) {
         close(fd);
         source_end(&w->src);

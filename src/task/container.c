@@ -88,7 +88,7 @@ bool container_create(struct task *t, int *runtime_pid, struct err *err)
                                  "run",
                                  "--detach",
                                  "--bundle",
-                                 path_in(t->mem, p->folder, "bundle"),
+                                 p->folder,
                                  "--pid-file",
                                  path_in(t->mem, p->run, "pid"),
                                  p->id,

@@ -38,8 +38,9 @@ bool log_writer_open(const char *folder, int64_t limit_mib, struct arena *mem,
     struct log_writer *w = ARENA_NEW(mem, struct log_writer);
     *w = (struct log_writer){ .folder = folder, .fd = -1, .number = 1, .oldest = 1 };
     w->segment_max = MAX(limit_mib, 1) * (1 << 20) / SEGMENTS;
-    if (!segment_open(w, err))
-        return false;
+    struct stat st;
+    if (stat(folder, &st) == -1)
+        return err_errno(err, "cannot find %s", folder);
     *out = w;
     return true;
 }
@@ -80,6 +81,7 @@ void log_writer_close(struct log_writer *w)
 {
     if (!w)
         return;
-    fdatasync(w->fd);
+    if (w->fd != -1)
+        fdatasync(w->fd);
     fd_close(w->fd);
 }

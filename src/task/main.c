@@ -1,7 +1,7 @@
 /* main.c - arcus-task: the supervisor of one attempt, or of one after the other (slot.c). argv[1] is the attempt's folder;
  * everything else is in its plan.json.
  *
- * At most one supervisor ever runs for an attempt: the lock in its folder says so, and an agent
+ * At most one supervisor ever runs for an attempt: the lock on its plan says so, and an agent
  * that gives an attempt up takes that lock first. A status that is there already means that
  * somebody ran before: then it is not run again. The supervisor is the first process of a pid
  * namespace: whatever kills it, the kernel takes the runtime and the container along, so a task
@@ -16,14 +16,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 static bool take_lock(struct task *t, const char *folder, struct err *err)
 {
-    t->lock = open(path_in(t->mem, folder, "lock"), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (t->lock == -1 || flock(t->lock, LOCK_EX | LOCK_NB) == -1)
+    struct stat st;
+    t->lock = open(path_in(t->mem, folder, "plan.json"), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (t->lock == -1 || flock(t->lock, LOCK_EX | LOCK_NB) == -1 || fstat(t->lock, &st) == -1)
         return err_errno(err, "another supervisor or the agent has %s", folder);
-    return true;
+    return st.st_nlink > 0 || err_set(err, RC_CONFLICT, "the agent has given %s up", folder);
 }
 
 bool task_open(struct task *t, const char *folder, struct err *err)
@@ -74,7 +76,11 @@ bool task_begin(struct task *t, int *listener, struct err *err)
 {
     t->status.attempt = t->plan.attempt;
     t->status.phase = PHASE_PREPARING;
-    return status_write(t, false, err) && sessions_listen(&t->plan, listener, err);
+    if (!status_write(t, false, err)) {
+        unlink(t->plan.status); /* nothing has run: half a word about it would only puzzle */
+        return false;
+    }
+    return sessions_listen(&t->plan, listener, err);
 }
 
 /* Whoever runs out of memory, it should not be the one who tells about it. Not every root may

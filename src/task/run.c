@@ -32,7 +32,7 @@ enum {
     COUNT_MS = 1000,
     COUNT_SHARE = 20 /* of the time, at most, goes into counting */
 };
-enum slot { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_STOP, SLOT_LISTEN, SLOT_COUNT };
+enum slot { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_LISTEN, SLOT_COUNT };
 
 struct life {
     struct task *t;
@@ -83,9 +83,6 @@ static void end_it(struct life *l, enum outcome as, int64_t grace_s)
 
 static void on_stop_file(struct life *l)
 {
-    char bytes[64];
-    while (read(l->fds[SLOT_STOP].fd, bytes, sizeof bytes) > 0)
-        ;
     struct plan_stop stop = { .as = OUTCOME_CANCELLED };
     struct err err = { 0 };
     if (access(l->stop_path, F_OK) == 0
@@ -237,6 +234,8 @@ static bool on_children(struct life *l, struct err *err)
     while (read(l->fds[SLOT_SIGNAL].fd, &info, sizeof info) == sizeof info)
         if (info.ssi_signo == SIGTERM) /* the node goes down: an operator or init wants us gone */
             end_it(l, OUTCOME_NODE_FAULT, l->t->plan.grace_s);
+        else if (info.ssi_signo == PLAN_WAKE)
+            on_stop_file(l);
     int status;
     /* The runtime first: the container's pid is known only once it has been seen to leave. */
     if (l->runtime && waitpid(l->runtime, &status, WNOHANG) == l->runtime
@@ -304,8 +303,6 @@ static bool loop(struct life *l, struct err *err)
             drain(l, SLOT_OUT, 'o');
         if (l->fds[SLOT_ERR].revents)
             drain(l, SLOT_ERR, 'e');
-        if (l->fds[SLOT_STOP].revents)
-            on_stop_file(l);
         if (l->fds[SLOT_LISTEN].revents)
             on_connection(l);
         if (l->fds[SLOT_SIGNAL].revents && !on_children(l, err))
@@ -377,13 +374,10 @@ static bool prepare(struct life *l, struct err *err)
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
+    sigaddset(&set, PLAN_WAKE);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    const char *wake = path_in(l->t->mem, l->t->plan.folder, "wake");
     int signals = broken("task.watch") ? -1 : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    /* A pipe of our own: watches of folders are few on a node, and its tenants use up those of root.
-     * Open both ways, it has no end. */
-    if (signals == -1 || (mkfifo(wake, 0600) == -1 && errno != EEXIST)
-        || (l->fds[SLOT_STOP].fd = open(wake, O_RDWR | O_NONBLOCK | O_CLOEXEC)) == -1)
+    if (signals == -1)
         return err_errno(err, "cannot watch the task");
     l->stop_path = path_in(l->t->mem, l->t->plan.folder, "stop");
     l->fds[SLOT_SIGNAL].fd = signals;

@@ -105,7 +105,7 @@ static bool process_write(struct exec *x, const struct task_request *rq, const c
     struct arena *mem = x->t->mem;
     struct slice text;
     struct json *doc = NULL;
-    const char *config = arena_printf(mem, "%s/bundle/config.json", x->t->plan.folder);
+    const char *config = arena_printf(mem, "%s/config.json", x->t->plan.folder);
     if (!small_read(config, CONFIG_BYTES, mem, &text, err) || !json_parse(text, mem, &doc, err))
         return false;
     struct json *process = json_get(doc, "process"), *args = json_get(process, "args"),

@@ -1,7 +1,7 @@
-/* status.c - what the agent is told: the whole status each time, in one file that is old or new,
- * never half. */
+/* status.c - what the agent is told: the whole status each time, as one more line of a file; half a line counts for nothing. */
 #include "task/task.h"
 #include "wire/bind.h"
+#include <fcntl.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -41,10 +41,34 @@ uint64_t own_start_time(void)
     return start;
 }
 
+/* A write that failed may have left half a line: the next one begins a new one. */
+static bool append(struct task *t, const struct str *line, bool durable, struct err *err)
+{
+    AUTO(fd_close) int fd = open(t->plan.status, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd == -1 || write(fd, line->at, line->len) != (ssize_t)line->len || (durable && fsync(fd) == -1))
+        return err_errno(err, "cannot write %s", t->plan.status);
+    return true;
+}
+
+/* Its name has to be told to the disk only once. */
+static bool sync_name(struct task *t, struct err *err)
+{
+    char folder[4200];
+    const char *slash = strrchr(t->plan.status, '/');
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - t->plan.status), t->plan.status);
+    AUTO(fd_close) int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    t->named = dir != -1 && fsync(dir) == 0;
+    return t->named || err_errno(err, "cannot sync %s", folder);
+}
+
 bool status_write(struct task *t, bool durable, struct err *err)
 {
     AUTO(str_done) struct str text = { 0 };
     struct json_out o = { .to = &text };
+    if (t->torn)
+        str_char(&text, '\n');
     bind_write(&o, &task_status_fields, &t->status);
-    return small_replace(t->plan.status, (struct slice){ text.at, text.len }, 0600, durable, err);
+    str_char(&text, '\n');
+    t->torn = !append(t, &text, durable, err);
+    return !t->torn && (!durable || t->named || sync_name(t, err));
 }

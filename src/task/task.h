@@ -32,7 +32,8 @@ struct task {
     struct cgroups cgroups;
     bool left;                  /* we were born outside of the agent's groups */
     struct task_status status;
-    int lock;                   /* held as long as we live */
+    bool torn, named;           /* its file may end in half a line; its name is on the disk */
+    int lock;                   /* held until its end was told */
     int out[2], err[2];         /* what we read, what the container writes */
     int container;              /* pid; 0: not known yet, -1: gone */
     int *told;                  /* who got the last signal to all */

@@ -33,9 +33,9 @@ sleep 2                                 # the trial of the runtime is over
 
 job() { printf '{"command":%s,"cpus":%s,"memory":"128MB"}' "$1" "$2"; }
 HOLDER=$("$B/arcus" run -d --cpus 0.5 --memory 128MB -- sleep 10000)
-for _ in $(seq 100); do CONFIG=$(ls "$TMP"/agent-1/tasks/att-*/bundle/config.json 2>/dev/null || true); [ -n "$CONFIG" ] && break; sleep 0.1; done
+for _ in $(seq 100); do CONFIG=$(ls "$TMP"/agent-1/tasks/att-*/config.json 2>/dev/null || true); [ -n "$CONFIG" ] && break; sleep 0.1; done
 sleep 0.5
-ATTEMPT=$(basename "$(dirname "$(dirname "$CONFIG")")")
+ATTEMPT=$(basename "$(dirname "$CONFIG")")
 SUPERVISOR=$(pgrep -f "^$RUN-1/bin/arcus-task .*$ATTEMPT" | tail -n 1)
 RUNTIME=$(sed -n 's/.*"runtime":"\([^"]*\)".*/\1/p' "$TMP/agent-1/tasks/$ATTEMPT/plan.json")
 bundles() { # bundles COMMAND: for each slot the config.json of the holder with another command and control group

@@ -195,7 +195,7 @@ static bool read_bundle(struct straw *s)
     struct err err = { 0 };
     struct slice text;
     struct json *doc;
-    if (!file_read(s->os, arena_printf(s->mem, "%s/bundle/config.json", s->plan.folder), 1 << 20,
+    if (!file_read(s->os, arena_printf(s->mem, "%s/config.json", s->plan.folder), 1 << 20,
                    s->mem, &text, &err)
         || !json_parse(text, s->mem, &doc, &err))
         return false;
