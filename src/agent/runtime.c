@@ -575,10 +575,11 @@ const char *runtime_log_folder(struct runtime *r, int64_t attempt, char out[stat
     return out;
 }
 
+/* Where only it can see it: nothing has to be tidied up behind one that was killed. */
 const char *runtime_socket(struct runtime *r, int64_t attempt, char out[static 108])
 {
-    char name[ID_TEXT];
-    snprintf(out, 108, "%s/tasks/%s.sock", r->config.run, id_text(name, PREFIX_ATTEMPT, attempt));
+    const struct attempt *a = map_get(r->attempts, attempt);
+    snprintf(out, 108, "/proc/%lld/cwd/sock", (long long)(a && a->proc ? a->last.pid : 0));
     return out;
 }
 

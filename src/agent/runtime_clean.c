@@ -59,8 +59,6 @@ bool clean_container(const struct cgroups *cgroups, const char *run, const char 
     cgroup_remove(cgroups, group);
     snprintf(path, sizeof path, "%s/tasks/%s", run, name);
     remove_quietly(path);
-    snprintf(path, sizeof path, "%s/tasks/%s.sock", run, name);
-    unlink(path);
     return empty;
 }
 
@@ -160,8 +158,6 @@ void clean_forgotten(struct runtime *r, const char *name)
         abort();
     x->work = (struct work){ .run = removal_run, .done = removal_done };
     in_run(r, x->paths[x->count++], "tasks", name);
-    if (r->real)
-        snprintf(x->paths[x->count++], RUNTIME_PATH, "%s/tasks/%s.sock", r->config.run, name);
     in_data(r, x->paths[x->count++], "tasks", name); /* while it is there we are asked again */
     if (r->real)
         snprintf(x->paths[x->count++], RUNTIME_PATH, "%s/status/.%s", r->config.data, name);

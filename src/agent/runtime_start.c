@@ -244,7 +244,6 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
         .status = arena_printf(mem, "%s/status/%s", r->config.data, a->name),
         .logs = arena_printf(mem, "%s/logs/%s", r->config.data, a->name),
         .lease = arena_printf(mem, "%s/lease", r->config.run),
-        .sock = arena_printf(mem, "%s/tasks/%s.sock", r->config.run, a->name),
         .cgroup = arena_printf(mem, "arcus/%s", a->name),
         .uid = user->uid,
         .gid = user->gid,

@@ -128,7 +128,6 @@ static void plan_of(struct trial *t, const char *runtime, enum plan_scratch scra
         .status = arena_printf(t->mem, "%s/trial/%d/status", t->data, getpid()),
         .logs = arena_printf(t->mem, "%s/trial/logs", t->data),
         .lease = arena_printf(t->mem, "%s/lease", t->run),
-        .sock = arena_printf(t->mem, "%s/tasks/trial-%d.sock", t->run, getpid()),
         .cgroup = arena_printf(t->mem, "arcus/trial-%d", getpid()),
         .uid_base = PLAN_UID_BASE + (int64_t)TRIAL_RANGE * PLAN_UID_COUNT,
         .hostname = "trial",

@@ -30,7 +30,6 @@ static const struct field plan_rows[] = {
     PATH_FIELD(status, .required = true),
     PATH_FIELD(logs, .required = true),
     PATH_FIELD(lease, .required = true),
-    PATH_FIELD(sock, .required = true),
     FIELD(struct plan, cgroup, TEXT, .required = true),
     FIELD(struct plan, uid_base, INT, .required = true, .min = PLAN_UID_BASE,
           .max = UINT32_MAX - PLAN_UID_COUNT),

@@ -6,8 +6,7 @@
  *   DATA/tasks/ATTEMPT/   plan.json (locked by its supervisor until its end was told), config.json, stop (PLAN_WAKE says that it is there)
  *   DATA/status/ATTEMPT   struct task_status: a line for each phase; the last whole one counts
  *   DATA/logs/ATTEMPT/    see log_format.h       DATA/outputs/ATTEMPT/   what the task left in /outputs
- *   RUN/tasks/ATTEMPT/    rootfs, mounts and secrets of the supervisor's namespace
- *   RUN/tasks/ATTEMPT.sock   see task_proto.h
+ *   RUN/tasks/ATTEMPT/    in the supervisor's namespace only, which stands in it: rootfs, mounts, secrets, sock (task_proto.h)
  *   RUN/slots/N/          the same, and a plan.json, of a supervisor that runs one attempt after the other (task/slot.c)
  *   RUN/lease             boot-clock milliseconds of the last contact with the server, as text */
 #pragma once
@@ -25,7 +24,6 @@ struct plan {
     const char *id;             /* of the container */
     const char *runtime, *runtime_root;     /* /usr/bin/crun; where it keeps what it knows of its containers */
     const char *folder, *run, *status, *logs, *lease;
-    const char *sock;           /* RUN/tasks/ATTEMPT.sock */
     const char *cgroup;         /* below the root of each hierarchy: arcus/ID */
     int64_t uid_base;           /* first of the 65536 ids of this attempt */
     int64_t uid, gid;           /* of the process inside: who owns its work folder and secrets */

@@ -1,4 +1,4 @@
-/* task_proto.h - the supervisor's socket (RUN/tasks/ATTEMPT.sock): terminals, copying and word of new log bytes.
+/* task_proto.h - the supervisor's socket (sock, in the folder that it stands in): terminals, copying and word of new log bytes.
  *
  * A stream of frames both ways: one byte of kind, four bytes of length (big endian), the payload (at most 64 KiB). Only
  * root may connect. The first frame is a request, one per connection; the supervisor answers with frames of its kinds

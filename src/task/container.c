@@ -1,7 +1,7 @@
 /* container.c - the OCI runtime as a helper process: it makes the container and leaves; the
  * container becomes our child.
  *
- * The runtime is asked for one thing only, `run --detach`. What it leaves behind (its state
+ * The runtime is asked for one thing only, `create` (crun) or `run --detach`. What it leaves behind (its state
  * folder, the control group) is removed by hand, because that must also work when it is the
  * runtime that failed. */
 #include "task/task.h"
@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 enum { TEXT_BYTES = 8192, KILL_WAIT_MS = 5000, PIDS = 256 };
 
@@ -77,34 +78,54 @@ bool helper_spawn(const char *const *argv, int copy, int in, int out, int err_fd
     return true;
 }
 
+/* crun forks twice to make a container that outlives it, and not at all to make one that waits to be started. */
+static bool waits_for_start(const struct plan *p)
+{
+    return text_is(strrchr(p->runtime, '/') + 1, "crun");
+}
+
 bool container_create(struct task *t, int *runtime_pid, struct err *err)
 {
     const struct plan *p = &t->plan;
-    const char *const argv[] = { p->runtime,
-                                 "--root",
-                                 p->runtime_root,
-                                 "--log",
-                                 path_in(t->mem, p->run, "runtime.log"),
-                                 "run",
-                                 "--detach",
-                                 "--bundle",
-                                 p->folder,
-                                 "--pid-file",
-                                 path_in(t->mem, p->run, "pid"),
-                                 p->id,
-                                 NULL };
+    const char *log = path_in(t->mem, p->run, "runtime.log"), *pid = path_in(t->mem, p->run, "pid");
+    const char *const create[] = { p->runtime, "--root", p->runtime_root, "--log", log, "create", "--bundle", p->folder,
+                                   "--pid-file", pid, p->id, NULL };
+    const char *const run[] = { p->runtime, "--root", p->runtime_root, "--log", log, "run", "--detach", "--bundle", p->folder,
+                                "--pid-file", pid, p->id, NULL };
     unlink("runtime.log");
     unlink("pid");
     if (broken("task.pipe") || pipe2(t->out, O_CLOEXEC) == -1 || pipe2(t->err, O_CLOEXEC) == -1)
         return err_errno(err, "cannot make a pipe");
-    bool ok = helper_spawn(argv, t->place->runtime, -1, t->out[1], t->err[1], runtime_pid, err);
+    bool ok = helper_spawn(waits_for_start(p) ? create : run, t->place->runtime, -1, t->out[1], t->err[1], runtime_pid, err);
     close(t->out[1]);
     close(t->err[1]);
     t->out[1] = t->err[1] = -1;
     return ok;
 }
 
-bool container_pid(struct task *t, struct err *err)
+/* What `crun start` does, without a process for it: the container waits for a byte in a pipe, and has been started when the
+ * pipe's name is gone. */
+static bool release(struct task *t)
+{
+    const char *path = arena_printf(t->mem, "%s/%s/exec.fifo", t->plan.runtime_root, t->plan.id);
+    AUTO(fd_close) int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    return fd != -1 && unlink(path) == 0 && write(fd, "", 1) == 1;
+}
+
+static bool start_by_runtime(struct task *t, struct err *err)
+{
+    const struct plan *p = &t->plan;
+    const char *const argv[] = { p->runtime, "--root", p->runtime_root, "start", p->id, NULL };
+    AUTO(fd_close) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int pid = 0, status = -1;
+    if (!helper_spawn(argv, t->place->runtime, null, null, null, &pid, err))
+        return false;
+    while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
+        ;
+    return status == 0 || err_set(err, RC_INTERNAL, "%s could not start the container", p->runtime);
+}
+
+bool container_start(struct task *t, struct err *err)
 {
     struct slice text;
     if (!small_read(path_in(t->mem, t->plan.run, "pid"), 32, t->mem, &text, err))
@@ -113,7 +134,7 @@ bool container_pid(struct task *t, struct err *err)
     if (pid <= 1)
         return err_set(err, RC_INTERNAL, "%s wrote a bad pid", t->plan.runtime);
     t->container = (int)pid;
-    return true;
+    return !waits_for_start(&t->plan) || release(t) || start_by_runtime(t, err);
 }
 
 /* The word between the first quotes of either kind: crun writes `x`, runc \"x\". */

@@ -72,7 +72,7 @@ void task_self(struct task *t)
     t->status.start_time = (int64_t)own_start_time();
 }
 
-bool task_begin(struct task *t, int *listener, struct err *err)
+bool task_begin(struct task *t, struct err *err)
 {
     t->status.attempt = t->plan.attempt;
     t->status.phase = PHASE_PREPARING;
@@ -80,7 +80,7 @@ bool task_begin(struct task *t, int *listener, struct err *err)
         unlink(t->plan.status); /* nothing has run: half a word about it would only puzzle */
         return false;
     }
-    return sessions_listen(&t->plan, listener, err);
+    return true;
 }
 
 /* Whoever runs out of memory, it should not be the one who tells about it. Not every root may
@@ -97,13 +97,12 @@ static int one_task(const char *folder)
     struct place place = { 0 };
     struct task t = { .place = &place, .lock = -1, .out = { -1, -1 }, .err = { -1, -1 }, .mem = arena_new() };
     struct err err = { 0 };
-    int listener = -1;
     if (!task_open(&t, folder, &err) || !cgroups_find(&t.cgroups, &err) || !own_pids(&t, &err))
         return fprintf(stderr, "arcus-task: %s\n", err.text), 1;
     task_self(&t);
-    if (!task_begin(&t, &listener, &err))
+    if (!task_begin(&t, &err))
         return fprintf(stderr, "arcus-task: %s\n", err.text), 1;
-    return task_run(&t, listener);
+    return task_run(&t);
 }
 
 int main(int argc, char **argv)

@@ -210,9 +210,10 @@ static bool on_made(struct life *l, int wait_status, struct err *err)
                     || WIFSIGNALED(wait_status);
         return false;
     }
-    if (!container_pid(t, err)) /* it says that all went well, though one of its own was killed */
+    if (!container_start(t, err)) /* it says that all went well, though one of its own was killed */
         return l->unmade = true, false;
     l->began = boot_ms();
+    l->count_at = l->began + COUNT_MS;
     t->status.started_ms = wall_ms();
     t->status.phase = PHASE_RUNNING;
     struct slice filter;
@@ -420,20 +421,19 @@ static void close_all(struct life *l)
         waitpid(l->counter, NULL, 0);
     }
     for (int i = 0; i < SLOT_COUNT; i++)
-        if (i != SLOT_LISTEN)
-            fd_close(l->fds[i].fd);
+        fd_close(l->fds[i].fd);
 }
 
-int task_run(struct task *t, int listener)
+int task_run(struct task *t)
 {
     struct life *l = ARENA_NEW(t->mem, struct life);
     struct err err = { 0 };
     *l = (struct life){ .t = t, .began = boot_ms() };
     for (int i = 0; i < SLOT_COUNT; i++)
         l->fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
-    l->fds[SLOT_LISTEN].fd = listener;
     leave_agents_group(t);
-    l->ready = prepare(l, &err) && (t->place->open || place_open(t->place, &t->plan, &t->cgroups, &err)) && mounts_make(t, &err);
+    l->ready = prepare(l, &err) && (t->place->open || place_open(t->place, &t->plan, &t->cgroups, &err))
+               && sessions_listen(&l->fds[SLOT_LISTEN].fd, &err) && mounts_make(t, &err);
     if (l->ready)
         check_deadlines(l); /* the order may have lain in an agent that stood still: another node may have the task by now */
     place_begin(t->place);
@@ -449,8 +449,8 @@ int task_run(struct task *t, int listener)
     int64_t oom_kills = cgroup_oom_kills(&t->cgroups, t->plan.cgroup);
     t->status.ended_ms = wall_ms();
     tell_end(l, oom_kills, &err);
-    fd_close(listener);
-    unlink(t->plan.sock);
+    fd_close(l->fds[SLOT_LISTEN].fd);
+    l->fds[SLOT_LISTEN].fd = -1;
     container_clean(t);
     drain_rest(l);
     end_sessions(l);

@@ -90,15 +90,14 @@ static bool run_one(struct slot *s, const char *folder, struct err *err)
     struct task t = { .place = &s->place, .mem = mem, .cgroups = s->self.cgroups, .left = s->self.left, .status = s->self.status,
                       .lock = -1, .out = { -1, -1 }, .err = { -1, -1 } };
     struct err why = { 0 };
-    int listener = -1;
     if (place_is_stale(&s->place) && !make_place(s, err))
         return false;
     set_title(s, folder);
     bool ok = task_open(&t, folder, &why)
               && (belongs_here(s, &t.plan) || err_set(&why, RC_CONFLICT, "%s is no task for %s", folder, s->plan.run))
-              && task_begin(&t, &listener, &why);
+              && task_begin(&t, &why);
     if (ok)
-        task_run(&t, listener);
+        task_run(&t);
     else
         fprintf(stderr, "arcus-task: %s\n", why.text);
     s->self.left = true; /* of the agent's control groups */

@@ -83,7 +83,7 @@ MUST_CHECK bool workdir_unpack(const struct plan *p, struct err *err);
 
 /* container.c: the OCI runtime, as a process of ours */
 MUST_CHECK bool container_create(struct task *t, int *runtime_pid, struct err *err);
-MUST_CHECK bool container_pid(struct task *t, struct err *err);     /* once the runtime has left with 0 */
+MUST_CHECK bool container_start(struct task *t, struct err *err);   /* once the runtime has left with 0 */
 bool container_why(struct task *t, const char *log, struct err *err);   /* the runtime's words about a failure, made readable; false: it said none, as whoever was killed does */
 void container_signal_all(struct task *t, int signal);
 bool container_takes(struct task *t, int signal);                   /* the first process would notice this signal */
@@ -101,7 +101,7 @@ void log_writer_close(struct log_writer *w);
 /* session.c: one connection of the socket, served by a child of ours; session_exec.c,
  * session_copy.c: what it may ask */
 struct task_request;
-MUST_CHECK bool sessions_listen(const struct plan *p, int *fd, struct err *err);
+MUST_CHECK bool sessions_listen(int *fd, struct err *err);
 void session_serve(struct task *t, int connection) __attribute__((noreturn));
 MUST_CHECK bool session_exec(struct task *t, int connection, const struct task_request *rq, struct err *err);
 MUST_CHECK bool session_get(struct task *t, int connection, const struct task_request *rq, struct err *err);
@@ -112,13 +112,13 @@ MUST_CHECK bool frame_receive(int connection, int *kind, char *at, size_t room, 
 MUST_CHECK bool frame_object(int connection, int kind, const struct fields *fields, const void *from);
 
 /* run.c: the life of the task; returns the exit code of the supervisor */
-int task_run(struct task *t, int listener);
+int task_run(struct task *t);
 bool end_helpers(void);                                             /* true: of our pid namespace only we are left */
 
 /* main.c */
 MUST_CHECK bool task_open(struct task *t, const char *folder, struct err *err);         /* takes its lock, reads its plan; false: it is not ours to run */
 void task_self(struct task *t);                                     /* who we are on the node, for the status */
-MUST_CHECK bool task_begin(struct task *t, int *listener, struct err *err);
+MUST_CHECK bool task_begin(struct task *t, struct err *err);      /* tells that it is being prepared */
 MUST_CHECK bool own_pids(struct task *t, struct err *err);          /* returns in the first process of a new pid namespace */
 
 /* slot.c: a supervisor that takes one task after the other; returns its exit code */

@@ -198,7 +198,7 @@ static bool is_ours(const char *base, bool runtimes, const char *text, size_t n)
         return false;
     const char *first = strrchr(text, '/');
     bool task = text_starts(text, base) && first && text_is(first, "/arcus-task");
-    return runtimes ? !task && memmem(text, n, "\0run\0--detach", 13) : task;
+    return runtimes ? !task && memmem(text, n, "\0--pid-file", 11) : task;
 }
 
 /* A container's first process bears the runtime's name until it becomes what was asked for. Killed then, it is the task that was. */
