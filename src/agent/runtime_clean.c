@@ -77,6 +77,7 @@ static void cleaning_done(struct work *w)
     struct attempt *a = c->a;
     bool empty = c->empty;
     free(c);
+    slots_sweep(a->r->slots);
     attempt_end(a, OUTCOME_NODE_FAULT,
                 empty ? "its supervisor was killed or its node restarted"
                       : "its supervisor was killed, and something of it is stuck in the kernel");

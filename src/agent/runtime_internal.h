@@ -99,6 +99,7 @@ bool supervisor_write(struct runtime *r, struct err *err);      /* the embedded 
 /* runtime_slots.c */
 struct slots *slots_new(struct runtime *r);
 void slots_free(struct slots *s);               /* those that wait leave, those that run a task do so when it is over; NULL is fine */
+void slots_sweep(struct slots *s);              /* folders of those that were killed behind an agent before us */
 struct slot *slot_take(struct slots *s, const struct plan *p);  /* one that waits and has what this plan asks for, or NULL; also makes more, for later */
 void slot_fill(const struct slot *s, struct arena *mem, struct plan *p);    /* what a plan has of its slot */
 void slot_give(struct slot *s);                 /* it was not used */

@@ -43,9 +43,18 @@ static void remove_folder(const char *run)
     rmdir(run);
 }
 
-/* What agents before us left whose supervisor was killed. One that lives holds the lock. */
-static void sweep(struct runtime *r)
+static bool is_ours(const struct slots *all, const char *run)
 {
+    const struct slot *s = all->first;
+    while (s && !text_is(s->run, run))
+        s = s->next;
+    return s != NULL;
+}
+
+/* One that lives holds the lock, or has not come so far yet. */
+void slots_sweep(struct slots *all)
+{
+    struct runtime *r = all->r;
     AUTO(arena_free) struct arena *mem = arena_new();
     struct texts names = { 0 };
     struct err err = { 0 };
@@ -53,6 +62,8 @@ static void sweep(struct runtime *r)
         return;
     for (size_t i = 0; i < names.count; i++) {
         const char *run = arena_printf(mem, "%s/slots/%s", r->config.run, names.at[i]);
+        if (is_ours(all, run))
+            continue;
         int fd = open(arena_printf(mem, "%s/plan.json", run), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
         if (fd == -1 || flock(fd, LOCK_EX | LOCK_NB) == 0)
             remove_folder(run);
@@ -67,7 +78,7 @@ struct slots *slots_new(struct runtime *r)
     if (!s)
         abort();
     s->r = r;
-    sweep(r);
+    slots_sweep(s);
     return s;
 }
 

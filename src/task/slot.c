@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 enum { AGENT, MOUNTS, SIGNALS, POLLS };
-enum { CALM_MS = 300, PATH_BYTES = 4200 };
+enum { CALM_MS = 3000, PATH_BYTES = 4200 };
 
 struct slot {
     struct plan plan;   /* of no attempt: what all that are run here have in common */

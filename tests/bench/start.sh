@@ -38,6 +38,7 @@ sleep 0.5
 ATTEMPT=$(basename "$(dirname "$CONFIG")")
 SUPERVISOR=$(pgrep -f "^$RUN-1/bin/arcus-task .*$ATTEMPT" | tail -n 1)
 RUNTIME=$(sed -n 's/.*"runtime":"\([^"]*\)".*/\1/p' "$TMP/agent-1/tasks/$ATTEMPT/plan.json")
+STATE=$(sed -n 's/.*"runtime_root":"\([^"]*\)".*/\1/p' "$TMP/agent-1/tasks/$ATTEMPT/plan.json")    # in memory, as ours
 bundles() { # bundles COMMAND: for each slot the config.json of the holder with another command and control group
     local i
     for i in $(seq 0 15); do
@@ -49,11 +50,11 @@ bundles() { # bundles COMMAND: for each slot the config.json of the holder with 
 date='["/bin/date","+%s%N"]' none='["/bin/true"]'
 bundles "$date"
 job "$date" 0.5 >"$TMP/job.json"
-"$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$RUN-1/crun" "$SUPERVISOR" "$rounds"
+"$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$STATE" "$SUPERVISOR" "$rounds"
 for i in $(seq 2 "$agents"); do agent "$i"; done
 for _ in $(seq 100); do ready "$agents" && break; sleep 0.1; done
 sleep 2
 bundles "$none"
 job "$none" "${JOB_CPUS:-0.5}" >"$TMP/job.json"
 slots=$(($(nproc) * 2 > 16 ? 16 : $(nproc) * 2))
-"$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$RUN-1/crun" "$SUPERVISOR" "$count" "$slots"
+"$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$STATE" "$SUPERVISOR" "$count" "$slots"
