@@ -1,5 +1,4 @@
-/* files.c - the few file operations a supervisor needs. A durable write is whole or not there at
- * all, whatever happens. */
+/* files.c - the few file operations a supervisor needs, with no promise after a crash. */
 #include "task/task.h"
 #include "base/fault.h"
 #include "wire/bind.h"
@@ -36,41 +35,32 @@ bool small_parse(const char *path, const struct fields *fields, struct arena *me
            || err_wrap(err, "%s", path);
 }
 
-static bool write_whole(const char *path, struct slice bytes, unsigned mode, bool durable,
-                        struct err *err)
+static bool write_whole(const char *path, struct slice bytes, unsigned mode, struct err *err)
 {
-    AUTO(fd_close)
-    int fd = broken("file.make")
-                 ? -1
-                 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    AUTO(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd == -1)
         return err_errno(err, "cannot make %s", path);
     for (size_t done = 0; done < bytes.len;) {
-        ssize_t n = broken("file.write") ? -1 : write(fd, bytes.at + done, bytes.len - done);
+        ssize_t n = write(fd, bytes.at + done, bytes.len - done);
         if (n == -1 && errno == EINTR)
             continue;
         if (n <= 0)
             return err_errno(err, "cannot write %s", path);
         done += (size_t)n;
     }
-    return !durable || (!broken("file.sync") && fsync(fd) == 0) || err_errno(err, "cannot sync %s", path);
+    return true;
 }
 
-bool small_replace(const char *path, struct slice bytes, unsigned mode, bool durable,
-                   struct err *err)
+bool small_replace(const char *path, struct slice bytes, unsigned mode, struct err *err)
 {
-    char temp[4200], folder[4200];
+    char temp[4200];
     const char *slash = strrchr(path, '/');
     int n = slash ? (int)(slash - path) : 0;
-    if (!slash || (size_t)snprintf(folder, sizeof folder, "%.*s", n, path) >= sizeof folder
-        || (size_t)snprintf(temp, sizeof temp, "%.*s/.%s", n, path, slash + 1) >= sizeof temp)
+    if (!slash || (size_t)snprintf(temp, sizeof temp, "%.*s/.%s", n, path, slash + 1) >= sizeof temp)
         return err_set(err, RC_INTERNAL, "bad path %.80s", path);
-    if (!write_whole(temp, bytes, mode, durable, err))
+    if (!write_whole(temp, bytes, mode, err))
         return false;
-    if (broken("file.rename") || rename(temp, path) == -1)
-        return err_errno(err, "cannot replace %s", path);
-    AUTO(fd_close) int dir = durable ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    return !durable || (dir != -1 && !broken("file.dirsync") && fsync(dir) == 0) || err_errno(err, "cannot sync %s", folder);
+    return rename(temp, path) == 0 || err_errno(err, "cannot replace %s", path);
 }
 
 const char *path_in(struct arena *mem, const char *folder, const char *name)

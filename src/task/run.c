@@ -220,7 +220,7 @@ static bool on_made(struct life *l, int wait_status, struct err *err)
     if (t->plan.filter
         && small_read(arena_printf(t->mem, "%s/%s/seccomp.bpf", t->plan.runtime_root, t->plan.id),
                       PLAN_BYTES, t->mem, &filter, err)
-        && !small_replace(t->plan.filter, filter, 0600, false, err))
+        && !small_replace(t->plan.filter, filter, 0600, err))
         return false;
     *err = (struct err){ 0 }; /* another runtime leaves no filter: it is only there to save time */
     if (l->kill_at)           /* it was told to end before it was there */

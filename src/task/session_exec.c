@@ -120,7 +120,7 @@ static bool process_write(struct exec *x, const struct task_request *rq, const c
         set_term(mem, env, rq->term);
     AUTO(str_done) struct str out = { 0 };
     json_print(&out, process);
-    return small_replace(path, (struct slice){ out.at, out.len }, 0600, false, err);
+    return small_replace(path, (struct slice){ out.at, out.len }, 0600, err);
 }
 
 static const char *const *arguments(struct exec *x, const struct task_request *rq,

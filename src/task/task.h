@@ -50,9 +50,9 @@ static inline bool faults_asked(int argc, char **argv) { (void)argc, (void)argv;
 static inline void faults_arm(const struct plan *p) { (void)p; }
 #endif
 
-/* files.c - small files, with and without a promise that they survive a crash */
+/* files.c - small files */
 MUST_CHECK bool small_read(const char *path, size_t limit, struct arena *mem, struct slice *out, struct err *err);
-MUST_CHECK bool small_replace(const char *path, struct slice bytes, unsigned mode, bool durable, struct err *err);
+MUST_CHECK bool small_replace(const char *path, struct slice bytes, unsigned mode, struct err *err);   /* old or new, never half */
 MUST_CHECK bool small_parse(const char *path, const struct fields *fields, struct arena *mem, void *out, struct err *err);
 const char *path_in(struct arena *mem, const char *folder, const char *name);
 static inline void fd_close(int fd);
