@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 static const char *const required = "\"attempt\":1,\"id\":\"a\",\"runtime\":\"/c\",\"runtime_root\":\"/r\",\"folder\":\"/f\",\"run\":\"/run\",\"status\":\"/s\","
-                                    "\"logs\":\"/l\",\"lease\":\"/e\",\"sock\":\"/k\",\"cgroup\":\"arcus/a\",\"hostname\":\"h\"";
+                                    "\"logs\":\"/l\",\"lease\":\"/e\",\"cgroup\":\"arcus/a\",\"hostname\":\"h\"";
 
 static bool take(const struct fields *fields, const char *text, struct arena *mem, void *out)
 {
@@ -20,7 +20,7 @@ TEST(a_plan_says_the_same_to_the_supervisor_as_to_the_agent)
     const char *hide[] = { "/root", "/home" }, *secrets[] = { "TOKEN" };
     struct plan_mount mounts[] = { { "/data/outputs/a", "outputs", false }, { "/data/volumes/v", "vol-0", true } };
     struct plan p = { .attempt = 77, .id = "att-77", .runtime = "/usr/bin/crun", .runtime_root = "/run/crun", .folder = "/d/tasks/a", .run = "/run/tasks/a",
-                      .status = "/d/status/a", .logs = "/d/logs/a", .lease = "/run/lease", .sock = "/run/sock", .cgroup = "arcus/a", .uid_base = PLAN_UID_BASE + PLAN_UID_COUNT,
+                      .status = "/d/status/a", .logs = "/d/logs/a", .lease = "/run/lease", .cgroup = "arcus/a", .uid_base = PLAN_UID_BASE + PLAN_UID_COUNT,
                       .uid = 1000, .gid = 100, .hostname = "host", .root = ROOT_HOST, .hide = { hide, 2 }, .scratch = SCRATCH_TMPFS, .scratch_mib = 64,
                       .mounts = { mounts, 2 }, .workdir = "/w", .secrets = { secrets, 1 }, .mem_mib = 5, .log_mib = 6, .max_duration_s = 7, .grace_s = 8, .run_for_s = 9 },
                 back = { 0 };
