@@ -69,3 +69,24 @@ TEST(a_status_or_a_stop_that_says_nothing_known_is_not_taken)
     CHECK(take(&plan_stop_fields, "{\"grace_s\":9,\"as\":\"preempted\"}", mem, &stop) && stop.grace_s == 9 && stop.as == OUTCOME_PREEMPTED);
     CHECK(!take(&plan_stop_fields, "{\"as\":\"because\"}", mem, &stop));
 }
+
+TEST(of_a_status_the_last_whole_line_counts)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    static const struct { const char *file; int phase; } rows[] = {
+        { "{\"attempt\":7,\"phase\":\"preparing\"}\n", PHASE_PREPARING },
+        { "{\"attempt\":7,\"phase\":\"preparing\"}\n{\"attempt\":7,\"phase\":\"running\"}\n", PHASE_RUNNING },
+        { "{\"attempt\":7,\"phase\":\"running\"}\n{\"attempt\":7,\"phase\":\"en", PHASE_RUNNING },
+        { "{\"attempt\":7,\"phase\":\"running\"}\n{\"attempt\":7,\"ph\n{\"attempt\":7,\"phase\":\"ended\"}\n", PHASE_ENDED },
+        { "{\"attempt\":7,\"phase\":\"ended\"}", PHASE_ENDED },     /* as the agent writes it */
+        { "{\"attempt\":7,\"ph", -1 },
+        { "\n\n", -1 },
+        { "", -1 },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct task_status s = { 0 };
+        struct err err = { 0 };
+        bool ok = status_read(SLICE(rows[i].file), mem, &s, &err);
+        CHECK(ok == (rows[i].phase >= 0) && (!ok || (s.attempt == 7 && s.phase == rows[i].phase)) && (ok || err.rc));
+    }
+}
