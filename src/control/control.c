@@ -84,6 +84,8 @@ static void deliver(void *arg, struct post *p)
     struct control *c = arg;
     struct request *r = CONTAINER(p, struct request, post);
     c->slow_waiting -= handlers[r->verb].prepare != NULL;
+    if (r->reader)
+        r->reader->busy--;
     notes_take(c, r);
     r->on_reply(r->arg, r);
 }
@@ -134,13 +136,28 @@ static void reader_on_posts(void *arg, struct post *first)
     }
 }
 
+/* The one with least to do: who has one question gets past somebody else's that takes long. */
+static struct reader *reader_free(struct control *c)
+{
+    struct reader *best = &c->readers[0];
+    for (int i = 1; i < READERS; i++)
+        if (c->readers[i].busy < best->busy)
+            best = &c->readers[i];
+    return best;
+}
+
 void control_ask(struct control *c, struct request *r)
 {
     enum verb_kind kind = verbs[r->verb].kind;
+    bool reads = kind == VERB_READ || kind == VERB_STREAM;
     r->looked_seq = c->looks && text_given(r->idem) ? c->last_event : 0;
-    if (kind == VERB_READ || kind == VERB_STREAM || (r->looked_seq && !handlers[r->verb].prepare))
-        actor_post(c->readers[c->next_reader++ % READERS].actor, &r->post);
-    else if (!handlers[r->verb].prepare)
+    r->reader = NULL;
+    if (reads || (r->looked_seq && !handlers[r->verb].prepare)) {
+        struct reader *rd = reader_free(c);
+        rd->busy += reads;              /* what only looks there goes on to the writer, and is answered much later */
+        r->reader = reads ? rd : NULL;
+        actor_post(rd->actor, &r->post);
+    } else if (!handlers[r->verb].prepare)
         actor_post(c->writer.actor, &r->post);
     else if (++c->slow_waiting <= SLOW_MOST)
         actor_post(c->slow.actor, &r->post);

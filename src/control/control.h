@@ -40,7 +40,8 @@ struct credential {
 void control_credential(const struct control *c, const char *bearer, const char *project, const char *address, struct credential *out);
 
 struct request {
-    struct post post;           /* the door's */
+    struct post post;           /* the door's, as the next */
+    struct reader *reader;
     enum verb_id verb;
     struct credential from;
     struct caller who;          /* filled by the door; a caller inside (planner, link) sets it and leaves from.hash empty */

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 enum { READERS = 2, SLOW_MOST = 64 };
-struct reader { struct control *control; struct actor *actor; struct conn *conn; bool slow; };
+struct reader { struct control *control; struct actor *actor; struct conn *conn; bool slow; int busy; };      /* busy: how many it has, as the loop knows */
 struct writer {                 /* belongs to its actor */
     struct actor *actor;
     struct conn *conn;
@@ -32,7 +32,6 @@ struct control {
     struct retain *retain;
     struct writer writer;
     struct reader readers[READERS], slow;
-    unsigned next_reader;
     int slow_waiting;           /* passwords under way: each costs a tenth of a second and 64 MiB */
     struct planner *planner;
     struct { void (*fn)(void *arg, const struct commit *k); void *arg; } followers[8];

@@ -1,12 +1,13 @@
 /* http_turns.c - requests of one tenant take turns on the loop with those of others.
  *
- * While only one group asks, nothing is held back. Once a second one does, each may end so many requests in a millisecond, or send so
- * much of bodies; what follows on such a connection stays unread in the kernel until a new millisecond has begun. So a thousand connections that ask for
- * cheap pages delay nobody by more than that, and what they ask for costs nothing while it waits. */
+ * A group may end so many requests in one turn of the loop, or send so much of bodies: few where another has asked lately, more where
+ * it is alone. What follows on such a connection stays unread in the kernel until the next turn, before which all others are looked at.
+ * So a thousand connections that ask for cheap pages delay nobody by more than that, what they ask for costs nothing while it waits, and
+ * nothing stands still: a turn in which nobody else asks begins at once. */
 #include "net/http_internal.h"
 #include <stdlib.h>
 
-enum { SHARE = 16, MIXED_MS = 200, ROUND_MS = 1 };
+enum { SHARE = 4, SHARE_ALONE = 64, MIXED_MS = 1000 };
 
 uint64_t group_of_peer(const char *peer)
 {
@@ -84,16 +85,19 @@ void groups_free(struct http_server *s)
     map_free(s->groups);                /* every group has gone with its last connection */
 }
 
+static int share(const struct http_server *s, int64_t now_ms) { return now_ms < s->mixed_until_ms ? SHARE : SHARE_ALONE; }
+
 static void on_round(void *arg)
 {
     struct http_server *s = arg;
     struct http_group *left = NULL, *g;
+    int most = share(s, os_boot_ms(s->os));
     s->round = NULL;
     while ((g = s->parked)) {
         s->parked = g->next;
         g->listed = false;
         g->served = 0;
-        for (int i = 0; i < SHARE && g->first; i++) {
+        for (int i = 0; i < most && g->first; i++) {
             struct conn *c = g->first;
             unpark(c);
             conn_go_on(c);
@@ -106,17 +110,14 @@ static void on_round(void *arg)
     }
     s->parked = left;
     if (left)
-        s->round = timer_start(s->os, ROUND_MS, on_round, s);
+        s->round = timer_start(s->os, 0, on_round, s);
 }
 
-static bool is_mixed(struct http_server *s, const struct http_group *g, int64_t now_ms)
+static void note_group(struct http_server *s, const struct http_group *g, int64_t now_ms)
 {
-    if (s->last_group != g) {
-        if (s->last_group)
-            s->mixed_until_ms = now_ms + MIXED_MS;
-        s->last_group = g;
-    }
-    return now_ms < s->mixed_until_ms;
+    if (s->last_group != g && s->last_group)
+        s->mixed_until_ms = now_ms + MIXED_MS;
+    s->last_group = g;
 }
 
 bool group_spent(struct conn *c, int cost)
@@ -130,7 +131,8 @@ bool group_spent(struct conn *c, int cost)
         g->round_ms = now_ms;
         g->served = 0;
     }
-    bool spent = is_mixed(s, g, now_ms) && g->served >= SHARE;
+    note_group(s, g, now_ms);
+    bool spent = g->served >= share(s, now_ms);
     g->served += cost;
     if (!spent)
         return false;
@@ -143,7 +145,7 @@ bool group_spent(struct conn *c, int cost)
         s->parked = g;
     }
     if (!s->round)
-        s->round = timer_start(s->os, ROUND_MS, on_round, s);
+        s->round = timer_start(s->os, 0, on_round, s);
     return true;
 }
 

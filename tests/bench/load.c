@@ -1,11 +1,15 @@
 /* load.c - a load generator: many kept-alive connections to one server, and how long the replies took.
  *
- *   bench-load URL [-c CONNECTIONS] [-t SECONDS] [-r RATE] [-k KEY] [-m METHOD] [-b BODY] [-w SECONDS] [-n COUNT]
+ *   bench-load URL [-c CONNECTIONS] [-t SECONDS] [-r RATE] [-k KEY] [-m METHOD] [-b BODY] [-w SECONDS] [-n COUNT] [-g PATH]
+ *              [-p PID -o ROUNDS]
  *
  * URL is http://ADDRESS:PORT/PATH or https://.. (no certificate is checked). Without -r each connection asks again as soon as it
  * has its reply; with it RATE requests a second are due in all, and a request's time counts from when it was due, so that a
  * server that stands still is not flattered. -w: a while at the start that is not counted. -n: each connection
- * asks only so often and is then held, to weigh it. One line comes out: name=value pairs, times in microseconds. A connection that the server closes is made anew. */
+ * asks only so often and is then held, to weigh it. -g: every second request is a GET of that path. -p: the process PID, another
+ * load, is stopped and let go on in turn, ROUNDS times each for SECONDS after a while of -w, and both are told apart: alone and beside
+ * it, and the median of the rounds' ratios. So whatever else the machine does is the same for both.
+ * One line comes out: name=value pairs, times in microseconds. A connection that the server closes is made anew. */
 #include "base/base.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,9 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FINE = 64, POWERS = 27, REPLY_HEAD = 4096, READ = 65536, AT_ONCE = 256 };
+enum { FINE = 64, POWERS = 27, REPLY_HEAD = 4096, READ = 65536, AT_ONCE = 256, ROUNDS_MOST = 100 };
 
 struct histogram { uint64_t count, at[POWERS * FINE], most; };
+struct wish { char *at; size_t len; };
 struct client {
     int fd;
     SSL *ssl;
@@ -33,7 +38,10 @@ struct client {
     int64_t body_left;              /* -1: the head is not whole yet */
     int status, asked;
     bool closes;
+    const struct wish *wish;
 };
+/* Alone and beside another, in turn: even turns are alone. */
+struct turns { int other, rounds, now; int64_t until_us, settle_us, span_us; struct histogram round, all[2]; uint64_t p99[2][ROUNDS_MOST]; };
 struct load {
     struct sockaddr_in to;
     char host[64], path[512];
@@ -46,8 +54,9 @@ struct load {
     struct client *clients, **idle;
     int idle_count, epoll, open;
     SSL_CTX *ctx;
-    char *request;
-    size_t request_len;
+    struct wish wishes[2];
+    int wish_count, wished;
+    struct turns turns;
     struct histogram times;
     uint64_t good, limited, busy, other, failed, due;
 };
@@ -144,8 +153,8 @@ static ssize_t get(struct client *c, char *to, size_t n)
 
 static void push(struct load *l, struct client *c)
 {
-    while (c->busy && c->sent < l->request_len) {
-        ssize_t n = put(c, l->request + c->sent, l->request_len - c->sent);
+    while (c->busy && c->sent < c->wish->len) {
+        ssize_t n = put(c, c->wish->at + c->sent, c->wish->len - c->sent);
         if (n < 0) {
             if (errno != EAGAIN && errno != EINTR)
                 give_up(l, c);
@@ -159,6 +168,7 @@ static void ask(struct load *l, struct client *c, int64_t due_us)
 {
     c->busy = true;
     c->asked++;
+    c->wish = &l->wishes[l->wished++ % l->wish_count];
     c->sent = c->head_len = 0;
     c->body_left = -1;
     c->due_us = due_us;
@@ -188,7 +198,7 @@ static void replied(struct load *l, struct client *c)
         l->busy += c->status == 503;
         l->other += !good && c->status != 429 && c->status != 503;
         if (good)
-            count_time(&l->times, (uint64_t)(now - c->due_us));
+            count_time(l->turns.other ? &l->turns.round : &l->times, (uint64_t)(now - c->due_us));
     }
     if (c->closes) {
         c->busy = false;
@@ -274,6 +284,58 @@ static void client_ready(struct load *l, struct client *c)
     }
 }
 
+/* --- alone and beside */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void count_all(struct histogram *to, const struct histogram *from)
+{
+    for (size_t i = 0; i < COUNT(to->at); i++)
+        to->at[i] += from->at[i];
+    to->count += from->count;
+    to->most = MAX(to->most, from->most);
+}
+
+/* What is asked from begin_us on is counted, until the turn ends. */
+static void turn_begin(struct load *l, int64_t now)
+{
+    struct turns *t = &l->turns;
+    kill(t->other, t->now % 2 ? SIGCONT : SIGSTOP);
+    l->begin_us = now + t->settle_us;
+    t->until_us = l->begin_us + t->span_us;
+    t->round = (struct histogram){ 0 };
+}
+
+static void turn_watch(struct load *l, int64_t now)
+{
+    struct turns *t = &l->turns;
+    if (!t->other || now < t->until_us)
+        return;
+    t->p99[t->now % 2][t->now / 2] = quantile(&t->round, 0.99);
+    count_all(&t->all[t->now % 2], &t->round);
+    if (++t->now < 2 * t->rounds)
+        turn_begin(l, now);
+    else
+        l->end_us = now;
+}
+
+static void turns_report(const struct turns *t)
+{
+    double ratio[ROUNDS_MOST];
+    for (int i = 0; i < t->rounds; i++)
+        ratio[i] = (double)t->p99[1][i] / (double)MAX(t->p99[0][i], 1u);
+    qsort(ratio, (size_t)t->rounds, sizeof *ratio, by_size);
+    for (int i = 0; i < 2; i++)
+        printf("%s_count=%llu %s_p50=%llu %s_p99=%llu ", i ? "beside" : "alone", (unsigned long long)t->all[i].count, i ? "beside" : "alone",
+               (unsigned long long)quantile(&t->all[i], 0.5), i ? "beside" : "alone", (unsigned long long)quantile(&t->all[i], 0.99));
+    printf("ratio=%.2f least=%.2f most=%.2f pooled=%.2f\n", ratio[t->rounds / 2], ratio[0], ratio[t->rounds - 1],
+           (double)quantile(&t->all[1], 0.99) / (double)MAX(quantile(&t->all[0], 0.99), 1u));
+}
+
 /* --- all of them */
 
 static void send_due(struct load *l, int64_t now)
@@ -300,6 +362,7 @@ static void run(struct load *l)
             if (l->clients[i].fd < 0 && l->clients[i].again_us <= now)
                 client_dial(l, &l->clients[i]);
         send_due(l, now);
+        turn_watch(l, now);
         int64_t wait_us = l->rate > 0 && l->idle_count ? l->next_us - now : 10000;
         int n = epoll_wait(l->epoll, events, AT_ONCE, dialled < l->count ? 0 : (int)MAX(MIN(wait_us, 10000) / 1000, 0));
         for (int i = 0; i < n; i++) {
@@ -310,17 +373,18 @@ static void run(struct load *l)
     }
 }
 
-static void build_request(struct load *l)
+static void build_request(struct load *l, const char *method, const char *path, const char *body)
 {
-    size_t n = l->body ? strlen(l->body) : 0;
+    struct wish *w = &l->wishes[l->wish_count++];
+    size_t n = body ? strlen(body) : 0;
     char *auth = NULL;
     if (l->key && asprintf(&auth, "Authorization: Bearer %s\r\n", l->key) < 0)
         abort();
-    int len = asprintf(&l->request, "%s %s HTTP/1.1\r\nHost: %s\r\n%s%sContent-Length: %zu\r\n\r\n%s", l->method, l->path, l->host,
-                       auth ? auth : "", n ? "Content-Type: application/json\r\n" : "", n, n ? l->body : "");
+    int len = asprintf(&w->at, "%s %s HTTP/1.1\r\nHost: %s\r\n%s%sContent-Length: %zu\r\n\r\n%s", method, path, l->host,
+                       auth ? auth : "", n ? "Content-Type: application/json\r\n" : "", n, n ? body : "");
     if (len < 0)
         abort();
-    l->request_len = (size_t)len;
+    w->len = (size_t)len;
     free(auth);
 }
 
@@ -347,9 +411,10 @@ static void report(const struct load *l, double seconds)
 
 int main(int argc, char **argv)
 {
-    struct load l = { .method = "GET", .count = 64, .most = -1 };
+    static struct load l = { .method = "GET", .count = 64, .most = -1, .turns.rounds = 5 };
+    const char *second = NULL;
     double seconds = 5, warm = 0.5;
-    for (int o; (o = getopt(argc, argv, "c:t:r:k:m:b:w:n:")) != -1;)
+    for (int o; (o = getopt(argc, argv, "c:t:r:k:m:b:w:n:g:p:o:")) != -1;)
         switch (o) {
         case 'c': l.count = atoi(optarg); break;
         case 't': seconds = atof(optarg); break;
@@ -359,10 +424,13 @@ int main(int argc, char **argv)
         case 'b': l.body = optarg; break;
         case 'w': warm = atof(optarg); break;
         case 'n': l.most = atoi(optarg); break;
+        case 'g': second = optarg; break;
+        case 'p': l.turns.other = atoi(optarg); break;
+        case 'o': l.turns.rounds = MIN(MAX(atoi(optarg), 1), (int)ROUNDS_MOST); break;
         default: return 2;
         }
     if (optind >= argc || !parse_url(&l, argv[optind]) || l.count < 1 || l.count > 100000) {
-        fprintf(stderr, "usage: bench-load http://127.0.0.1:PORT/PATH [-c CONNECTIONS] [-t SECONDS] [-r RATE] [-k KEY] [-m METHOD] [-b BODY] [-w SECONDS] [-n COUNT]\n");
+        fprintf(stderr, "usage: bench-load http://127.0.0.1:PORT/PATH [-c CONNECTIONS] [-t SECONDS] [-r RATE] [-k KEY] [-m METHOD] [-b BODY] [-w SECONDS] [-n COUNT] [-g PATH] [-p PID -o ROUNDS]\n");
         return 2;
     }
     struct rlimit files;
@@ -379,11 +447,22 @@ int main(int argc, char **argv)
         abort();
     for (int i = 0; i < l.count; i++)
         l.clients[i].fd = -1;
-    build_request(&l);
+    build_request(&l, l.method, l.path, l.body);
+    if (second)
+        build_request(&l, "GET", second, NULL);
     l.next_us = now_us();
     l.begin_us = l.next_us + (int64_t)(warm * 1e6);
     l.end_us = l.begin_us + (int64_t)(seconds * 1e6);
+    if (l.turns.other) {
+        l.turns.settle_us = (int64_t)(warm * 1e6);
+        l.turns.span_us = (int64_t)(seconds * 1e6);
+        l.end_us = INT64_MAX;
+        turn_begin(&l, l.next_us);
+    }
     run(&l);
-    report(&l, seconds);
+    if (l.turns.other)
+        turns_report(&l.turns);
+    else
+        report(&l, seconds);
     return 0;
 }

@@ -122,8 +122,9 @@ TEST(large_bodies_take_turns_with_small_requests)
         bool parked = false;
         for (int i = 0; i < 50; i++) {
             raw_say(&b, GET("/mine?8"));
+            for (int k = 0; k < 100 && kind == WORLD_SIM && !parked; k++, parked = w.server->parked != NULL)
+                sim_step(w.sim);        /* it lasts for a turn of the loop */
             CHECK(world_until(&w, all_answered, &(struct many){ &b, 1, i + 2 }));
-            parked |= w.server->parked != NULL;
         }
         for (int i = 0; i < 8; i++) {
             CHECK(answer_wait(&a[i]) && a[i].status == 200 && counted(&a[i]));
