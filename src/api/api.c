@@ -51,6 +51,7 @@ static bool welcome(struct api *a, struct http_request *rq)
         return true;
     struct visit *v = visit_new(a, rq, NULL);
     snprintf(v->from.address, sizeof v->from.address, "%s", v->peer);
+    v->refused = true;
     reply_problem(v, &why);
     return false;
 }
@@ -131,10 +132,12 @@ static void on_drain(void *arg, struct http_request *rq)
         v->drained(v);
 }
 
-static void on_bad(void *arg, const struct err *why, struct str *content_type, struct str *body)
+static void on_bad(void *arg, const char *peer, const struct err *why, struct str *content_type, struct str *body)
 {
     struct api *a = arg;
     char id[REQUEST_ID];
+    if (http_bad_status(why) == 503)
+        limits_refused(a->limits, REFUSED_ROOM, peer);
     request_id(a, id);
     log_line(LOG_DEBUG, "api", "%s refused: %s", id, why->text);
     str_text(content_type, "application/problem+json");

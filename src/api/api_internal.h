@@ -78,12 +78,13 @@ struct visit {
     uint64_t given;
     const char *idem;
     char body_hash[DIGEST_HEX];
-    int64_t if_match, began_ms;
+    int64_t if_match, began_ms, checked_ms;     /* checked: when one that is kept was last looked at by the watch */
     struct credential from;
     struct caller who;                  /* who the door found, the last time that it let this in */
     struct err bad;                     /* rc RC_OK: the request could be read */
     int bad_status;                     /* 415 and the like; 0: as bad.rc says */
     bool waiting, dead, begun, keeping;
+    bool refused;                       /* by a limit, which has counted it */
     struct visit *kept_next, *kept_prev;
     void *work;                         /* of whoever serves it, with these: */
     void (*answered)(struct visit *v);
@@ -99,6 +100,7 @@ void visit_ask_inside(struct visit *v, enum verb_id verb, const void *body,
                       void (*answered)(struct visit *v));       /* as who the door found */
 void visit_gone(struct visit *v);       /* from on_gone */
 void visit_end(struct visit *v);        /* its reply is out, or its WebSocket closed */
+void visit_forget(struct visit *v);     /* what the door answered is not needed any more */
 void visit_keep(struct visit *v);       /* a long one: checked again when somebody's rights change */
 void visits_recheck(struct api *a);
 void visits_watch(struct api *a, int64_t every_ms);     /* rechecks from now on, for keys that expire */
@@ -153,6 +155,7 @@ void token_close(struct api *a);
 
 void link_begin(struct visit *v);
 void links_commit(struct api *a, const struct commit *k);
+void links_check(struct api *a, int64_t before_ms);             /* those that were last checked before: does their key still hold? */
 void links_close(struct api *a);
 void links_turn(struct api *a);                                 /* agents go to the one that writes */
 MUST_CHECK bool links_open_stream(struct api *a, int64_t node, const struct open_stream *o,

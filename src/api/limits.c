@@ -179,7 +179,9 @@ uint64_t limits_refused(struct limits *l, enum refusal why, const char *address)
         [REFUSED_KEY] = "its key asks too often",
         [REFUSED_STRANGER] = "its address sent too many bad keys",
         [REFUSED_TURN] = "too many of its requests wait",
-        [REFUSED_MEMORY] = "memory for replies is short",
+        [REFUSED_ROOM] = "no connection or memory is left for it",
+        [REFUSED_MANY] = "too many of its kind are under way",
+        [REFUSED_AWAY] = "what it needs is not there at the moment",
     };
     int64_t now_ms = os_boot_ms(l->os);
     l->refused[why]++;

@@ -93,8 +93,11 @@ static void problem(struct visit *v, int status, const struct err *why, struct h
     }
     if (status == 401)
         add(h, "WWW-Authenticate", "Bearer realm=\"arcus\"");
-    if (status == 429 || status == 503)
+    if (status == 429 || status == 503) {
         add(h, "Retry-After", "1");
+        if (!v->refused)
+            limits_refused(v->api->limits, status == 429 ? REFUSED_MANY : REFUSED_AWAY, v->peer);
+    }
     if (status == 429 && !v->passed)        /* who does not wait by himself is made to; another server's connection carries others, too */
         http_rest(v->rq, REST_MS);
     note(v, status, why->text);

@@ -5,8 +5,8 @@
 static void send(struct http_request *rq, int status, const char *type, struct slice body)
 {
     static const struct http_header headers[]
-        = { { "Cache-Control", "no-store" }, { "X-Content-Type-Options", "nosniff" } };
-    http_reply(rq, status, type, headers, COUNT(headers), body);
+        = { { "Cache-Control", "no-store" }, { "X-Content-Type-Options", "nosniff" }, { "Retry-After", "1" } };
+    http_reply(rq, status, type, headers, COUNT(headers) - (status != 503), body);
 }
 
 static void healthz(struct api *a, struct http_request *rq)
@@ -24,6 +24,7 @@ static void readyz(struct api *a, struct http_request *rq)
             err_set(&why, RC_UNAVAILABLE, "the server is closing");
         why.rc = RC_UNAVAILABLE;
         problem_print(&body, 503, &why, NULL);
+        limits_refused(a->limits, REFUSED_AWAY, http_peer(rq));
         send(rq, 503, "application/problem+json", (struct slice){ body.at, body.len });
         return;
     }

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { USUAL = 512, PARTS = 16 };       /* what a request needs besides; a watch is made in so many parts */
+
 void request_id(struct api *a, char out[static REQUEST_ID])
 {
     snprintf(out, REQUEST_ID, "req-%016llx", (unsigned long long)rng_next(&a->ids));
@@ -16,7 +18,7 @@ void request_id(struct api *a, char out[static REQUEST_ID])
 
 struct visit *visit_new(struct api *a, struct http_request *rq, const struct match *m)
 {
-    struct arena *mem = arena_new();
+    struct arena *mem = arena_new_for(sizeof(struct visit) + USUAL);
     struct visit *v = ARENA_NEW(mem, struct visit);
     *v = (struct visit){ .api = a, .rq = rq, .mem = mem, .began_ms = os_boot_ms(a->os) };
     if (m) {
@@ -40,6 +42,14 @@ static void unkeep(struct visit *v)
     *(v->kept_prev ? &v->kept_prev->kept_next : &v->api->kept) = v->kept_next;
 }
 
+void visit_forget(struct visit *v)
+{
+    str_done(&v->ask.reply);
+    if (v->ask.mem != v->mem)
+        arena_free(v->ask.mem);
+    v->ask.mem = v->mem;
+}
+
 void visit_end(struct visit *v)
 {
     struct api *a = v->api;
@@ -52,9 +62,7 @@ void visit_end(struct visit *v)
     }
     if (v->waiting)
         return;
-    str_done(&v->ask.reply);
-    if (v->ask.mem != v->mem)
-        arena_free(v->ask.mem);
+    visit_forget(v);
     arena_free(v->mem);
     api_release(a);
 }
@@ -71,7 +79,7 @@ static void on_reply(void *arg, struct request *r)
 {
     struct visit *v = arg;
     const struct verb *verb = &verbs[r->verb];
-    v->waiting = false;
+    v->waiting = v->refused = false;
     if (r->ok)
         v->who = r->who;
     if (r->from.hash[0] || r->who.kind == PRINCIPAL_NONE)
@@ -136,6 +144,7 @@ static void queue_up(struct visit *v, bool first, bool must)
         return;
     if (may)
         limits_refused(a->limits, REFUSED_TURN, v->from.address);
+    v->refused = true;
     v->ask.post = (struct post){ .fn = refused, .arg = v };
     os_post(a->os, &v->ask.post);
 }
@@ -144,11 +153,9 @@ static void ask(struct visit *v, enum verb_id verb, const void *body,
                 void (*answered)(struct visit *v), bool inside)
 {
     assert(!v->waiting && !v->dead);
-    bool first = !v->ask.mem;
-    struct arena *mem = v->ask.mem ? arena_new() : v->mem;  /* a follower asks for as long as it lives */
-    str_done(&v->ask.reply);
-    if (v->ask.mem != v->mem)
-        arena_free(v->ask.mem);
+    bool first = !v->ask.mem, lasts = v->verb && v->verb->kind == VERB_STREAM;
+    struct arena *mem = first && !lasts ? v->mem : arena_new();     /* a follower asks for as long as it lives */
+    visit_forget(v);
     v->ask = (struct request){ .verb = verb, .body = body, .mem = mem, .on_reply = on_reply, .arg = v };
     v->ask.from = v->from;
     v->ask.about = v->verb;
@@ -183,6 +190,7 @@ void visit_ask_inside(struct visit *v, enum verb_id verb, const void *body,
 void visit_keep(struct visit *v)
 {
     v->keeping = true;
+    v->checked_ms = os_boot_ms(v->api->os);
     v->kept_next = v->api->kept;
     v->kept_prev = NULL;
     if (v->kept_next)
@@ -195,6 +203,7 @@ void visit_keep(struct visit *v)
 static void rechecked(struct visit *v)
 {
     enum rc rc = v->ask.ok ? RC_OK : v->ask.err.rc;
+    visit_forget(v);
     if (rc != RC_UNAUTHENTICATED && rc != RC_DENIED && rc != RC_NOT_FOUND) {
         if (v->rq && v->drained)
             v->drained(v);              /* it may have wanted to ask while this was on its way */
@@ -214,18 +223,29 @@ void visits_recheck(struct api *a)
         if (!v->waiting)                /* else its answer is a check already */
             visit_ask(v, v->verb_id, v->body, rechecked);
     }
+    links_check(a, INT64_MAX);
 }
 
+/* Each in its own time, as they came: all at once would be thousands at the door. */
 static void on_watch(void *arg)
 {
     struct api *a = arg;
-    a->watch = timer_start(a->os, a->watch_ms, on_watch, a);
-    visits_recheck(a);
+    int64_t now_ms = os_boot_ms(a->os);
+    a->watch = timer_start(a->os, MAX(a->watch_ms / PARTS, 1), on_watch, a);
+    for (struct visit *v = a->kept, *next; v; v = next) {
+        next = v->kept_next;
+        if (now_ms - v->checked_ms < a->watch_ms)
+            continue;
+        v->checked_ms = now_ms;
+        if (!v->waiting)
+            visit_ask(v, v->verb_id, v->body, rechecked);
+    }
+    links_check(a, now_ms - a->watch_ms);
 }
 
 void visits_watch(struct api *a, int64_t every_ms)
 {
     timer_cancel(a->watch);
     a->watch_ms = every_ms;
-    a->watch = timer_start(a->os, every_ms, on_watch, a);
+    a->watch = timer_start(a->os, MAX(every_ms / PARTS, 1), on_watch, a);
 }

@@ -27,8 +27,9 @@ struct http_handler {
     void (*on_request)(void *arg, struct http_request *rq); /* the body is complete; a reply is owed, now or later */
     void (*on_gone)(void *arg, struct http_request *rq);    /* the client left (or half-closed) before the reply had ended; rq is freed after it */
     void (*on_drain)(void *arg, struct http_request *rq);   /* a streamed reply may go on; may be NULL */
-    /* A request that could not be understood: write the reply's body for it (problem+json). http_bad_status tells the status. */
-    void (*on_bad)(void *arg, const struct err *why, struct str *content_type, struct str *body);
+    /* A request that could not be understood, or for which there is no connection or memory left: write the reply's body for it
+     * (problem+json). http_bad_status tells the status. */
+    void (*on_bad)(void *arg, const char *peer, const struct err *why, struct str *content_type, struct str *body);
     void (*on_closed)(void *arg);       /* after http_server_close: the last connection has gone, nothing follows; may be NULL */
 };
 /* Whose a request is: from on_head (or, without one, on_request) on it is the handler's, until exactly one of these has happened:

@@ -98,7 +98,7 @@ void conn_refuse(struct conn *c, const struct err *why)
     }
     AUTO(str_done) struct str type = { 0 }, body = { 0 };
     if (s->handler.on_bad)
-        s->handler.on_bad(s->arg, why, &type, &body);
+        s->handler.on_bad(s->arg, stream_peer(c->stream), why, &type, &body);
     struct http_request rq = { .conn = c, .last = true };
     struct http_header retry = { "Retry-After", "1" };
     c->whole = true;
@@ -479,6 +479,7 @@ struct stream *http_take(struct http_request *rq, const struct stream_events *up
     if (c->held && !c->feeding)
         stream_pause(c->stream, false);
     c->held = false;
+    http_parse_free(TAKE(c->parse)); /* and rq with it: who took the stream may keep it for days */
     return c->stream;
 }
 

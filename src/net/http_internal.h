@@ -23,7 +23,7 @@ struct http_peer { char name[64]; int count; };
 struct http_group {                     /* whose requests take turns with those of others: an address, or what the handler says */
     uint64_t id;
     int count;                          /* connections */
-    int served;                         /* requests, and parts of bodies, in the millisecond round_ms */
+    int served;                         /* requests, and parts of bodies, in this turn, as far as that is known: in the millisecond round_ms */
     int64_t round_ms;
     size_t held_bytes;                  /* of heads and bodies */
     struct conn *first, **last;         /* parked */
@@ -90,7 +90,7 @@ struct http_server {
     struct map *groups;
     struct http_group *parked;      /* those with a connection whose turn has not come */
     const struct http_group *last_group;
-    int64_t mixed_until_ms;         /* several groups ask: nobody has more than his share of a millisecond */
+    int64_t mixed_until_ms;         /* several groups ask: nobody has more than a small share of a turn */
     struct timer *round;
     struct link idle;               /* the one that was silent for longest first */
     int count, extras, leaving;     /* leaving: of count, cut to make room */

@@ -84,6 +84,7 @@ static bool has_place(struct http_server *s)
         conn_cut(c);
         s->leaving++;
         c->leaving = true;
+        peer_leave(s, TAKE(c->peer));   /* at once: who comes may be of the same address */
     }
     return s->count - s->leaving < s->limits.connections;
 }

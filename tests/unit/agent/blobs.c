@@ -33,7 +33,7 @@ static void on_request(void *arg, struct http_request *rq)
     http_reply(rq, good || lie ? 200 : 404, "application/octet-stream", NULL, 0, good || lie ? (struct slice){ w->bytes, w->n } : (struct slice){ "no", 2 });
 }
 static void on_gone(void *arg, struct http_request *rq) { (void)arg, (void)rq; }
-static void on_bad(void *arg, const struct err *why, struct str *type, struct str *body) { (void)arg, (void)why, (void)type, (void)body; }
+static void on_bad(void *arg, const char *peer, const struct err *why, struct str *type, struct str *body) { (void)arg, (void)peer, (void)why, (void)type, (void)body; }
 static void on_blob(void *arg, const char *path, const struct err *err)
 {
     struct world *w = arg;

@@ -251,9 +251,9 @@ static void on_request(void *arg, struct http_request *rq)
 
 static void on_gone(void *arg, struct http_request *rq) { (void)arg, (void)rq; }
 
-static void on_bad(void *arg, const struct err *why, struct str *type, struct str *body)
+static void on_bad(void *arg, const char *peer, const struct err *why, struct str *type, struct str *body)
 {
-    (void)arg;
+    (void)arg, (void)peer;
     str_text(type, "text/plain");
     str_text(body, why->text);
 }

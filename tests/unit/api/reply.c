@@ -66,6 +66,7 @@ TEST(each_kind_of_failure_has_its_status_and_a_stable_type)
         CHECK(text_is(g.retry, rows[i].retry ? "1" : ""));
         got_done(&g);
     }
+    CHECK(limits_count(w.api->limits, REFUSED_MANY) == 1 && limits_count(w.api->limits, REFUSED_AWAY) == 1);
     world_close(&w);
 }
 

@@ -9,11 +9,12 @@ TEST(only_three_pages_need_no_key)
     CHECK(g.status == 200 && got_says(&g, "status", "ok"));
     got_done(&g);
     ask(&g, &w, NULL, "GET", "/readyz", NULL, NULL);
-    CHECK(g.status == 200 && got_says(&g, "version", "1.2.3"));
+    CHECK(g.status == 200 && got_says(&g, "version", "1.2.3") && !g.retry[0]);
     got_done(&g);
     w.control->ready = false;
     ask(&g, &w, NULL, "GET", "/readyz", NULL, NULL);
-    CHECK(g.status == 503 && got_says(&g, "detail", "the store is away"));
+    CHECK(g.status == 503 && got_says(&g, "detail", "the store is away") && text_is(g.retry, "1"));
+    CHECK(limits_count(w.api->limits, REFUSED_AWAY) == 1);
     got_done(&g);
     ask(&g, &w, NULL, "GET", "/openapi.json", NULL, NULL);
     CHECK(g.status == 200 && got_says(&g, "openapi", "3.1.0"));

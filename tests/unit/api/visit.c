@@ -1,3 +1,4 @@
+#include "net/http_internal.h"
 #include "world.h"
 
 static bool is_held(void *arg) { return ((struct control *)arg)->held_count > 0; }
@@ -120,6 +121,34 @@ TEST(bad_keys_do_not_reach_the_door_for_long_and_good_ones_still_do)
     ask(&g, &w, "dev", "GET", "/v1/whoami", NULL, NULL);
     CHECK(g.status == 200);
     got_done(&g);
+    world_close(&w);
+}
+
+/* Each 429 and 503 is counted once, by whatever it was refused. */
+TEST(whoever_is_told_to_come_again_is_counted_once)
+{
+    struct world w;
+    struct got g;
+    struct http_header more[] = { { "Content-Type", "application/json" }, { NULL, NULL } };
+    world_open(&w);
+    w.api->http->limits.bodies_bytes = 10;
+    got_start(&g, &w, "dev", "POST", "/v1/jobs", more, SLICE("{\"command\":[\"a\"],\"name\":\"a\"}"));
+    CHECK(got_wait(&g, &w) && g.status == 503 && text_is(g.retry, "1") && got_says(&g, "type", "/problems/unavailable"));
+    got_done(&g);
+    CHECK(limits_count(w.api->limits, REFUSED_ROOM) == 1);
+    w.api->http->limits = http_limits_default;
+    limit(&w, (struct api_limits){ .address_rate = 1 });
+    int refused = 0;
+    for (int i = 0; i < 60 && !refused; i++) {
+        ask(&g, &w, "dev", "GET", "/v1/whoami", NULL, NULL);
+        CHECK(g.status == 200 || (g.status == 429 && text_is(g.retry, "1")));
+        refused += g.status == 429;
+        got_done(&g);
+    }
+    CHECK(refused == 1);
+    static const uint64_t want[REFUSALS] = { [REFUSED_ADDRESS] = 1 };
+    for (int i = 0; i < REFUSALS; i++)
+        CHECK(limits_count(w.api->limits, (enum refusal)i) == want[i]);
     world_close(&w);
 }
 

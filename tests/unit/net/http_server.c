@@ -212,6 +212,27 @@ TEST(a_connection_over_the_limit_is_told_to_come_again)
     }
 }
 
+/* The one that was silent for longest goes, and its place counts as free at once, also among those of its address. */
+TEST(a_full_server_has_a_place_for_whoever_asks_also_from_the_same_address)
+{
+    struct http_limits l = tight;
+    l.connections = l.per_address = 3;
+    struct world w;
+    struct raw r[6];
+    world_open(&w, WORLD_TCP, &l);
+    for (size_t i = 0; i < 3; i++)
+        raw_dial(&r[i], &w);
+    world_wait(&w, 20);
+    for (size_t i = 3; i < COUNT(r); i++) {
+        raw_dial(&r[i], &w);
+        raw_say(&r[i], GET("/hello"));
+        CHECK(raw_has(&r[i], "hello") && raw_closed(&r[i - 3]) && http_connections(w.server) == 3);
+    }
+    for (size_t i = 0; i < COUNT(r); i++)
+        raw_done(&r[i]);
+    world_close(&w);
+}
+
 TEST(many_large_bodies_at_once_are_told_to_come_again)
 {
     struct http_limits l = http_limits_default;
@@ -228,7 +249,7 @@ TEST(many_large_bodies_at_once_are_told_to_come_again)
         raw_say(&r[i], part.at);
         world_wait(&w, 30);
     }
-    CHECK(raw_closed(&r[1]) && text_starts(r[1].got.at, "HTTP/1.1 503 "));
+    CHECK(raw_closed(&r[1]) && text_starts(r[1].got.at, "HTTP/1.1 503 ") && raw_count(&r[1], "Retry-After: 1\r\n") == 1);
     raw_say(&r[0], "x");
     CHECK(raw_has(&r[0], "HTTP/1.1 200 "));
     raw_dial(&r[2], &w);                        /* what was held is given back */

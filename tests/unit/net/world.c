@@ -198,9 +198,10 @@ static void on_drain(void *arg, struct http_request *rq)
     }
 }
 
-static void on_bad(void *arg, const struct err *why, struct str *type, struct str *body)
+static void on_bad(void *arg, const char *peer, const struct err *why, struct str *type, struct str *body)
 {
     struct world *w = arg;
+    (void)peer;
     w->bad++;
     w->bad_why = *why;
     str_text(type, "application/problem+json");
