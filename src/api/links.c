@@ -4,7 +4,10 @@
  * the door found, and the door's answer is what goes down. Messages are asked in order, a few at a
  * time; beyond that the link is not read. What a commit pushes between a hello and its answer is
  * held back and follows it, if it is newer. What is longer than a message may be goes in parts:
- * binary ones, and the last as a text. */
+ * binary ones, and the last as a text.
+ *
+ * There may be ten thousand of them, silent most of the time: so a link outlives the visit that it
+ * came with and keeps only what it needs, and is looked at again now and then in its own time. */
 #include "api/api_internal.h"
 #include "base/id.h"
 #include "model/hello.h"
@@ -16,30 +19,37 @@ enum { MESSAGE_MOST = 8 << 20, AT_ONCE = 16, HELD_MOST = 64, SLOW = 32 << 20, PA
 enum link_state { LINK_NEW, LINK_GREETING, LINK_UP };
 
 struct node_link {
-    struct visit *visit;            /* NULL: over, but messages of it are still at the door */
-    struct ws *ws;
+    struct api *api;
+    struct ws *ws;                  /* NULL: closed, but messages of it are still at the door */
+    struct credential from;
+    struct caller who;
+    int64_t checked_ms;             /* when it was last asked whether its key still holds */
+    bool checking;
+    bool over;                      /* nothing that it says counts any more */
     int64_t node;
     enum link_state state;
     size_t asked;                   /* messages at the door */
     bool paused;
     bool met;                       /* it has been up before */
     struct arena *held_mem;
-    struct slice held[HELD_MOST];
+    struct slice *held;             /* HELD_MOST, in held_mem */
     size_t held_count;
 };
-struct message { struct request ask; struct node_link *link; struct api *api; bool hello; };
+struct message { struct request ask; struct node_link *link; bool hello; };
 
 static void maybe_free(struct node_link *l)
 {
-    if (l->visit || l->ws || l->asked)
+    if (l->ws || l->asked)
         return;
+    struct api *a = l->api;
     arena_free(l->held_mem);
     free(l);
+    api_release(a);
 }
 
 static void refuse(struct node_link *l, enum rc rc, const char *why)
 {
-    log_line(LOG_WARN, "api", "link of node %s: %s", l->visit ? l->visit->who.name : "?", why);
+    log_line(LOG_WARN, "api", "link of node %s: %s", l->who.name, why);
     if (l->ws)
         ws_close(l->ws, 4000 + rc_http(rc), why);
 }
@@ -93,8 +103,10 @@ static void push(struct node_link *l, struct slice json)
             refuse(l, RC_UNAVAILABLE, "too much changed during the hello; dial again");
             return;
         }
-        if (!l->held_mem)
+        if (!l->held_mem) {
             l->held_mem = arena_new();
+            l->held = ARENA_ARRAY(l->held_mem, struct slice, HELD_MOST);
+        }
         l->held[l->held_count++]
             = (struct slice){ arena_bytes(l->held_mem, json.at, json.len), json.len };
     }
@@ -127,7 +139,6 @@ static void answered(void *arg, struct request *r)
 {
     struct message *m = arg;
     struct node_link *l = m->link;
-    struct api *a = m->api;
     l->asked--;
     if (l->ws && !r->ok)
         refuse(l, r->err.rc, r->err.text);
@@ -142,7 +153,22 @@ static void answered(void *arg, struct request *r)
     maybe_free(l);
     str_done(&r->reply);
     arena_free(r->mem);                 /* m is in it */
-    api_release(a);
+}
+
+/* Sends it through the door as the node; as whoever has its key, if checked is true. */
+static void ask(struct node_link *l, enum verb_id verb, const void *body, struct arena *mem, bool check,
+                void (*on_reply)(void *arg, struct request *r))
+{
+    struct message *m = ARENA_NEW(mem, struct message);
+    *m = (struct message){ .link = l, .hello = verb == VERB_NODE_HELLO };
+    m->ask = (struct request){ .verb = verb, .from = l->from, .body = body, .mem = mem, .on_reply = on_reply, .arg = m };
+    if (!check) {
+        m->ask.who = l->who;
+        m->ask.from.hash[0] = 0;
+    }
+    m->ask.again = check;
+    l->asked++;
+    control_ask(l->api->control, &m->ask);
 }
 
 static const struct kind {
@@ -181,7 +207,7 @@ static void on_message(void *arg, struct ws *w, bool text, const char *at, size_
     const struct kind *kind = NULL;
     void *body = NULL;
     struct err err = { 0 };
-    if (!l->visit)
+    if (l->over)
         return;
     if (!text) {
         refuse(l, RC_BAD_INPUT, "messages of a link are texts");
@@ -191,36 +217,22 @@ static void on_message(void *arg, struct ws *w, bool text, const char *at, size_
         refuse(l, err.rc, err.text);
         return;
     }
-    struct message *m = ARENA_NEW(mem, struct message);
-    *m = (struct message){ .link = l, .api = l->visit->api };
-    m->hello = kind->verb == VERB_NODE_HELLO;
-    m->ask = (struct request){ .verb = kind->verb,
-                               .from = l->visit->from,
-                               .who = l->visit->who,
-                               .body = body,
-                               .mem = mem,
-                               .on_reply = answered,
-                               .arg = m };
-    m->ask.from.hash[0] = 0;
-    if (m->hello)
+    if (kind->verb == VERB_NODE_HELLO)
         l->state = LINK_GREETING;
-    if (++l->asked >= AT_ONCE) {
+    if (l->asked + 1 >= AT_ONCE) {
         l->paused = true;
         ws_pause(w, true);
     }
-    mem = NULL;                         /* the message's now */
-    api_hold(m->api);
-    control_ask(m->api->control, &m->ask);
+    ask(l, kind->verb, body, TAKE(mem), false, answered);
 }
 
 /* --- its life */
 
 static void forget(struct node_link *l)
 {
-    struct api *a = l->visit->api;
-    if (map_get(a->links, l->node) == l)
-        map_take(a->links, l->node);
-    l->visit = NULL;
+    if (map_get(l->api->links, l->node) == l)
+        map_take(l->api->links, l->node);
+    l->over = true;
 }
 
 static void on_close(void *arg, struct ws *w, const struct err *why)
@@ -228,23 +240,39 @@ static void on_close(void *arg, struct ws *w, const struct err *why)
     struct node_link *l = arg;
     (void)w;
     l->ws = NULL;
-    if (l->visit) {
-        struct visit *v = l->visit;
-        log_line(LOG_INFO, "api", "node %s is disconnected: %s", v->who.name,
+    if (!l->over)
+        log_line(LOG_INFO, "api", "node %s is disconnected: %s", l->who.name,
                  why->rc == RC_OK ? "it said goodbye" : why->text);
-        forget(l);
-        visit_end(v);
-    }
+    forget(l);
     maybe_free(l);
 }
 
-/* Its key no longer holds. */
-static void gone(struct visit *v)
+static void checked(void *arg, struct request *r)
 {
-    struct node_link *l = v->work;
-    forget(l);
-    if (l->ws)
-        ws_close(l->ws, 4401, "the key of this node is no longer good");
+    struct node_link *l = ((struct message *)arg)->link;
+    l->asked--;
+    l->checking = false;
+    if (!r->ok && (r->err.rc == RC_UNAUTHENTICATED || r->err.rc == RC_DENIED || r->err.rc == RC_NOT_FOUND)) {
+        forget(l);
+        if (l->ws)
+            ws_close(l->ws, 4401, "the key of this node is no longer good");
+    }
+    maybe_free(l);
+    str_done(&r->reply);
+    arena_free(r->mem);
+}
+
+void links_check(struct api *a, int64_t before_ms)
+{
+    struct node_link *l;
+    for (size_t i = 0; (l = map_next(a->links, &i));) {
+        if (l->checking || l->checked_ms > before_ms)
+            continue;
+        struct arena *mem = arena_new();
+        l->checking = true;
+        l->checked_ms = os_boot_ms(a->os);
+        ask(l, VERB_NODE_LINK, arena_take(mem, 1, verbs[VERB_NODE_LINK].takes->size), mem, true, checked);
+    }
 }
 
 static void answered_link(struct visit *v)
@@ -267,15 +295,14 @@ static void answered_link(struct visit *v)
     struct node_link *l = calloc(1, sizeof *l), *old = map_get(a->links, v->who.id);
     if (!l)
         abort();
-    *l = (struct node_link){ .visit = v, .node = v->who.id };
+    *l = (struct node_link){ .api = a, .node = v->who.id, .from = v->from, .who = v->who, .checked_ms = os_boot_ms(a->os) };
     if (old && old->ws)
         ws_close(old->ws, 4409, "a newer connection of this node has taken over");
     map_put(a->links, l->node, l);
-    v->work = l;
-    v->gone = gone;
+    api_hold(a);
     l->ws = ws_accept(TAKE(v->rq), &limits, &events, l);
-    visit_keep(v);
     log_line(LOG_INFO, "api", "node %s is connected from %s", v->who.name, v->from.address);
+    visit_end(v);
 }
 
 void link_begin(struct visit *v) { visit_ask(v, VERB_NODE_LINK, v->body, answered_link); }

@@ -3,7 +3,7 @@
 #include "base/map.h"
 #include <stdlib.h>
 
-struct entry { uint64_t hash; int64_t key; const char *text; void *value; };
+struct entry { uint64_t key; const char *text; void *value; };     /* key: the number, or the hash of the text */
 struct map { struct entry *at; uint32_t *slots; size_t used, room, live, mask; };
 enum { EMPTY = 0, HOLE = UINT32_MAX };
 
@@ -41,26 +41,31 @@ void map_free(struct map *m)
 
 size_t map_count(const struct map *m) { return m->live; }
 
-static bool same(const struct entry *e, uint64_t hash, int64_t key, const char *text)
+static bool same(const struct entry *e, uint64_t key, const char *text)
 {
-    return e->value && e->hash == hash && (text ? text_is(e->text, text) : !e->text && e->key == key);
+    return e->value && e->key == key && (text ? text_is(e->text, text) : !e->text);
 }
 
-static struct entry *find(const struct map *m, uint64_t hash, int64_t key, const char *text, size_t *slot)
+static size_t slot_of(const struct map *m, uint64_t key, const char *text)
+{
+    return (text ? key : mix(key)) & m->mask;
+}
+
+static struct entry *find(const struct map *m, uint64_t key, const char *text, size_t *slot)
 {
     if (!m->slots)
         return NULL;
-    for (size_t i = hash & m->mask;; i = (i + 1) & m->mask) {
+    for (size_t i = slot_of(m, key, text);; i = (i + 1) & m->mask) {
         if (m->slots[i] == EMPTY)
             return NULL;
-        if (m->slots[i] != HOLE && same(&m->at[m->slots[i] - 1], hash, key, text))
+        if (m->slots[i] != HOLE && same(&m->at[m->slots[i] - 1], key, text))
             return *slot = i, &m->at[m->slots[i] - 1];
     }
 }
 
 static void index_entry(struct map *m, size_t n)
 {
-    size_t i = m->at[n].hash & m->mask;
+    size_t i = slot_of(m, m->at[n].key, m->at[n].text);
     while (m->slots[i] != EMPTY)
         i = (i + 1) & m->mask;
     m->slots[i] = (uint32_t)n + 1;
@@ -87,10 +92,10 @@ static void regrow(struct map *m)
         index_entry(m, i);
 }
 
-static void put(struct map *m, uint64_t hash, int64_t key, const char *text, void *value)
+static void put(struct map *m, uint64_t key, const char *text, void *value)
 {
     size_t slot;
-    struct entry *e = find(m, hash, key, text, &slot);
+    struct entry *e = find(m, key, text, &slot);
     assert(value);
     if (e) {
         e->text = text;
@@ -99,15 +104,15 @@ static void put(struct map *m, uint64_t hash, int64_t key, const char *text, voi
     }
     if (m->used == m->room)
         regrow(m);
-    m->at[m->used] = (struct entry){ hash, key, text, value };
+    m->at[m->used] = (struct entry){ key, text, value };
     index_entry(m, m->used++);
     m->live++;
 }
 
-static void *take(struct map *m, uint64_t hash, int64_t key, const char *text)
+static void *take(struct map *m, uint64_t key, const char *text)
 {
     size_t slot;
-    struct entry *e = find(m, hash, key, text, &slot);
+    struct entry *e = find(m, key, text, &slot);
     if (!e)
         return NULL;
     void *value = e->value;
@@ -117,19 +122,19 @@ static void *take(struct map *m, uint64_t hash, int64_t key, const char *text)
     return value;
 }
 
-static void *get(const struct map *m, uint64_t hash, int64_t key, const char *text)
+static void *get(const struct map *m, uint64_t key, const char *text)
 {
     size_t slot;
-    struct entry *e = find(m, hash, key, text, &slot);
+    struct entry *e = find(m, key, text, &slot);
     return e ? e->value : NULL;
 }
 
-void *map_get(const struct map *m, int64_t key) { return get(m, mix((uint64_t)key), key, NULL); }
-void map_put(struct map *m, int64_t key, void *value) { put(m, mix((uint64_t)key), key, NULL, value); }
-void *map_take(struct map *m, int64_t key) { return take(m, mix((uint64_t)key), key, NULL); }
-void *map_get_text(const struct map *m, const char *key) { return get(m, hash_text(key), 0, key); }
-void map_put_text(struct map *m, const char *key, void *value) { put(m, hash_text(key), 0, key, value); }
-void *map_take_text(struct map *m, const char *key) { return take(m, hash_text(key), 0, key); }
+void *map_get(const struct map *m, int64_t key) { return get(m, (uint64_t)key, NULL); }
+void map_put(struct map *m, int64_t key, void *value) { put(m, (uint64_t)key, NULL, value); }
+void *map_take(struct map *m, int64_t key) { return take(m, (uint64_t)key, NULL); }
+void *map_get_text(const struct map *m, const char *key) { return get(m, hash_text(key), key); }
+void map_put_text(struct map *m, const char *key, void *value) { put(m, hash_text(key), key, value); }
+void *map_take_text(struct map *m, const char *key) { return take(m, hash_text(key), key); }
 
 void *map_next(const struct map *m, size_t *at)
 {

@@ -187,19 +187,18 @@ void state_drop_key(struct state *s, struct apikey *k)
 
 bool state_node_info(struct node *n, const char *json, struct err *err)
 {
-    AUTO(arena_free) struct arena *mem = arena_new();
+    AUTO(arena_free) struct arena *tree = arena_new(); /* only what is bound stays */
     struct json *doc;
     struct node_info info = { 0 };
-    if (!json_parse(SLICE(json), mem, &doc, err))
+    if (!json_parse(SLICE(json), tree, &doc, err))
         return false;
-    if (doc->first && !bind_read_ours(doc, &node_info_fields, mem, &info, NULL, err))
+    if (doc->first && !bind_read_ours(doc, &node_info_fields, tree, &info, NULL, err))
         return false;
-    char *text = must(strdup(json));
     free(n->info_text);
     arena_free(n->info_mem);
-    n->info_text = text;
-    n->info_mem = TAKE(mem);
-    n->info = info;
+    n->info_text = must(strdup(json));
+    n->info_mem = arena_new_for(strlen(json));
+    bind_copy(&node_info_fields, &info, n->info_mem, &n->info);
     return true;
 }
 

@@ -3,7 +3,8 @@
  * back-pressure and the one end that each has.
  *
  * wslay is fed from inside on_data and written out at once, so that it never holds more than a
- * half-received message. */
+ * half-received message. Its two buffers are larger than all else that a connection at rest needs,
+ * and there are many of those: between messages it does not exist. */
 #include "net/ws_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,10 +33,11 @@ static enum rc rc_of_code(int code)
 /* The first reason is the one that counts: what follows from it explains nothing. */
 static void because(struct ws *w, enum rc rc, const char *text)
 {
-    if (w->why_known)
+    if (w->why)
         return;
-    w->why_known = true;
-    err_set(&w->why, rc, "%s", text);
+    if (!(w->why = calloc(1, sizeof *w->why)))
+        abort();
+    err_set(w->why, rc, "%s", text);
 }
 
 static void because_code(struct ws *w, int code, const char *reason, size_t n,
@@ -43,22 +45,25 @@ static void because_code(struct ws *w, int code, const char *reason, size_t n,
 {
     char text[REASON + 1];
     snprintf(text, sizeof text, "%.*s", (int)MIN(n, (size_t)REASON), reason);
-    if (!w->why_known)
+    if (!w->why)
         w->code = code;
     because(w, rc_of_code(code), *text ? text : otherwise);
 }
 
 int ws_code(const struct ws *w) { return w->code; }
-const char *ws_elsewhere(const struct ws *w) { return w->elsewhere; }
+const char *ws_elsewhere(const struct ws *w) { return w->elsewhere ? w->elsewhere : ""; }
 
 void ws_over(struct ws *w, const struct err *otherwise)
 {
-    struct err why = w->why_known ? w->why : *otherwise;
+    struct err why = w->why ? *w->why : *otherwise;
     timer_cancel(TAKE(w->ping));
     timer_cancel(TAKE(w->last));
     w->dropped = true;
     w->events.on_close(w->arg, w, &why);
-    wslay_event_context_free(w->frames);
+    if (w->frames)
+        wslay_event_context_free(w->frames);
+    free(w->elsewhere);
+    free(w->why);
     free(w);
 }
 
@@ -79,6 +84,51 @@ static void last_over(void *arg)
     w->last = taking ? timer_start(w->os, LAST_MS, last_over, w) : NULL;
     if (!taking)
         cut(w);
+}
+
+/* --- wslay, while it is needed */
+
+static const struct wslay_event_callbacks calls;
+
+static wslay_event_context_ptr frames(struct ws *w)
+{
+    if (w->frames)
+        return w->frames;
+    int rc = w->client ? wslay_event_context_client_init(&w->frames, &calls, w)
+                       : wslay_event_context_server_init(&w->frames, &calls, w);
+    if (rc != 0)
+        abort();
+    wslay_event_config_set_max_recv_msg_length(w->frames, w->limits.message_bytes);
+    return w->frames;
+}
+
+static void frame_begins(wslay_event_context_ptr ctx, const struct wslay_event_on_frame_recv_start_arg *f, void *arg)
+{
+    (void)ctx;
+    struct ws *w = arg;
+    size_t length = f->payload_length < 126 ? 0 : f->payload_length < 65536 ? 2 : 8, mask = w->client ? 0 : 4;
+    w->framed += 2 + length + mask + f->payload_length;
+    w->in_frame = true;
+    if (!wslay_is_ctrl_frame(f->opcode))
+        w->in_message = !f->fin;
+}
+
+static void frame_ends(wslay_event_context_ptr ctx, void *arg)
+{
+    (void)ctx;
+    ((struct ws *)arg)->in_frame = false;
+}
+
+/* All that came was whole frames of whole messages, all that was to be sent has gone, and no goodbye was said. */
+static void frames_rest(struct ws *w)
+{
+    if (!w->frames || w->reading || w->in_frame || w->in_message || w->fed != w->framed || w->goodbye
+        || wslay_event_get_queued_msg_count(w->frames) || !wslay_event_get_read_enabled(w->frames)
+        || !wslay_event_get_write_enabled(w->frames) || wslay_event_get_close_sent(w->frames)
+        || wslay_event_get_close_received(w->frames))
+        return;
+    wslay_event_context_free(TAKE(w->frames));
+    w->fed = w->framed = 0;
 }
 
 /* --- out */
@@ -104,15 +154,17 @@ static int make_mask(wslay_event_context_ptr ctx, uint8_t *out, size_t n, void *
  * gets a last moment. */
 static void flush(struct ws *w)
 {
-    if (!w->stream || w->dropped)
+    if (!w->stream || w->dropped || !w->frames)
         return;
     if (wslay_event_send(w->frames) != 0) {
         because(w, RC_INTERNAL, "the connection could not be written to");
         cut(w);
         return;
     }
-    if (!wslay_event_get_close_sent(w->frames))
+    if (!wslay_event_get_close_sent(w->frames)) {
+        frames_rest(w);
         return;
+    }
     w->goodbye = true;
     if (wslay_event_get_close_received(w->frames))
         stream_end(w->stream);
@@ -127,13 +179,13 @@ void ws_send(struct ws *w, bool text, const void *at, size_t n)
     if (w->goodbye || w->dropped)
         return;
     struct wslay_event_msg m = { text ? WSLAY_TEXT_FRAME : WSLAY_BINARY_FRAME, at, n };
-    wslay_event_queue_msg(w->frames, &m);
+    wslay_event_queue_msg(frames(w), &m);
     flush(w);
 }
 
 size_t ws_waiting(const struct ws *w)
 {
-    return wslay_event_get_queued_msg_length(w->frames)
+    return (w->frames ? wslay_event_get_queued_msg_length(w->frames) : 0)
            + (w->stream ? stream_waiting(w->stream) : 0);
 }
 
@@ -151,7 +203,7 @@ void ws_close(struct ws *w, int code, const char *reason)
         return;
     }
     w->goodbye = true;
-    wslay_event_queue_close(w->frames, (uint16_t)code, (const uint8_t *)reason, n);
+    wslay_event_queue_close(frames(w), (uint16_t)code, (const uint8_t *)reason, n);
     if (w->paused)
         stream_pause(w->stream, false); /* the peer's goodbye must be read */
     flush(w);
@@ -166,7 +218,7 @@ static void dial_dropped(void *arg)
 {
     struct ws *w = arg;
     w->last = NULL;
-    ws_over(w, &w->why);
+    ws_over(w, w->why);
 }
 
 void ws_drop(struct ws *w)
@@ -197,6 +249,7 @@ static ssize_t take_bytes(wslay_event_context_ptr ctx, uint8_t *to, size_t n, in
     memcpy(to, w->in, n);
     w->in += n;
     w->in_len -= n;
+    w->fed += n;
     return (ssize_t)n;
 }
 
@@ -248,18 +301,20 @@ static size_t on_data(void *arg, const char *at, size_t n)
 {
     struct ws *w = arg;
     w->heard = true;
-    if (w->dropped || !wslay_event_get_read_enabled(w->frames))
+    if (w->dropped || !wslay_event_get_read_enabled(frames(w)))
         return n; /* after the end: only so that the peer can read our goodbye */
     w->in = at;
     w->in_len = n;
+    w->reading = true;
     int rc = wslay_event_recv(w->frames);
+    w->reading = false;
     size_t left = w->in_len;
     w->in = NULL;
     w->in_len = 0;
     if (rc != 0) /* a frame so wrong that wslay says goodbye without a code */
         because(w, RC_BAD_INPUT, "the peer broke the rules of the protocol");
     flush(w);
-    if (!wslay_event_get_read_enabled(w->frames)) {
+    if (w->frames && !wslay_event_get_read_enabled(w->frames)) {
         if (!wslay_event_get_close_received(w->frames))
             read_error(w);
         return n;
@@ -299,6 +354,15 @@ const struct stream_events ws_stream_events
 
 /* --- life */
 
+static const struct wslay_event_callbacks calls = {
+    .recv_callback = take_bytes,
+    .send_callback = send_frame,
+    .genmask_callback = make_mask,
+    .on_frame_recv_start_callback = frame_begins,
+    .on_frame_recv_end_callback = frame_ends,
+    .on_msg_recv_callback = on_frames,
+};
+
 static void on_ping(void *arg)
 {
     struct ws *w = arg;
@@ -313,19 +377,13 @@ static void on_ping(void *arg)
     w->ping = timer_start(w->os, w->limits.ping_ms, on_ping, w);
     if (w->goodbye || w->dropped)
         return;
-    wslay_event_queue_msg(w->frames, &(struct wslay_event_msg){ WSLAY_PING, NULL, 0 });
+    wslay_event_queue_msg(frames(w), &(struct wslay_event_msg){ WSLAY_PING, NULL, 0 });
     flush(w);
 }
 
 struct ws *ws_new(struct os *os, bool client, const struct ws_limits *limits,
                   const struct ws_events *events, void *arg)
 {
-    static const struct wslay_event_callbacks calls = {
-        .recv_callback = take_bytes,
-        .send_callback = send_frame,
-        .genmask_callback = make_mask,
-        .on_msg_recv_callback = on_frames,
-    };
     struct ws *w = calloc(1, sizeof *w);
     if (!w)
         abort();
@@ -338,11 +396,7 @@ struct ws *ws_new(struct os *os, bool client, const struct ws_limits *limits,
         w->limits.message_bytes = 1024 * 1024;
     if (!w->limits.ping_ms)
         w->limits.ping_ms = 10 * 1000;
-    int rc = client ? wslay_event_context_client_init(&w->frames, &calls, w)
-                    : wslay_event_context_server_init(&w->frames, &calls, w);
-    if (rc != 0)
-        abort();
-    wslay_event_config_set_max_recv_msg_length(w->frames, w->limits.message_bytes);
+    w->client = client;
     return w;
 }
 

@@ -10,23 +10,25 @@ struct ws {
     struct stream *stream;      /* NULL while it is dialled */
     struct http_call *dial;
     char expected[WS_KEY_TEXT]; /* what the server must answer to our key */
-    wslay_event_context_ptr frames;
+    wslay_event_context_ptr frames;     /* NULL: nothing of a message is under way in either direction */
+    uint64_t fed, framed;       /* bytes that it was given, and those of the frames it has seen the head of */
+    bool in_frame, in_message;  /* some of a frame, of a message, has come */
+    bool reading;               /* inside wslay */
     struct ws_events events;
     void *arg;
     struct ws_limits limits;
     const char *in;             /* inside on_data: what wslay has not taken yet */
     size_t in_len;
-    bool paused, dropped;
+    bool client, paused, dropped;
     bool goodbye;               /* ours is said or queued: no more messages in either direction */
     bool heard;                 /* a byte came since the last ping */
     int silent;                 /* pings without one */
     int unread_pings;
     struct timer *ping, *last;  /* last: the time the peer has to leave after a goodbye */
     size_t waiting_before;
-    bool why_known;
     int code;
-    char elsewhere[300];
-    struct err why;
+    char *elsewhere;            /* NULL: nowhere */
+    struct err *why;            /* NULL: not known yet */
 };
 
 struct ws *ws_new(struct os *os, bool client, const struct ws_limits *limits,

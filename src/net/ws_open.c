@@ -76,6 +76,8 @@ struct ws *ws_accept(struct http_request *rq, const struct ws_limits *limits,
 
 /* --- the client's side */
 
+enum { ELSEWHERE_MOST = 299 };
+
 static struct http_taker on_switched(void *arg, struct http_call *k, struct stream *s)
 {
     struct ws *w = arg;
@@ -99,8 +101,8 @@ static void on_head(void *arg, int status, struct http_call *k)
     struct ws *w = arg;
     const char *url = http_call_header(k, "arcus-writer");
     w->code = status >= 400 ? 4000 + status : 0;
-    if (url && strlen(url) < sizeof w->elsewhere)
-        snprintf(w->elsewhere, sizeof w->elsewhere, "%s", url);
+    if (url && strlen(url) <= ELSEWHERE_MOST && !w->elsewhere && !(w->elsewhere = strdup(url)))
+        abort();
 }
 
 static void on_refused(void *arg, int status, struct slice body, const struct err *err)

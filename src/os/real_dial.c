@@ -14,7 +14,7 @@
 
 static void refused(struct rstream *s, const char *why)
 {
-    err_set(&s->why, RC_UNAVAILABLE, "cannot reach %s: %s", s->dial->address, why);
+    err_set(rstream_why(s), RC_UNAVAILABLE, "cannot reach %s: %s", s->dial->address, why);
 }
 
 static void try_next(struct rstream *s)
@@ -54,7 +54,7 @@ void dial_progress(struct rstream *s)
         try_next(s);
         return;
     }
-    s->why = (struct err){ 0 };
+    free(TAKE(s->why));
     socket_peer(s->src.fd, s->base.peer);
     rstream_start(s, s->dial->tls, s->dial->server_name);
 }
@@ -66,7 +66,7 @@ static void looked_up(void *arg, const struct sockets *found, const struct err *
     if (s->closing)
         return;
     if (!found) {
-        s->why = *err;
+        *rstream_why(s) = *err;
         rstream_finish(s);
         return;
     }
@@ -89,7 +89,9 @@ struct stream *real_dial(struct os *os, const char *address, struct tls *tls, co
     s->dialled = true;
     d->tls = tls;
     snprintf(d->address, sizeof d->address, "%s", address ? address : "");
-    if (!address_parse(address, &d->to, &s->why)) {
+    struct err why;
+    if (!address_parse(address, &d->to, &why)) {
+        *rstream_why(s) = why;
         rstream_finish(s);
         return &s->base;
     }

@@ -6,6 +6,7 @@
  * with every request and must cost no system call. */
 #include "os/real.h"
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 /* epoll's clock stops in suspend: look again each minute */
 enum { EVENTS = 256, WAIT_MOST_MS = 60 * 1000 };
+enum { GIVE_BACK = 4 << 20 };  /* less is not worth it */
 
 struct rtimer {
     struct timer base;
@@ -302,6 +304,34 @@ static const struct os_ops real_ops = {
 void os_keep_memory(void)
 {
     prctl(PR_SET_DUMPABLE, 0);
+}
+
+/* Without pages of files, which are not the heap's. */
+static size_t resident(void)
+{
+    char text[96] = "";
+    unsigned long long all, pages, shared;
+    FILE *f = fopen("/proc/self/statm", "re");
+    bool ok = f && fgets(text, sizeof text, f) && sscanf(text, "%llu %llu %llu", &all, &pages, &shared) == 3;
+    if (f)
+        fclose(f);
+    return ok ? (size_t)(pages - shared) * (size_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* A burst (all agents of a fleet that dial at once, a large queue that is placed) leaves holes in the heap that are whole pages, and
+ * the C library keeps them for ever. */
+void os_give_back(struct os *os, struct spare *s)
+{
+    int64_t span_ms = real_boot_ms(os) - s->at_ms, cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
+    bool busy = (cpu_ms - s->cpu_ms) * 4 > span_ms;
+    s->at_ms += span_ms;
+    s->cpu_ms = cpu_ms;
+    struct mallinfo2 m = mallinfo2();
+    size_t used = m.uordblks + m.hblkhd, now = resident(), much = GIVE_BACK + used / 32;
+    if (busy || now < used + much || now < s->kept + much)
+        return;
+    malloc_trim(0);
+    s->kept = resident();
 }
 
 struct os *os_real_new(struct err *err)

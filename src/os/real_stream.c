@@ -31,6 +31,13 @@ enum {
 void rstream_ready(struct rstream *s) { link_add(&s->src.loop->ready, &s->ready); }
 static void make_dirty(struct rstream *s) { link_add(&s->src.loop->dirty, &s->dirty); }
 
+struct err *rstream_why(struct rstream *s)
+{
+    if (!s->why)
+        s->why = os_alloc(sizeof *s->why);
+    return s->why;
+}
+
 void rstream_finish(struct rstream *s)
 {
     s->closing = true;
@@ -110,14 +117,22 @@ static ssize_t io_errno(struct rstream *s, const char *what)
 {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
         return IO_AGAIN;
-    err_set(&s->why, RC_UNAVAILABLE, "%s: %s", what, strerror(errno));
+    err_set(rstream_why(s), RC_UNAVAILABLE, "%s: %s", what, strerror(errno));
     return IO_FAILED;
+}
+
+static ssize_t noted(struct rstream *s, ssize_t how, const struct err *why)
+{
+    if (how == IO_FAILED)
+        *rstream_why(s) = *why;
+    return how;
 }
 
 static ssize_t io_read(struct rstream *s, void *to, size_t n)
 {
+    struct err why;
     if (s->ssl)
-        return tls_read(s->ssl, to, n, &s->why);
+        return noted(s, tls_read(s->ssl, to, n, &why), &why);
     ssize_t got;
     if (broken("stream.read"))
         return io_errno(s, "read from the peer");
@@ -132,8 +147,9 @@ static ssize_t io_read(struct rstream *s, void *to, size_t n)
 
 static ssize_t io_write(struct rstream *s, const void *at, size_t n)
 {
+    struct err why;
     if (s->ssl)
-        return tls_write(s->ssl, at, n, &s->why);
+        return noted(s, tls_write(s->ssl, at, n, &why), &why);
     ssize_t done;
     if (broken("stream.write"))
         return io_errno(s, "write to the peer");
@@ -281,11 +297,13 @@ static void handshake(struct rstream *s)
         rstream_ready(s);
         return;
     }
+    struct err why;
     if (!s->ssl) {
-        s->ssl = tls_attach(s->tls, s->src.fd, NULL, &s->why);
+        s->ssl = tls_attach(s->tls, s->src.fd, NULL, &why);
         tls_free(TAKE(s->tls));
     }
-    int before = s->ssl ? tls_stage(s->ssl) : 0, done = s->ssl ? tls_handshake(s->ssl, &s->why) : IO_FAILED;
+    int before = s->ssl ? tls_stage(s->ssl) : 0, done = s->ssl ? tls_handshake(s->ssl, &why) : IO_FAILED;
+    noted(s, done, &why);
     r->handshakes += s->ssl && tls_stage(s->ssl) != before;
     if (done == IO_FAILED)
         rstream_finish(s);
@@ -331,6 +349,7 @@ static void rstream_drop(struct source *src)
     buffers_drop(s);
     if (s->src.fd >= 0)
         close(s->src.fd);
+    free(s->why);
     free(s);
 }
 
@@ -346,14 +365,15 @@ static void start_lingering(struct rstream *s)
 
 static void close_one(struct rstream *s)
 {
-    if (s->ssl && s->phase == PHASE_OPEN && !s->shut_done && s->why.rc == RC_OK)
+    static const struct err fine;
+    if (s->ssl && s->phase == PHASE_OPEN && !s->shut_done && !s->why)
         tls_goodbye(s->ssl);
     if (s->linger)
         start_lingering(s);
     else
         source_end(&s->src);
     if (s->base.events.on_close)
-        s->base.events.on_close(s->base.arg, &s->why);
+        s->base.events.on_close(s->base.arg, s->why ? s->why : &fine);
 }
 
 static void dirty_one(struct rstream *s)
@@ -419,7 +439,7 @@ static void on_event(struct source *src, uint32_t ev)
     if (s->out.len && s->writable)
         make_dirty(s);
     if ((ev & EPOLLERR) && s->phase == PHASE_OPEN && !s->closing && (s->paused || !s->can_read)) {
-        err_set(&s->why, RC_UNAVAILABLE, "the peer has left");
+        err_set(rstream_why(s), RC_UNAVAILABLE, "the peer has left");
         rstream_finish(s);
     }
 }
@@ -459,12 +479,15 @@ void rstream_start(struct rstream *s, struct tls *tls, const char *server_name)
         rstream_opened(s);
         return;
     }
+    struct err why;
     s->phase = PHASE_HANDSHAKE;
-    s->ssl = tls_attach(tls, s->src.fd, server_name, &s->why);
-    if (s->ssl)
+    s->ssl = tls_attach(tls, s->src.fd, server_name, &why);
+    if (s->ssl) {
         handshake(s);
-    else
-        rstream_finish(s);
+        return;
+    }
+    noted(s, IO_FAILED, &why);
+    rstream_finish(s);
 }
 
 struct stream *rstream_accepted(struct real *r, int fd, struct tls *tls)
@@ -507,7 +530,7 @@ struct stream *real_of_fd(struct os *os, int fd, const struct stream_events *eve
     int flags = fcntl(fd, F_GETFL);
     snprintf(s->base.peer, sizeof s->base.peer, "unix");
     if (flags == -1 || fstat(fd, &st) == -1 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1) {
-        err_errno(&s->why, "use descriptor %d", fd);
+        err_errno(rstream_why(s), "use descriptor %d", fd);
         rstream_finish(s);
         return &s->base;
     }

@@ -35,7 +35,7 @@ struct rstream {
     struct tls *tls;                    /* of one that was accepted and has said nothing yet: until then it costs next to nothing */
     bool deferred;                      /* a step of its handshake waits for the next turn */
     struct dial *dial;
-    struct err why;
+    struct err *why;                    /* NULL: nothing has failed. There are many, and few fail */
 };
 
 struct rstream *rstream_new(struct real *r, const struct stream_events *events, void *arg);
@@ -43,6 +43,7 @@ struct rstream *rstream_new(struct real *r, const struct stream_events *events, 
 bool rstream_take_socket(struct rstream *s, int fd);
 void rstream_start(struct rstream *s, struct tls *tls, const char *server_name);    /* connected */
 void rstream_finish(struct rstream *s);                 /* on_close follows with s->why */
+struct err *rstream_why(struct rstream *s);             /* to be filled: something failed */
 void rstream_ready(struct rstream *s);                  /* looked at again at the end of the turn */
 void dial_progress(struct rstream *s);
 void dial_free(struct rstream *s);

@@ -19,6 +19,7 @@ struct sched *sched_new(void)
     s->projects = map_new();
     s->jobs = map_new();
     s->holds = map_new();
+    s->held_on = map_new();
     s->classes = map_new();
     order_start(s);
     s->pass = 1; /* 0 is never: a class begins without having failed */
@@ -60,6 +61,7 @@ void sched_free(struct sched *s)
     free_all(s->jobs, job_free_any);
     free_all(s->holds, free);
     order_done(s);
+    map_free(s->held_on);
     free_all(s->projects, free);
     free_all(s->classes, class_chain_free);
     for (size_t i = 0; i < s->node_count; i++)
@@ -116,29 +118,29 @@ static void node_take(struct node *n, const struct hold *h, int sign)
 static void on_node(struct sched *s, const struct sched_event *e)
 {
     size_t at = node_place(s, e->node);
-    struct node *n = sched_node(s, e->node);
-    order_node(s, n, -1);
-    if (!n) {
+    int gpus = MIN(e->gpu_count, (int)SCHED_GPUS);
+    order_node(s, sched_node(s, e->node), -1);
+    if (!sched_node(s, e->node)) {
         if (s->node_count == s->node_room) {
             s->node_room = s->node_room ? s->node_room * 2 : 16;
             s->nodes = must(reallocarray(s->nodes, s->node_room, sizeof *s->nodes));
         }
         memmove(s->nodes + at + 1, s->nodes + at, (s->node_count++ - at) * sizeof *s->nodes);
-        n = s->nodes[at] = must(calloc(1, sizeof *n));
+        s->nodes[at] = NULL;
     }
+    struct node *n = s->nodes[at] = must(realloc(s->nodes[at], sizeof *n + (size_t)gpus * sizeof *n->gpus));
     *n = (struct node){ .id = e->node,
                         .usable = e->usable,
                         .host_image = e->host_image,
                         .cpu_milli = e->cpu_milli,
                         .mem_mib = e->mem_mib,
-                        .gpu_count = MIN(e->gpu_count, (int)SCHED_GPUS) };
+                        .gpu_count = gpus,
+                        .gpus = (struct gpu *)(n + 1) };
     for (int i = 0; i < n->gpu_count; i++)
-        n->gpus[i].is = e->gpus[i];
+        n->gpus[i] = (struct gpu){ .is = e->gpus[i] };
     order_node(s, n, 1);
-    struct hold *h;
-    for (size_t i = 0; (h = map_next(s->holds, &i));)
-        if (h->node == n->id)
-            node_take(n, h, 1);
+    for (const struct hold *h = map_get(s->held_on, n->id); h; h = h->next)
+        node_take(n, h, 1);
     s->fleet++;
     s->dirty = true;
 }
@@ -228,6 +230,9 @@ struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, 
         memcpy(h->gpus, gpus, (size_t)count * sizeof *gpus);
     hold_count(s, h, 1);
     map_put_text(s->holds, h->key, h);
+    if ((h->next = map_get(s->held_on, node)))
+        h->next->prev = h;
+    map_put(s->held_on, node, h);
     return h;
 }
 
@@ -235,6 +240,14 @@ void hold_end(struct sched *s, struct hold *h)
 {
     hold_count(s, h, -1);
     map_take_text(s->holds, h->key);
+    if (h->next)
+        h->next->prev = h->prev;
+    if (h->prev)
+        h->prev->next = h->next;
+    else if (h->next)
+        map_put(s->held_on, h->node, h->next);
+    else
+        map_take(s->held_on, h->node);
     free(h);
 }
 

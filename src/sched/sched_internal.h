@@ -23,7 +23,7 @@ struct node {
     bool usable, host_image;
     int64_t cpu_milli, mem_mib, cpu_used, mem_used;
     int gpu_count;
-    struct gpu gpus[SCHED_GPUS];
+    struct gpu *gpus;           /* behind it: most nodes of a large fleet have few, or none */
 };
 /* --- order.c: who comes next. A project has one lane in each class of priority that it has something waiting in. */
 struct lane { struct project *project; int64_t key; size_t pos; struct heap classes; };     /* key: at some time before, so not above what it is now */
@@ -69,6 +69,7 @@ struct hold {
     char key[40];
     int64_t job, task, node, cpu_milli, mem_mib, not_before_ms;
     struct project *project;
+    struct hold *next, *prev;   /* on the same node */
     bool confirmed;             /* false: placed by us, not yet told by an event */
     bool cancelled;             /* must not wait again if it is refused */
     int count;
@@ -79,6 +80,7 @@ enum { REFUSED_PAUSE_MS = 100 };
 
 struct sched {
     struct map *projects, *jobs, *holds, *classes;
+    struct map *held_on;        /* node -> the first of its holds, also while the node is away */
     struct node **nodes;        /* by id: the order in which they joined */
     size_t node_count, node_room;
     struct share_clock clock;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LOOK_AT_CERT_MS = 12 * 3600 * 1000, HOSTS = 5 };
+enum { LOOK_AT_CERT_MS = 12 * 3600 * 1000, GIVE_BACK_MS = 5000, HOSTS = 5 };
 
 struct server {
     struct os *os;
@@ -20,7 +20,8 @@ struct server {
     struct own_ca ca;
     const char *data, *hosts[HOSTS];    /* of a certificate of our own */
     size_t host_count;
-    struct timer *look;
+    struct timer *look, *give_back;
+    struct spare spare;
     char url[300], pin[DIGEST_HEX];
     int64_t grace_ms;
     struct token_wish *wish;            /* under way, or waiting to be asked again */
@@ -66,6 +67,13 @@ static void look_at_cert(void *arg)
         log_line(LOG_ERROR, "server", "%s", err.text);
     else if (mine.made)
         log_line(LOG_INFO, "server", "the certificate was made anew");
+}
+
+static void give_back(void *arg)
+{
+    struct server *s = arg;
+    s->give_back = timer_start(s->os, GIVE_BACK_MS, give_back, s);
+    os_give_back(s->os, &s->spare);
 }
 
 /* A certificate that was given, or one of the cloud's own authority. TLS is not simulated. */
@@ -158,6 +166,8 @@ static bool open_parts(struct server *s, const struct server_config *c, struct e
         return false;
     snprintf(s->url, sizeof s->url, "%s://%s", s->tls ? "https" : "http", api_address(s->api));
     control_advertise(s->control, reached_by(s, c));
+    if (!os_is_simulated(s->os))
+        s->give_back = timer_start(s->os, GIVE_BACK_MS, give_back, s);
     return true;
 }
 
@@ -199,6 +209,7 @@ void server_free(struct server *s)
     if (!s)
         return;
     timer_cancel(s->look);
+    timer_cancel(s->give_back);
     control_close(s->control);
     wish_free(s->wish);
     store_close(s->store);

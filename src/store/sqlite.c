@@ -10,12 +10,18 @@
 
 enum {
     CHECK_BYTES = 128 * 1024 * 1024,    /* a larger file is not read whole at start: seconds */
-    CACHE_KIB_WRITER = 16 * 1024,
+    CACHE_KIB_WRITER = 8 * 1024,
     CACHE_KIB_READER = 4 * 1024,
     ONE_TEXT = 128,
 };
 
-struct sqlite { char *uri; sqlite3_vfs *vfs; struct handle shared; sqlite3_stmt **late; };  /* late: of all connections of a simulated server */
+struct sqlite {
+    char *uri;
+    sqlite3_vfs *vfs;
+    struct handle shared;
+    sqlite3_stmt **late;                /* of all connections of a simulated server */
+    struct handle first;                /* closed last: else a server that starts would copy the whole log back and make it anew, again and again */
+};
 struct sqlite_conn {
     struct conn base;
     struct handle own, *h;              /* h: own, or the shared one */
@@ -217,6 +223,7 @@ static void sqlite_close(struct store *s)
         return;
     statements_free(s, in->late);
     sqlite3_close(in->shared.db);
+    sqlite3_close(in->first.db);
     sqlite_vfs_free(in->vfs);
     free(in->uri);
     free(in);
@@ -234,7 +241,7 @@ static bool sqlite_open(struct store *s, struct err *err)
         in->vfs = sqlite_vfs_new(s->os);
         h = &in->shared;
     }
-    bool ok = handle_open(s, true, h, err);
+    bool ok = (in->vfs || handle_open(s, true, &in->first, err)) && handle_open(s, true, h, err);
     ok = ok && (undamaged(h->db, err) || err_wrap(err, "%s", s->where));
     sqlite3_close(own.db);
     return ok;

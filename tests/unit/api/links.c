@@ -186,7 +186,7 @@ TEST(a_link_that_goes_while_its_messages_are_at_the_door_leaves_nothing)
     world_wait(&w, 10);
     talk_done(&t);
     world_wait(&w, 20);
-    CHECK(w.control->held_count == 3 && w.api->users == 3);
+    CHECK(w.control->held_count == 3 && w.api->users == 1);
     fake_release(w.control);
     world_close(&w);
 }

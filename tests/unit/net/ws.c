@@ -1,4 +1,5 @@
 #include "base/fault.h"
+#include "net/ws_internal.h"
 #include "world.h"
 
 /* --- a client of ours */
@@ -454,6 +455,35 @@ TEST(fragments_are_joined_and_pings_may_come_between)
     raw_done(&r);
     CHECK(world_until(&w, server_closed, &w) && w.ws_why.rc == RC_UNAVAILABLE);
     world_close(&w);
+}
+
+/* Cut anywhere: what is in the middle of a frame or of a message is kept, and nothing else. */
+TEST(between_messages_nothing_is_kept)
+{
+    AUTO(str_done) struct str all = { 0 };
+    char large[300];
+    memset(large, 'x', sizeof large);
+    frame(&all, 0x01, true, "ab", 2);
+    frame(&all, 0x89, true, "p", 1);
+    frame(&all, 0x80, true, "cd", 2);
+    size_t whole = all.len;
+    frame(&all, 0x82, true, large, sizeof large);
+    for (size_t cut = 1; cut < all.len; cut += cut < whole + 10 ? 1 : 50) {
+        struct world w;
+        struct raw r;
+        world_open(&w, WORLD_SIM, NULL);
+        raw_dial(&r, &w);
+        raw_say(&r, SHAKE);
+        CHECK(raw_has(&r, "xOo=\r\n\r\n") && !w.ws->frames);
+        stream_write(r.stream, all.at, cut);
+        world_wait(&w, 500);
+        CHECK((w.ws->frames == NULL) == (cut == whole));
+        stream_write(r.stream, all.at + cut, all.len - cut);
+        CHECK(raw_has(&r, "\x8a\x01p") && raw_has(&r, "\x81\x04" "abcd") && raw_has(&r, "\x82\x7e\x01\x2cxxx"));
+        CHECK(!w.ws->frames);
+        raw_done(&r);
+        world_close(&w);
+    }
 }
 
 TEST(a_peer_that_is_silent_for_three_pings_is_closed)

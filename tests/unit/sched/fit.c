@@ -1,17 +1,18 @@
 #include "sched/sched_internal.h"
 #include "tap.h"
 
-static struct node small(void)
+static struct node small(struct gpu gpus[static 2])
 {
-    return (struct node){ .id = 1, .usable = true, .cpu_milli = 4000, .mem_mib = 8000, .gpu_count = 2,
-                          .gpus = { { .is = { .index = 4, .mem_mib = 1000, .model = "H200", .healthy = true } },
-                                    { .is = { .index = 9, .mem_mib = 1000, .model = "H200", .healthy = true } } } };
+    for (int i = 0; i < 2; i++)
+        gpus[i] = (struct gpu){ .is = { .index = i ? 9 : 4, .mem_mib = 1000, .model = "H200", .healthy = true } };
+    return (struct node){ .id = 1, .usable = true, .cpu_milli = 4000, .mem_mib = 8000, .gpu_count = 2, .gpus = gpus };
 }
 
 TEST(a_task_fits_to_the_last_thousandth_and_not_one_more)
 {
     struct project p = { .id = 7, .quota = QUOTA_NONE };
-    struct node n = small();
+    struct gpu gpus[2];
+    struct node n = small(gpus);
     struct held_gpu g[SCHED_GPUS];
     int count;
     struct class c = { .project = &p, .shape = { .cpu_milli = 4000, .mem_mib = 8000, .gpu.milli = 2000 } };
@@ -22,7 +23,7 @@ TEST(a_task_fits_to_the_last_thousandth_and_not_one_more)
     CHECK(!node_fits(&n, &c, g, &count));
     c.shape.cpu_milli = 4001;
     CHECK(!node_could(&n, &c));
-    n = small();
+    n = small(gpus);
     c.shape = (struct shape){ .gpu.milli = 3000 };
     CHECK(!node_could(&n, &c) && !node_fits(&n, &c, g, &count));
 }
@@ -30,7 +31,8 @@ TEST(a_task_fits_to_the_last_thousandth_and_not_one_more)
 TEST(a_share_goes_where_its_project_already_is)
 {
     struct project p = { .id = 7, .quota = QUOTA_NONE };
-    struct node n = small();
+    struct gpu gpus[2];
+    struct node n = small(gpus);
     struct held_gpu g[SCHED_GPUS];
     int count;
     struct class c = { .project = &p, .shape.gpu.milli = 400 };
