@@ -13,8 +13,8 @@ struct os *os_real_new(struct err *err);
 void os_keep_memory(void);                                      /* of this process: it goes into no core file, and nobody but root may look into it */
 /* What was freed and is still this process's goes back to the machine, where that is much and there is little to do: it takes some
  * milliseconds. For every few seconds; what it remembers between them is zero at first. */
-struct spare { size_t kept; int64_t at_ms, cpu_ms; };
-void os_give_back(struct os *os, struct spare *s);
+struct os_spare { size_t kept; int64_t at_ms, cpu_ms; };
+void os_give_back(struct os *os, struct os_spare *s);
 void os_free(struct os *os);                     /* what is still open is dropped without a callback; stop actors first */
 void os_run(struct os *os);                     /* until os_stop; the simulation steps its machines itself */
 void os_stop(struct os *os);                    /* from any thread or a signal callback */

@@ -320,14 +320,14 @@ static size_t resident(void)
 
 /* A burst (all agents of a fleet that dial at once, a large queue that is placed) leaves holes in the heap that are whole pages, and
  * the C library keeps them for ever. */
-void os_give_back(struct os *os, struct spare *s)
+void os_give_back(struct os *os, struct os_spare *s)
 {
     int64_t span_ms = real_boot_ms(os) - s->at_ms, cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
     bool busy = (cpu_ms - s->cpu_ms) * 4 > span_ms;
     s->at_ms += span_ms;
     s->cpu_ms = cpu_ms;
     struct mallinfo2 m = mallinfo2();
-    size_t used = m.uordblks + m.hblkhd, now = resident(), much = GIVE_BACK + used / 32;
+    size_t used = m.uordblks + m.hblkhd, now = resident(), much = GIVE_BACK + used / 64;
     if (busy || now < used + much || now < s->kept + much)
         return;
     malloc_trim(0);

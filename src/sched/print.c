@@ -93,7 +93,8 @@ void sched_print(const struct sched *s, struct str *out)
     for (void **at = jobs; *at; at++)
         print_job(*at, out);
     for (void **at = holds; *at; at++)
-        print_hold(*at, out);
+        for (const struct hold *h = *at; h; h = h->same)
+            print_hold(h, out);
     free(projects);
     free(jobs);
     free(holds);

@@ -49,6 +49,14 @@ static void class_chain_free(void *first)
     }
 }
 
+static void hold_chain_free(void *first)
+{
+    for (struct hold *h = first, *same; h; h = same) {
+        same = h->same;
+        free(h);
+    }
+}
+
 static void job_free_any(void *j)
 {
     job_free(j);
@@ -59,7 +67,7 @@ void sched_free(struct sched *s)
     if (!s)
         return;
     free_all(s->jobs, job_free_any);
-    free_all(s->holds, free);
+    free_all(s->holds, hold_chain_free);
     order_done(s);
     map_free(s->held_on);
     free_all(s->projects, free);
@@ -189,16 +197,44 @@ static void on_project(struct sched *s, const struct sched_event *e)
 
 /* --- holds */
 
-static const char *hold_key(char out[static 40], int64_t job, int64_t task)
+static int64_t hold_key(int64_t job, int64_t task)
 {
-    snprintf(out, 40, "%llx.%llx", (unsigned long long)job, (unsigned long long)task);
-    return out;
+    return (int64_t)((uint64_t)job * 0x9e3779b97f4a7c15ULL + (uint64_t)task);
 }
 
 struct hold *hold_find(const struct sched *s, int64_t job, int64_t task)
 {
-    char key[40];
-    return map_get_text(s->holds, hold_key(key, job, task));
+    struct hold *h = map_get(s->holds, hold_key(job, task));
+    while (h && (h->job != job || h->task != task))
+        h = h->same;
+    return h;
+}
+
+static void hold_enter(struct sched *s, struct hold *h)
+{
+    h->same = map_get(s->holds, hold_key(h->job, h->task));
+    map_put(s->holds, hold_key(h->job, h->task), h);
+    if ((h->next = map_get(s->held_on, h->node)))
+        h->next->prev = h;
+    map_put(s->held_on, h->node, h);
+}
+
+static void hold_leave(struct sched *s, struct hold *h)
+{
+    struct hold *first = map_take(s->holds, hold_key(h->job, h->task)), **at = &first;
+    while (*at != h)
+        at = &(*at)->same;
+    *at = h->same;
+    if (first)
+        map_put(s->holds, hold_key(h->job, h->task), first);
+    if (h->next)
+        h->next->prev = h->prev;
+    if (h->prev)
+        h->prev->next = h->next;
+    else if (h->next)
+        map_put(s->held_on, h->node, h->next);
+    else
+        map_take(s->held_on, h->node);
 }
 
 static void hold_count(struct sched *s, const struct hold *h, int sign)
@@ -225,29 +261,17 @@ struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, 
                         .cpu_milli = cpu_milli,
                         .mem_mib = mem_mib,
                         .count = count };
-    hold_key(h->key, job, task);
     if (count)
         memcpy(h->gpus, gpus, (size_t)count * sizeof *gpus);
     hold_count(s, h, 1);
-    map_put_text(s->holds, h->key, h);
-    if ((h->next = map_get(s->held_on, node)))
-        h->next->prev = h;
-    map_put(s->held_on, node, h);
+    hold_enter(s, h);
     return h;
 }
 
 void hold_end(struct sched *s, struct hold *h)
 {
     hold_count(s, h, -1);
-    map_take_text(s->holds, h->key);
-    if (h->next)
-        h->next->prev = h->prev;
-    if (h->prev)
-        h->prev->next = h->next;
-    else if (h->next)
-        map_put(s->held_on, h->node, h->next);
-    else
-        map_take(s->held_on, h->node);
+    hold_leave(s, h);
     free(h);
 }
 

@@ -66,10 +66,10 @@ struct job {
 };
 struct held_gpu { int64_t index, milli, mem_mib; };
 struct hold {
-    char key[40];
     int64_t job, task, node, cpu_milli, mem_mib, not_before_ms;
     struct project *project;
     struct hold *next, *prev;   /* on the same node */
+    struct hold *same;          /* of the same key in sched.holds */
     bool confirmed;             /* false: placed by us, not yet told by an event */
     bool cancelled;             /* must not wait again if it is refused */
     int count;

@@ -21,7 +21,7 @@ struct server {
     const char *data, *hosts[HOSTS];    /* of a certificate of our own */
     size_t host_count;
     struct timer *look, *give_back;
-    struct spare spare;
+    struct os_spare spare;
     char url[300], pin[DIGEST_HEX];
     int64_t grace_ms;
     struct token_wish *wish;            /* under way, or waiting to be asked again */

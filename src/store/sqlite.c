@@ -11,7 +11,7 @@
 enum {
     CHECK_BYTES = 128 * 1024 * 1024,    /* a larger file is not read whole at start: seconds */
     CACHE_KIB_WRITER = 8 * 1024,
-    CACHE_KIB_READER = 4 * 1024,
+    CACHE_KIB_READER = 2 * 1024,
     ONE_TEXT = 128,
 };
 

@@ -2,7 +2,7 @@
 # limits.sh - one tenant's requests beside a thousand connections of another, what idle connections weigh, and what a flood makes of memory.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
-B=build
+B=${ARCUS_BIN:-build}
 TMP=$(mktemp -d /tmp/arcus-bench.XXXXXX)
 pids=()
 cleanup() { for p in "${pids[@]}"; do kill "$p" 2>/dev/null && kill -CONT "$p" || true; done; sleep 0.5; rm -rf "$TMP"; }
