@@ -2,7 +2,7 @@
 # of a layer link nothing else, so a forbidden call does not link.
 #   make            the program, build/arcus           make test-bin     every test binary, with ASan, UBSan and fault points
 #   SAN=...         sanitizers of this build           BUILD=dir         where it goes         V=1  show commands
-LAYERS := base os wire net model meter sched store auth control api agent cli server
+LAYERS := base os wire net model meter sched sim store auth control api agent cli server
 USES_base    :=
 USES_os      := base
 USES_wire    := base
@@ -10,6 +10,7 @@ USES_net     := wire os base
 USES_model   := wire base
 USES_meter   := model wire base
 USES_sched   := model wire base
+USES_sim     := sched model wire base
 USES_store   := model os wire base
 USES_auth    := store model os wire base
 USES_control := auth store sched meter model os wire base
@@ -49,16 +50,17 @@ $(BUILD)/arcus: $(ALL_OBJ)
 	@echo "  link  $@"
 	$Q$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@
 
-# group: a layer's archive, and its test binary that links the layer whole and what it may use.
+# group: a layer's archive, and its test binary that links the layer whole and what it may use. test-sim is the whole cloud, below.
+test_of = $(BUILD)/test-$(if $(filter sim,$(1)),trace,$(1))
 define layer
 $(BUILD)/lib$(1).a: $(call obj,src/$(1)/*.c) ; @rm -f $$@; ar rcs $$@ $$^
-$(BUILD)/test-$(1): $(call obj,tests/unit/$(1)/*.c tests/tap.c) $(if $(filter agent,$(1)),$(BUILD)/obj/task_blob.o) $(foreach l,$(1) $(USES_$(1)),$(BUILD)/lib$(l).a)
+$(call test_of,$(1)): $(call obj,tests/unit/$(1)/*.c tests/tap.c) $(if $(filter agent,$(1)),$(BUILD)/obj/task_blob.o) $(foreach l,$(1) $(USES_$(1)),$(BUILD)/lib$(l).a)
 	@echo "  link  $$@"
 	$Q$(CC) $(CFLAGS) $$(filter %.o,$$^) -Wl,--whole-archive $(BUILD)/lib$(1).a -Wl,--no-whole-archive $(foreach l,$(USES_$(1)),$(BUILD)/lib$(l).a) $(LDLIBS) $(if $(filter store,$(1)),-lpq) -o $$@
 endef
 $(foreach l,$(LAYERS),$(if $(wildcard src/$(l)/*.c),$(eval $(call layer,$(l)))))
 
-TEST_BINS := $(foreach l,$(LAYERS),$(if $(wildcard tests/unit/$(l)/*.c),$(BUILD)/test-$(l)))
+TEST_BINS := $(foreach l,$(LAYERS),$(if $(wildcard tests/unit/$(l)/*.c),$(call test_of,$(l))))
 test-bin: $(TEST_BINS)
 
 include tests/fuzz/fuzz.mk

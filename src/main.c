@@ -3,12 +3,14 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "server/server.h"
+#include "sim/sim.h"
 
 static const struct { const char *word, *flag; int (*run)(int argc, char **argv); } programs[] = {
     { "server", NULL, server_main },
     { "agent", NULL, agent_main },
     { "up", NULL, up_main },
     { "restore", NULL, restore_main },
+    { "sim", NULL, sim_main },
     { "backup", "--data", backup_main },    /* else the server is asked for it */
 };
 

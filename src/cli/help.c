@@ -150,6 +150,7 @@ static const struct { const char *name, *help; } programs[] = {
     { "server", "Run the head node" },
     { "agent", "Run the agent of a node" },
     { "restore", "Make a cloud from a backup" },
+    { "sim", "Let the scheduler place the tasks of a trace on a fleet, in virtual time" },
 };
 
 static bool program_help(const char *name)

@@ -1,6 +1,7 @@
 /* gpu_ask.c - the ways people write how many GPUs of what kind: parts between colons, in any order, each at most once.
  *
- * A part is a count ("2", "0.5"), an amount of memory ("24GB", "24GB..80GB") or a model ("H200"). Whether a fleet has such a thing
+ * A part is a count ("2", "0.5"), an amount of memory ("24GB", "24GB..80GB") or a model ("H200"; "H200|H100" is either, "H200>H100"
+ * either with the first preferred). Whether a fleet has such a thing
  * is not asked here. */
 #include "base/err.h"
 #include "base/str.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-enum { SHARE_MIN = 10, TEXT_LIMIT = 64 };
+enum { SHARE_MIN = 10, TEXT_LIMIT = 96 };
 static const int64_t mem_limit_mib = 4 << 20;
 
 struct parts {
@@ -79,7 +80,8 @@ static bool take_model(const char *part, struct gpu_ask *out, struct err *err)
         return err_field(err, "gpus", "gpus: '%s' and '%s' are two models; ask for one", out->model,
                          part);
     for (const char *p = part; *p; p++)
-        if (!isalnum((unsigned char)*p) && (p == part || !strchr("-_. /+", *p)))
+        if (!isalnum((unsigned char)*p)
+            && (p == part || !strchr(isalnum((unsigned char)p[1]) ? "-_. /+|>" : "-_. /+", *p)))
             return err_field(err, "gpus",
                              "gpus: '%s' is not understood; write 2, 0.5, H200:8 or 24GB..80GB:2",
                              part);
@@ -168,9 +170,12 @@ static bool has_word(const struct squeezed *model, const char *word, size_t n)
     return false;
 }
 
-static bool model_fits(const char *ask, const char *model)
+static bool model_fits(const char *ask, size_t n, const char *model)
 {
-    struct squeezed have = squeeze(model), want = squeeze(ask);
+    char one[sizeof((struct gpu_ask *)0)->model];
+    memcpy(one, ask, n);
+    one[n] = 0;
+    struct squeezed have = squeeze(model), want = squeeze(one);
     for (size_t from = 0, i = 0; i < want.len; i++)
         if (want.ends[i]) {
             if (!has_word(&have, want.at + from, i + 1 - from))
@@ -180,12 +185,28 @@ static bool model_fits(const char *ask, const char *model)
     return true;
 }
 
-bool gpu_ask_fits(const struct gpu_ask *ask, const char *model, int64_t mem_mib)
+int gpu_ask_choice(const struct gpu_ask *ask, const char *model, int64_t mem_mib)
 {
     /* A part of the memory is kept for error correction: an L40S of 48 GB tells 46068 MiB, a T4 of 16 GB 15360. */
-    return mem_mib >= ask->mem_min_mib - ask->mem_min_mib / 14
-           && (!ask->mem_max_mib || mem_mib <= ask->mem_max_mib) && ask->share_mib <= mem_mib
-           && (!ask->model[0] || model_fits(ask->model, model));
+    if (mem_mib < ask->mem_min_mib - ask->mem_min_mib / 14
+        || (ask->mem_max_mib && mem_mib > ask->mem_max_mib) || ask->share_mib > mem_mib)
+        return 0;
+    int choice = 1;
+    for (const char *p = ask->model; *p; p++) {
+        size_t n = strcspn(p, "|>");
+        if (model_fits(p, n, model))
+            return choice;
+        p += n;
+        choice += *p == '>';
+        if (!*p)
+            return 0;
+    }
+    return choice;
+}
+
+bool gpu_ask_fits(const struct gpu_ask *ask, const char *model, int64_t mem_mib)
+{
+    return gpu_ask_choice(ask, model, mem_mib) != 0;
 }
 
 int64_t gpu_ask_mib(const struct gpu_ask *ask, int64_t mem_mib)

@@ -5,9 +5,9 @@
 
 enum { JOB_COUNT_MAX = 1000 * 1000, JOB_GRACE_MAX = 3600, JOB_GPUS_MAX = 64, JOB_BATCH_MAX = 10 * 1000 };
 
-/* A GPU wish: "2", "0.5", "H200:8", "H200:0.5", "24GB..80GB:2", "24GB", plus mig and gpu_memory. */
+/* A GPU wish: "2", "0.5", "H200:8", "H200:0.5", "24GB..80GB:2", "24GB", "H200>H100:2", plus mig and gpu_memory. */
 struct gpu_ask {
-    char model[32];             /* "" any; compared without case, and as a part ("H200" fits "NVIDIA H200") */
+    char model[64];             /* "" any; compared without case, and as a part ("H200" fits "NVIDIA H200"); "A|B": either, "A>B": A rather */
     int64_t milli;              /* thousandths of a GPU for one task: 8000, 500; 0: none */
     int64_t mem_min_mib, mem_max_mib;   /* of the device, 0: any */
     int64_t share_mib;          /* memory of a share; 0: in proportion to milli */
@@ -17,6 +17,7 @@ MUST_CHECK bool gpu_ask_parse(const char *text, struct gpu_ask *out, struct err 
 MUST_CHECK bool mig_parse(const char *text, struct gpu_ask *out);       /* "1g.18gb": sets mig and milli */
 /* Is this device what is asked for? Cards hold a little less than their names say, so "80GB" fits one of 79.6 GB. */
 bool gpu_ask_fits(const struct gpu_ask *ask, const char *model, int64_t mem_mib);
+int gpu_ask_choice(const struct gpu_ask *ask, const char *model, int64_t mem_mib);  /* 0: it does not fit; 1: the first choice, 2: the next, ... */
 int64_t gpu_ask_mib(const struct gpu_ask *ask, int64_t mem_mib);        /* memory of such a device that one task holds */
 
 struct job_retry { int64_t limit; int64_t delay_s; struct texts on; };  /* on: outcomes; empty: any failure that is not the user's cancel */

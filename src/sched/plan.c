@@ -30,47 +30,43 @@ static void *more(struct arena *mem, const void *at, size_t count, size_t *room,
 
 static bool possible(const struct sched *s, struct class *c)
 {
-    if (c->known_fleet != s->fleet + 1) { /* 0 is never: a class begins without knowing */
+    if (c->known_fleet != s->fleet.changes + 1) { /* 0 is never: a class begins without knowing */
         c->possible = false;
-        for (size_t i = 0; i < s->node_count && !c->possible; i++)
-            c->possible = node_could(s->nodes[i], c);
-        c->known_fleet = s->fleet + 1;
+        for (size_t i = 0; i < s->fleet.count && !c->possible; i++)
+            c->possible = node_could(&s->fleet, s->fleet.nodes[i], c);
+        c->known_fleet = s->fleet.changes + 1;
     }
     return c->possible;
 }
 
-static void give(struct pass *p, struct job *j, int64_t task, const struct node *n,
-                 const struct held_gpu *gpus, int count)
+static void give(struct pass *p, struct job *j, int64_t task, const struct node *n, const struct pick *pick)
 {
     struct sched_plan *plan = &p->plan;
     struct class *c = j->class;
     int64_t not_before = 0;
+    struct held_gpu gpus[SCHED_GPUS];
+    int count = pick_gpus(&c->wanted->is, pick, n, &p->s->fleet, gpus);
     struct order_gpu *out = ARENA_ARRAY(p->mem, struct order_gpu, (size_t)count);
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < n->gpu_count; k++)
-            if (n->gpus[k].is.index == gpus[i].index)
-                out[i]
-                    = (struct order_gpu){ gpus[i].index, arena_text(p->mem, n->gpus[k].is.uuid),
-                                          gpus[i].milli, gpus[i].mem_mib, n->gpus[k].is.simulated };
+    for (int i = 0; i < count; i++) {
+        const struct gpu *g = node_gpu(n, gpus[i].index);
+        out[i] = (struct order_gpu){ gpus[i].index, arena_text(p->mem, g->uuid), gpus[i].milli,
+                                     gpus[i].mem_mib, g->simulated };
+    }
     plan->placements
         = more(p->mem, plan->placements, plan->count, &p->placement_room, sizeof *plan->placements);
     plan->placements[plan->count++]
         = (struct placement){ j->id, task, n->id, { out, (size_t)count } };
     waiting_take(&j->waiting, task, &not_before);
-    int64_t cpu, mem;
-    shape_on(&c->shape, n->cpu_milli, n->mem_mib, n->gpu_count, &cpu, &mem);
-    struct hold *h = hold_new(p->s, j->id, task, n->id, c->project, cpu, mem, gpus, count);
+    struct hold *h
+        = hold_new(p->s, j->id, task, n->id, c->project, pick->cpu_milli, pick->mem_mib, gpus, count);
     h->not_before_ms = not_before;
 }
 
 static bool place(struct pass *p, struct job *j, int64_t task)
 {
-    struct held_gpu gpus[SCHED_GPUS];
-    int count;
-    for (size_t i = 0; i < p->s->node_count; i++)
-        if (node_fits(p->s->nodes[i], j->class, gpus, &count))
-            return give(p, j, task, p->s->nodes[i], gpus, count), true;
-    return false;
+    struct pick pick;
+    struct node *n = place_find(p->s, j->class, &pick);
+    return n && (give(p, j, task, n, &pick), true);
 }
 
 /* Why this class cannot start another task in this pass; REASON_NONE: it did. */
@@ -98,7 +94,7 @@ static void say(struct pass *p, struct job *j, enum reason why)
     struct sched_plan *plan = &p->plan;
     if (why == j->told)
         return;
-    j->told = why;
+    j->told = (uint8_t)why;
     if (why == REASON_NONE)
         return;
     plan->waits = more(p->mem, plan->waits, plan->wait_count, &p->wait_room, sizeof *plan->waits);

@@ -6,18 +6,19 @@
 
 #define LL(x) ((long long)(x))
 
-static void print_node(const struct node *n, struct str *out)
+static void print_node(const struct fleet *f, const struct node *n, struct str *out)
 {
     str_printf(out, "node %lld %s%s cpu %lld/%lld mem %lld/%lld\n", LL(n->id),
                n->usable ? "usable" : "away", n->host_image ? " host" : "", LL(n->cpu_used),
                LL(n->cpu_milli), LL(n->mem_used), LL(n->mem_mib));
     for (int i = 0; i < n->gpu_count; i++) {
         const struct gpu *g = &n->gpus[i];
+        const struct gpu_kind *k = g->kind < f->kind_count ? &f->kinds[g->kind] : &(struct gpu_kind){ .mem_mib = 0 };
         str_printf(out,
                    "  gpu %lld %s %s%s%s used %lld milli %lld/%lld MiB holders %d project %lld\n",
-                   LL(g->is.index), g->is.uuid, g->is.model, g->is.healthy ? "" : " sick",
-                   g->is.simulated ? " simulated" : "", LL(g->used_milli), LL(g->used_mib),
-                   LL(g->is.mem_mib), g->holders, LL(g->project));
+                   LL(g->index), g->uuid, k->model, g->healthy ? "" : " sick",
+                   g->simulated ? " simulated" : "", LL(g->used_milli), LL(g->used_mib),
+                   LL(k->mem_mib), g->holders, LL(g->project));
     }
 }
 
@@ -79,8 +80,8 @@ static void **sorted(const struct map *m, int (*order)(const void *, const void 
 
 void sched_print(const struct sched *s, struct str *out)
 {
-    for (size_t i = 0; i < s->node_count; i++)
-        print_node(s->nodes[i], out);
+    for (size_t i = 0; i < s->fleet.count; i++)
+        print_node(&s->fleet, s->fleet.nodes[i], out);
     void **projects = sorted(s->projects, by_project), **jobs = sorted(s->jobs, by_order),
          **holds = sorted(s->holds, by_task);
     for (void **at = projects; *at; at++) {

@@ -21,6 +21,7 @@ struct sched *sched_new(void)
     s->holds = map_new();
     s->held_on = map_new();
     s->classes = map_new();
+    s->index = (struct index){ .fleet = &s->fleet, .mix = &s->mix, .policy = *policy_at(0) };
     order_start(s);
     s->pass = 1; /* 0 is never: a class begins without having failed */
     return s;
@@ -72,98 +73,31 @@ void sched_free(struct sched *s)
     map_free(s->held_on);
     free_all(s->projects, free);
     free_all(s->classes, class_chain_free);
-    for (size_t i = 0; i < s->node_count; i++)
-        free(s->nodes[i]);
-    free(s->nodes);
+    index_done(&s->index);
+    mix_done(&s->mix);
+    fleet_done(&s->fleet);
     free(s->fresh);
     free(s);
 }
 
 /* --- nodes */
 
-static size_t node_place(const struct sched *s, int64_t id)
-{
-    size_t low = 0, high = s->node_count;
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        if (s->nodes[mid]->id < id)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-struct node *sched_node(const struct sched *s, int64_t id)
-{
-    size_t at = node_place(s, id);
-    return at < s->node_count && s->nodes[at]->id == id ? s->nodes[at] : NULL;
-}
-
-static struct gpu *node_gpu(struct node *n, int64_t index)
-{
-    for (int i = 0; i < n->gpu_count; i++)
-        if (n->gpus[i].is.index == index)
-            return &n->gpus[i];
-    return NULL;
-}
-
-static void node_take(struct node *n, const struct hold *h, int sign)
-{
-    n->cpu_used += sign * h->cpu_milli;
-    n->mem_used += sign * h->mem_mib;
-    for (int i = 0; i < h->count; i++) {
-        struct gpu *g = node_gpu(n, h->gpus[i].index);
-        if (!g)
-            continue; /* the node no longer has it */
-        g->used_milli += sign * h->gpus[i].milli;
-        g->used_mib += sign * h->gpus[i].mem_mib;
-        g->holders += sign;
-        g->project = g->holders ? h->project->id : 0;
-    }
-}
-
+/* Slices are counted from the holds alone. */
 static void on_node(struct sched *s, const struct sched_event *e)
 {
-    size_t at = node_place(s, e->node);
-    int gpus = MIN(e->gpu_count, (int)SCHED_GPUS);
-    order_node(s, sched_node(s, e->node), -1);
-    if (!sched_node(s, e->node)) {
-        if (s->node_count == s->node_room) {
-            s->node_room = s->node_room ? s->node_room * 2 : 16;
-            s->nodes = must(reallocarray(s->nodes, s->node_room, sizeof *s->nodes));
-        }
-        memmove(s->nodes + at + 1, s->nodes + at, (s->node_count++ - at) * sizeof *s->nodes);
-        s->nodes[at] = NULL;
-    }
-    struct node *n = s->nodes[at] = must(realloc(s->nodes[at], sizeof *n + (size_t)gpus * sizeof *n->gpus));
-    *n = (struct node){ .id = e->node,
-                        .usable = e->usable,
-                        .host_image = e->host_image,
-                        .cpu_milli = e->cpu_milli,
-                        .mem_mib = e->mem_mib,
-                        .gpu_count = gpus,
-                        .gpus = (struct gpu *)(n + 1) };
-    for (int i = 0; i < n->gpu_count; i++)
-        n->gpus[i] = (struct gpu){ .is = e->gpus[i] };
+    order_node(s, fleet_node(&s->fleet, e->node), -1);
+    fleet_set(&s->fleet, e);
+    struct node *n = fleet_node(&s->fleet, e->node);
     order_node(s, n, 1);
     for (const struct hold *h = map_get(s->held_on, n->id); h; h = h->next)
-        node_take(n, h, 1);
-    s->fleet++;
+        fleet_take(&s->fleet, n, h->project->id, h->cpu_milli, h->mem_mib, h->gpus, h->count);
     s->dirty = true;
 }
 
 static void on_node_gone(struct sched *s, const struct sched_event *e)
 {
-    size_t at = node_place(s, e->node);
-    if (!sched_node(s, e->node))
-        return;
-    order_node(s, s->nodes[at], -1);
-    free(s->nodes[at]);
-    s->node_count--;
-    memmove(s->nodes + at, s->nodes + at + 1, (s->node_count - at) * sizeof *s->nodes);
-    s->fleet++;
-    s->dirty = true;
+    order_node(s, fleet_node(&s->fleet, e->node), -1);
+    s->dirty = fleet_drop(&s->fleet, e->node) || s->dirty;
 }
 
 /* --- projects */
@@ -239,10 +173,12 @@ static void hold_leave(struct sched *s, struct hold *h)
 
 static void hold_count(struct sched *s, const struct hold *h, int sign)
 {
-    struct node *n = sched_node(s, h->node);
+    struct node *n = fleet_node(&s->fleet, h->node);
     order_held(s, h->project);
-    if (n)
-        node_take(n, h, sign);
+    if (n && sign > 0)
+        fleet_take(&s->fleet, n, h->project->id, h->cpu_milli, h->mem_mib, h->gpus, h->count);
+    else if (n)
+        fleet_give(&s->fleet, n, h->cpu_milli, h->mem_mib, h->gpus, h->count);
     for (int i = 0; i < h->count; i++)
         h->project->gpu_held += sign * h->gpus[i].milli;
     h->project->cpu_held += sign * h->cpu_milli;
@@ -308,6 +244,7 @@ static struct class *class_of(struct sched *s, const struct class *like)
         c = must(calloc(1, sizeof *c));
         *c = *like;
         c->next = first;
+        c->wanted = wanted_of(&s->index, &(struct want){ c->shape, c->project->id, c->wants_host_image });
         map_put(s->classes, class_hash(c), c);
     }
     c->jobs++;
@@ -324,6 +261,7 @@ static void class_leave(struct sched *s, struct class *c)
     *at = c->next;
     if (first)
         map_put(s->classes, class_hash(c), first);
+    wanted_leave(&s->index, c->wanted);
     free(c->ready);
     free(c);
 }
@@ -357,9 +295,10 @@ static void on_job(struct sched *s, const struct sched_event *e)
         j->id = e->job;
         waiting_add(&j->waiting, e->first_task, e->last_task, 0);
         map_put(s->jobs, j->id, j);
+        mix_seen(&s->mix, &e->shape, e->last_task - e->first_task + 1);
     }
     j->class = c;
-    j->priority = e->priority;
+    j->priority = (int32_t)e->priority;
     j->created_ms = e->created_ms;
     j->since_ms = MAX(j->since_ms, e->created_ms);
     j->blocked = e->blocked;
@@ -398,6 +337,17 @@ static void waits_again(struct sched *s, struct job *j, int64_t task, int64_t no
 
 /* --- tasks */
 
+/* Just what we placed, as nearly always. */
+static bool hold_is(const struct hold *h, const struct sched_event *e)
+{
+    bool same = h->node == e->node && h->project->id == e->project && h->cpu_milli == e->cpu_held
+                && h->mem_mib == e->mem_held && h->count == e->held_count;
+    for (int i = 0; same && i < h->count; i++)
+        same = h->gpus[i].index == e->held[i].index && h->gpus[i].milli == e->held[i].milli
+               && h->gpus[i].mem_mib == e->held[i].mem_mib;
+    return same;
+}
+
 static void on_held(struct sched *s, const struct sched_event *e)
 {
     struct hold *h = hold_find(s, e->job, e->task);
@@ -406,11 +356,13 @@ static void on_held(struct sched *s, const struct sched_event *e)
     for (int i = 0; i < count; i++)
         gpus[i] = (struct held_gpu){ e->held[i].index, e->held[i].milli, e->held[i].mem_mib };
     bool known = h;
-    if (h)
-        hold_end(s, h);
     no_longer_waits(s, e->job, e->task);
-    h = hold_new(s, e->job, e->task, e->node, project_of(s, e->project), e->cpu_held, e->mem_held,
-                 gpus, count);
+    if (!h || !hold_is(h, e)) {
+        if (h)
+            hold_end(s, h);
+        h = hold_new(s, e->job, e->task, e->node, project_of(s, e->project), e->cpu_held,
+                     e->mem_held, gpus, count);
+    }
     h->confirmed = true;
     if (!known) /* from a snapshot: it has held it since then */
         order_since(s, h, e->at_ms);
@@ -470,6 +422,56 @@ static void (*const on[])(struct sched *, const struct sched_event *) = {
     [SCHED_TASK_GONE] = on_task_gone, [SCHED_TASK_REFUSED] = on_refused,
 };
 _Static_assert(COUNT(on) == SCHED_KIND_COUNT, "every kind of event has a row");
+
+bool sched_policy(struct sched *s, const char *name)
+{
+    const struct policy *p = policy_find(name);
+    if (!p)
+        return false;
+    s->index.policy = *p;
+    while (s->index.newest)
+        ranking_drop(&s->index, s->index.newest);
+    return true;
+}
+
+bool sched_weight(struct sched *s, const char *term, int64_t thousandths)
+{
+    for (size_t i = 0; i < TERM_COUNT; i++)
+        if (text_is(terms[i].name, term)) {
+            s->index.policy.weight[i] = thousandths;
+            return true;
+        }
+    if (text_is(term, "grain"))
+        s->index.policy.grain = MAX(thousandths, 1);
+    return text_is(term, "grain");
+}
+
+void sched_expect(struct sched *s, const struct shape *shape, int64_t tasks)
+{
+    mix_seen(&s->mix, shape, tasks);
+}
+
+void sched_expect_no_other(struct sched *s)
+{
+    mix_fix(&s->mix, &s->fleet);
+}
+
+bool sched_foreknown(const struct sched *s)
+{
+    return s->index.policy.foreknown;
+}
+
+int64_t sched_stuck(struct sched *s)
+{
+    int64_t sum = 0;
+    fleet_settle(&s->fleet);
+    for (size_t i = 0; s->mix.epoch && i < s->fleet.lot_count; i++) {
+        struct lot *l = s->fleet.lots[i];
+        if (l)
+            sum += l->count * worth_of(&s->mix, l->cpu_free, l->group, l->groups).stuck;
+    }
+    return sum / MICRO;
+}
 
 void sched_apply(struct sched *s, const struct sched_event *e)
 {

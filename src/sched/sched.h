@@ -3,8 +3,8 @@
  *
  * sched_apply() keeps the picture, sched_plan() answers with placements for tasks that can start now. A placement counts as taken at
  * once; the event that confirms it (or SCHED_TASK_REFUSED) settles it. Order: classes of priority, fair share of projects, age
- * (order.c). First fit over nodes in the
- * order they joined; shares are packed onto the fullest GPU that fits, whole GPUs are taken from untouched ones. */
+ * (order.c). Where:
+ * the best score (score.h). */
 #pragma once
 #include "base/arena.h"
 #include "base/str.h"
@@ -62,6 +62,14 @@ struct sched;
 struct sched *sched_new(void);
 void sched_free(struct sched *s);
 AUTO_FN(struct sched *, sched_free)
+/* The rules of placement by name: "arcus" (what a new one has), and those it is compared with. False: no such name. */
+bool sched_policy(struct sched *s, const char *name);
+bool sched_weight(struct sched *s, const char *term, int64_t thousandths);     /* changes one weight of the policy */
+/* Shapes that are expected, as if so many had come before; and: nothing else is learned from now on. */
+void sched_expect(struct sched *s, const struct shape *shape, int64_t tasks);
+void sched_expect_no_other(struct sched *s);
+bool sched_foreknown(const struct sched *s);    /* its policy wants to be told before what will be asked for */
+int64_t sched_stuck(struct sched *s);           /* idle thousandths of GPUs that the tasks usually asked for cannot use where they are */
 void sched_apply(struct sched *s, const struct sched_event *e);
 /* Placements of tasks that can start at now_ms, at most `most`; waits: jobs whose named reason changed. Both in mem. *next_ms: when to
  * call again although nothing happened (a retry's pause ends); INT64_MAX: never. */

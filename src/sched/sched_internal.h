@@ -1,15 +1,14 @@
-/* sched_internal.h - the picture: nodes with what is taken of them, projects with what they hold, jobs with the tasks that wait, and
+/* sched_internal.h - the picture: the fleet (fleet.h), projects with what they hold, jobs with the tasks that wait, and
  * the holds of tasks. Shared by the files of this folder and their tests; nobody else looks inside. */
 #pragma once
 #include "base/heap.h"
-#include "base/map.h"
 #include "model/priority.h"
-#include "sched/sched.h"
+#include "sched/index.h"
 #include "sched/share.h"
 
 /* --- waiting.c: the tasks of one job that wait, as ranges in order: an untouched array of a million is one. */
 struct range { int64_t first, last, not_before_ms; };
-struct waiting { struct range *at; size_t head, count, room; };     /* at[head .. head + count) */
+struct waiting { struct range *at; uint32_t head, count, room; };   /* at[head .. head + count) */
 void waiting_add(struct waiting *w, int64_t first, int64_t last, int64_t not_before_ms);   /* none of them may be in it */
 bool waiting_take(struct waiting *w, int64_t task, int64_t *not_before_ms);
 /* The first task that may start now. `from` is a place to go on from in the same pass, 0 at its beginning; *wake_ms is lowered to the
@@ -17,14 +16,6 @@ bool waiting_take(struct waiting *w, int64_t task, int64_t *not_before_ms);
 bool waiting_ready(const struct waiting *w, int64_t now_ms, size_t *from, int64_t *wake_ms, int64_t *task);
 void waiting_done(struct waiting *w);
 
-struct gpu { struct sched_gpu is; int64_t used_milli, used_mib, project; int holders; };    /* project: of all its holders */
-struct node {
-    int64_t id;
-    bool usable, host_image;
-    int64_t cpu_milli, mem_mib, cpu_used, mem_used;
-    int gpu_count;
-    struct gpu *gpus;           /* behind it: most nodes of a large fleet have few, or none */
-};
 /* --- order.c: who comes next. A project has one lane in each class of priority that it has something waiting in. */
 struct lane { struct project *project; int64_t key; size_t pos; struct heap classes; };     /* key: at some time before, so not above what it is now */
 struct project {
@@ -42,6 +33,7 @@ struct class {
     struct class *next;         /* of the same hash */
     struct project *project;
     struct shape shape;
+    struct wanted *wanted;      /* what the index knows about such tasks, of whatever project */
     int64_t only_node, priority;
     bool wants_host_image, by_volume;
     size_t jobs;
@@ -55,16 +47,16 @@ struct class {
     bool possible;              /* some node could run it if nothing else ran there */
 };
 struct job {
-    int64_t id, priority, created_ms, pause_ms;     /* pause_ms: not before, after job.place refused it */
+    int64_t id, created_ms, pause_ms;   /* pause_ms: not before, after job.place refused it */
     int64_t since_ms;           /* it has waited: since it was made, or a task of it last started */
     int64_t wake_ms;            /* while it sleeps */
     size_t asleep;
     struct class *class;
     struct waiting waiting;
+    int32_t priority;
     bool blocked, ready;        /* ready: it is in its class's list */
-    enum reason told;           /* last reason given out; not part of the picture */
+    uint8_t told;               /* enum reason: the last given out; not part of the picture */
 };
-struct held_gpu { int64_t index, milli, mem_mib; };
 struct hold {
     int64_t job, task, node, cpu_milli, mem_mib, not_before_ms;
     struct project *project;
@@ -81,15 +73,16 @@ enum { REFUSED_PAUSE_MS = 100 };
 struct sched {
     struct map *projects, *jobs, *holds, *classes;
     struct map *held_on;        /* node -> the first of its holds, also while the node is away */
-    struct node **nodes;        /* by id: the order in which they joined */
-    size_t node_count, node_room;
+    struct fleet fleet;
+    struct mix mix;
+    struct index index;
     struct share_clock clock;
     bool other_units;           /* all keys are to be worked out again */
     struct heap bands[CLASS_COUNT];     /* lanes with a class that may start something, by share */
     struct heap starving;       /* those classes, by when their oldest job has waited too long */
     struct heap sleepers;       /* jobs, by when a pause ends */
     struct heap parked;         /* classes that cannot start anything until something is given back */
-    uint64_t fleet, pass;       /* count changes of nodes, and passes */
+    uint64_t pass;              /* counts passes */
     bool dirty;                 /* something was given back: those that are parked are tried again */
     int64_t *fresh;             /* ids of jobs that are to be told why they wait, if they do */
     size_t fresh_count, fresh_room;
@@ -98,7 +91,6 @@ struct sched {
     uint64_t looks;             /* tries since the beginning, for tests */
 };
 
-struct node *sched_node(const struct sched *s, int64_t id);
 int job_order(const struct job *a, const struct job *b);           /* by priority, then age; <0: a goes first. For one project, and to print */
 
 void order_start(struct sched *s);
@@ -127,6 +119,7 @@ void hold_end(struct sched *s, struct hold *h);
 struct hold *hold_find(const struct sched *s, int64_t job, int64_t task);
 
 /* --- fit.c */
-bool node_could(const struct node *n, const struct class *c);       /* if nothing else ran there */
-bool node_fits(const struct node *n, const struct class *c, struct held_gpu *gpus, int *count);
+bool node_could(const struct fleet *f, const struct node *n, const struct class *c);       /* if nothing else ran there */
 bool quota_fits(const struct class *c);
+/* The best place for a task of that class now, within its project's quota; NULL: there is none. */
+struct node *place_find(struct sched *s, struct class *c, struct pick *pick);

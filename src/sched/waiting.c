@@ -18,7 +18,7 @@ static void make_room(struct waiting *w, size_t at)
         if (w->count)
             memcpy(more, w->at + w->head, w->count * sizeof *more);
         free(w->at);
-        *w = (struct waiting){ more, 0, w->count, room };
+        *w = (struct waiting){ more, 0, w->count, (uint32_t)room };
     }
     struct range *r = w->at + w->head;
     memmove(r + at + 1, r + at, (w->count - at) * sizeof *r);

@@ -2,9 +2,9 @@
 #   make fuzz-replay            build/fuzz-NAME: the corpus and damaged copies of it, TAP, with whatever sanitizers this build has
 #   make fuzz-run               libFuzzer (clang) on every target, FUZZ_SECONDS each; finds go to BUILD/fuzz/NAME/
 #   make fuzz-run FUZZ=json     only one
-FUZZ         := json yaml bind job order report manifest log request response tar backup text
+FUZZ         := json yaml bind job order report manifest log request response tar backup text trace
 FUZZ_SECONDS ?= 60
-FUZZ_LAYERS  := model wire base
+FUZZ_LAYERS  := sim sched model wire base
 FUZZ_LIBS    := $(LDLIBS) -ljansson
 FUZZ_BINS    := $(FUZZ:%=$(BUILD)/fuzz-%)
 FUZZ_CFLAGS  := $(filter-out -fsanitize=% -O% -Wno-format-truncation -Wno-maybe-uninitialized,$(CFLAGS)) -O1 -DFUZZ -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all

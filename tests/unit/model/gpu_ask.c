@@ -62,8 +62,8 @@ TEST(what_is_not_a_wish_for_gpus_is_refused_with_the_fix)
         { "gpu", "how many" },
         { "99999GB", "that much memory" },
         { "H100;rm", "not understood" },
-        { "a-model-with-a-name-that-is-far-too-long:1", "too long" },
-        { "0123456789012345678901234567890123456789012345678901234567890123456789", "too long" },
+        { "a-model-with-a-name-that-is-far-too-long-even-for-a-list-of-several-models:1", "too long" },
+        { "012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789", "too long" },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct gpu_ask a = { .milli = 77 };

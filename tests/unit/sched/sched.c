@@ -373,7 +373,7 @@ TEST(a_node_that_comes_back_finds_what_it_held)
     }
     sched_print(s, &before);
     sched_apply(s, &(struct sched_event){ .kind = SCHED_NODE_GONE, .node = 1 });
-    CHECK(!sched_node(s, 1) && sched_plan(s, 1, 10, mem).count == 0);
+    CHECK(!fleet_node(&s->fleet, 1) && sched_plan(s, 1, 10, mem).count == 0);
     sched_apply(s, &n);
     sched_print(s, &after);
     CHECK(p.count == 2 && text_is(before.at, after.at) && sched_plan(s, 2, 10, mem).count == 0);

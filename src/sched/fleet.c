@@ -1,0 +1,466 @@
+/* fleet.c - nodes, kinds of GPU, and lots. See fleet.h. Law: which lot a node is in follows from the node alone. */
+#include "sched/fleet.h"
+#include <stdlib.h>
+
+enum { LOG_MIN = 1024, MOVED_KEEP = 1024 };
+
+static void *must(void *p)
+{
+    if (!p)
+        abort();
+    return p;
+}
+
+static void *room_for(void *at, size_t count, size_t *room, size_t size)
+{
+    if (count < *room)
+        return at;
+    *room = *room ? *room * 2 : 16;
+    return must(reallocarray(at, *room, size));
+}
+
+/* --- nodes */
+
+static size_t node_place(const struct fleet *f, int64_t id)
+{
+    size_t low = 0, high = f->count;
+    if (high && f->nodes[high - 1]->id < id) /* the newest mostly goes last */
+        return high;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (f->nodes[mid]->id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+struct node *fleet_node(const struct fleet *f, int64_t id)
+{
+    size_t at = node_place(f, id);
+    return at < f->count && f->nodes[at]->id == id ? f->nodes[at] : NULL;
+}
+
+const struct gpu *node_gpu(const struct node *n, int64_t index)
+{
+    for (int i = 0; i < n->gpu_count; i++)
+        if (n->gpus[i].index == index)
+            return &n->gpus[i];
+    return NULL;
+}
+
+static uint16_t kind_of(struct fleet *f, const struct sched_gpu *g)
+{
+    size_t i = 0;
+    while (i < f->kind_count
+           && (f->kinds[i].mem_mib != g->mem_mib || strcmp(f->kinds[i].model, g->model) != 0))
+        i++;
+    if (i < f->kind_count || i == UINT16_MAX)
+        return (uint16_t)i;
+    f->kinds = room_for(f->kinds, i, &f->kind_room, sizeof *f->kinds);
+    f->kinds[i] = (struct gpu_kind){ .mem_mib = g->mem_mib };
+    memcpy(f->kinds[i].model, g->model, sizeof g->model);
+    f->kind_count++;
+    return (uint16_t)i;
+}
+
+/* Machines of one build differ by some MiB: what counts is the order of magnitude. */
+static int64_t about(int64_t mib)
+{
+    int64_t grain = 1;
+    while (mib / grain >= 32)
+        grain *= 2;
+    return mib / grain * grain;
+}
+
+static uint16_t make_of(struct fleet *f, const struct node *n)
+{
+    struct make like = { .cpu_milli = n->cpu_milli, .mem_mib = about(n->mem_mib), .gpu_count = n->gpu_count,
+                         .kind = n->gpu_count ? n->gpus[0].kind : UINT16_MAX };
+    size_t i = 0;
+    for (; i < f->make_count; i++) {
+        const struct make *m = &f->makes[i];
+        if (m->cpu_milli == like.cpu_milli && m->mem_mib == like.mem_mib && m->gpu_count == like.gpu_count && m->kind == like.kind)
+            return (uint16_t)i;
+    }
+    if (i == FLEET_MAKES)
+        return FLEET_MAKES - 1;
+    f->makes[f->make_count++] = like;
+    return (uint16_t)i;
+}
+
+static void node_moved(struct fleet *f, struct node *n)
+{
+    if (n->moved)
+        return;
+    f->moved = room_for(f->moved, f->moved_count, &f->moved_room, sizeof *f->moved);
+    f->moved[f->moved_count++] = n;
+    n->moved = true;
+}
+
+static struct node *node_new(struct fleet *f, const struct sched_event *e)
+{
+    int gpus = MIN(e->gpu_count, (int)SCHED_GPUS);
+    struct node *n = must(calloc(1, sizeof *n + (size_t)gpus * sizeof n->gpus[0]));
+    n->id = e->node;
+    n->usable = e->usable;
+    n->host_image = e->host_image;
+    n->cpu_milli = e->cpu_milli;
+    n->mem_mib = e->mem_mib;
+    for (int i = 0; i < gpus; i++) {
+        struct gpu *g = &n->gpus[n->gpu_count++];
+        uint16_t kind = kind_of(f, &e->gpus[i]);
+        *g = (struct gpu){ .index = e->gpus[i].index,
+                           .kind = kind,
+                           .healthy = e->gpus[i].healthy && kind != UINT16_MAX,
+                           .simulated = e->gpus[i].simulated };
+        memcpy(g->uuid, e->gpus[i].uuid, sizeof g->uuid);
+    }
+    n->make = make_of(f, n);
+    return n;
+}
+
+static void lot_leave(struct fleet *f, struct node *n);
+
+static void node_forget(struct fleet *f, struct node *n)
+{
+    f->makes[n->make].nodes -= n->usable;
+    if (n->lot)
+        lot_leave(f, n);
+    for (size_t i = 0; n->moved && i < f->moved_count; i++)
+        if (f->moved[i] == n)
+            f->moved[i] = f->moved[--f->moved_count];
+    free(n);
+}
+
+void fleet_set(struct fleet *f, const struct sched_event *e)
+{
+    struct node *n = node_new(f, e);
+    size_t at = node_place(f, e->node);
+    if (at < f->count && f->nodes[at]->id == e->node) {
+        node_forget(f, f->nodes[at]);
+    } else {
+        f->nodes = room_for(f->nodes, f->count, &f->room, sizeof *f->nodes);
+        memmove(f->nodes + at + 1, f->nodes + at, (f->count++ - at) * sizeof *f->nodes);
+    }
+    f->nodes[at] = n;
+    f->makes[n->make].nodes += n->usable;
+    node_moved(f, n);
+    f->changes++;
+}
+
+bool fleet_drop(struct fleet *f, int64_t id)
+{
+    struct node *n = fleet_node(f, id);
+    if (!n)
+        return false;
+    size_t at = node_place(f, id);
+    node_forget(f, n);
+    f->count--;
+    memmove(f->nodes + at, f->nodes + at + 1, (f->count - at) * sizeof *f->nodes);
+    f->changes++;
+    return true;
+}
+
+/* --- what is taken */
+
+static void count_gpus(struct node *n, int64_t project, const struct held_gpu *gpus, int count,
+                       int sign)
+{
+    for (int i = 0; i < count; i++) {
+        struct gpu *g = (struct gpu *)node_gpu(n, gpus[i].index);
+        if (!g)
+            continue; /* the node no longer has it */
+        g->used_milli += (int32_t)(sign * gpus[i].milli);
+        g->used_mib += (int32_t)(sign * gpus[i].mem_mib);
+        g->holders = (uint16_t)(g->holders + sign);
+        g->project = !g->holders ? 0 : sign > 0 ? project : g->project;
+    }
+}
+
+void fleet_take(struct fleet *f, struct node *n, int64_t project, int64_t cpu_milli,
+                int64_t mem_mib, const struct held_gpu *gpus, int count)
+{
+    n->cpu_used += cpu_milli;
+    n->mem_used += mem_mib;
+    count_gpus(n, project, gpus, count, 1);
+    node_moved(f, n);
+}
+
+void fleet_give(struct fleet *f, struct node *n, int64_t cpu_milli, int64_t mem_mib,
+                const struct held_gpu *gpus, int count)
+{
+    n->cpu_used -= cpu_milli;
+    n->mem_used -= mem_mib;
+    count_gpus(n, 0, gpus, count, -1);
+    node_moved(f, n);
+}
+
+/* --- the nodes of a lot: a heap by id */
+
+static void put_at(struct lot *l, uint32_t at, struct node *n)
+{
+    l->nodes[at] = n;
+    n->at = at;
+}
+
+static void sift_up(struct lot *l, uint32_t at, struct node *n)
+{
+    for (; at && l->nodes[(at - 1) / 2]->id > n->id; at = (at - 1) / 2)
+        put_at(l, at, l->nodes[(at - 1) / 2]);
+    put_at(l, at, n);
+}
+
+static void sift_down(struct lot *l, uint32_t at, struct node *n)
+{
+    for (uint32_t child; (child = 2 * at + 1) < l->count; at = child) {
+        if (child + 1 < l->count && l->nodes[child + 1]->id < l->nodes[child]->id)
+            child++;
+        if (l->nodes[child]->id > n->id)
+            break;
+        put_at(l, at, l->nodes[child]);
+    }
+    put_at(l, at, n);
+}
+
+static void lot_put(struct lot *l, struct node *n)
+{
+    if (l->count == l->room) {
+        struct node **more = l->room > 1 ? l->nodes : NULL;
+        more = must(reallocarray(more, l->room * 2UL, sizeof *more));
+        if (l->room == 1)
+            more[0] = l->only;
+        l->nodes = more;
+        l->room *= 2;
+    }
+    n->lot = l;
+    sift_up(l, l->count++, n);
+}
+
+/* --- lots */
+
+bool lot_dark(const struct lot *l)
+{
+    return l->cpu_free == l->cpu_milli && l->mem_free == l->mem_mib
+           && l->free_milli == l->whole * 1000;
+}
+
+struct lot *fleet_lot(const struct fleet *f, struct lot_ref ref)
+{
+    return f->briefs[ref.id].birth == ref.birth ? f->lots[ref.id] : NULL;
+}
+
+static void lot_log(struct fleet *f, struct lot *l)
+{
+    /* Half of a long log is dropped: rankings that had not read it begin anew, which is not more work than reading on. */
+    if (f->log_count >= LOG_MIN && f->log_count >= 4 * f->live) {
+        size_t half = f->log_count / 2;
+        memmove(f->log, f->log + half, (f->log_count - half) * sizeof *f->log);
+        f->log_count -= half;
+        f->log_from += half;
+    }
+    f->log = room_for(f->log, f->log_count, &f->log_room, sizeof *f->log);
+    l->logged = f->log_from + f->log_count;
+    f->log[f->log_count++] = (struct lot_ref){ l->id, l->birth };
+}
+
+static void lot_free(struct fleet *f, struct lot *l)
+{
+    struct lot **at = &f->table[l->hash & (f->table_size - 1)];
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    f->lots[l->id] = NULL;
+    f->briefs[l->id].birth = 0;
+    f->unused = room_for(f->unused, f->unused_count, &f->unused_room, sizeof *f->unused);
+    f->unused[f->unused_count++] = l->id;
+    f->live--;
+    if (l->room > 1)
+        free(l->nodes);
+    free(l);
+}
+
+static void lot_leave(struct fleet *f, struct node *n)
+{
+    struct lot *l = n->lot;
+    struct node *last = l->nodes[--l->count];
+    n->lot = NULL;
+    if (!l->count) {
+        lot_free(f, l);
+    } else if (last != n) {
+        sift_down(l, n->at, last);
+        sift_up(l, last->at, last);
+    }
+}
+
+static void table_grow(struct fleet *f)
+{
+    size_t size = f->table_size ? f->table_size * 2 : 256;
+    struct lot **table = must(calloc(size, sizeof *table));
+    for (size_t i = 0; i < f->lot_count; i++) {
+        struct lot *l = f->lots[i];
+        if (l) {
+            l->next = table[l->hash & (size - 1)];
+            table[l->hash & (size - 1)] = l;
+        }
+    }
+    free(f->table);
+    f->table = table;
+    f->table_size = size;
+}
+
+static void group_add(struct lot *l, const struct group *g)
+{
+    int at = 0;
+    for (; at < l->groups; at++) {
+        const struct group *b = &l->group[at];
+        int64_t order = g->kind != b->kind             ? g->kind - b->kind
+                        : g->free_milli != b->free_milli ? g->free_milli - b->free_milli
+                        : g->free_mib != b->free_mib     ? (int64_t)g->free_mib - b->free_mib
+                        : g->project != b->project       ? (g->project < b->project ? -1 : 1)
+                                                         : 0;
+        if (!order) {
+            l->group[at].count++;
+            return;
+        }
+        if (order < 0)
+            break;
+    }
+    memmove(l->group + at + 1, l->group + at, (size_t)(l->groups++ - at) * sizeof *g);
+    l->group[at] = *g;
+}
+
+/* The state of a node, as a lot without nodes. */
+static void state_of(const struct fleet *f, const struct node *n, struct lot *out)
+{
+    *out = (struct lot){ .cpu_milli = n->cpu_milli,
+                         .mem_mib = n->mem_mib,
+                         .cpu_free = n->cpu_milli - n->cpu_used,
+                         .mem_free = n->mem_mib - n->mem_used,
+                         .gpu_count = n->gpu_count,
+                         .make = n->make,
+                         .host_image = n->host_image };
+    for (int i = 0; i < n->gpu_count; i++) {
+        const struct gpu *g = &n->gpus[i];
+        int64_t mib = g->healthy ? f->kinds[g->kind].mem_mib - g->used_mib : 0;
+        if (g->used_milli >= 1000 || mib <= 0)
+            continue;
+        struct group one = { gpu_owner(g), (uint32_t)mib, g->kind, (uint16_t)(1000 - g->used_milli), 1 };
+        group_add(out, &one);
+        out->free_milli += one.free_milli;
+        out->whole = (uint8_t)(out->whole + !g->holders);
+    }
+    uint64_t h = 0xcbf29ce484222325ULL;
+    const int64_t parts[] = { n->cpu_milli, n->mem_mib, out->cpu_free, out->mem_free, n->make, n->host_image };
+    for (size_t i = 0; i < COUNT(parts); i++)
+        h = (h ^ (uint64_t)parts[i]) * 0x9e3779b97f4a7c15ULL, h ^= h >> 29;
+    for (int i = 0; i < out->groups; i++) {
+        const struct group *g = &out->group[i];
+        h = (h ^ ((uint64_t)g->kind << 48 | (uint64_t)g->free_milli << 32 | g->free_mib)) * 0x9e3779b97f4a7c15ULL;
+        h = (h ^ (uint64_t)g->project ^ (uint64_t)g->count << 56 ^ h >> 29) * 0xbf58476d1ce4e5b9ULL;
+    }
+    out->hash = h ^ h >> 32;
+}
+
+static bool same_state(const struct lot *a, const struct lot *b)
+{
+    bool same = a->hash == b->hash && a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib
+                && a->cpu_free == b->cpu_free && a->mem_free == b->mem_free
+                && a->make == b->make && a->gpu_count == b->gpu_count && a->host_image == b->host_image
+                && a->groups == b->groups;
+    for (int i = 0; same && i < a->groups; i++) {
+        const struct group *x = &a->group[i], *y = &b->group[i];
+        same = x->project == y->project && x->free_mib == y->free_mib && x->kind == y->kind
+               && x->free_milli == y->free_milli && x->count == y->count;
+    }
+    return same;
+}
+
+static struct brief brief_of(const struct lot *l)
+{
+    struct brief b = { (int32_t)MAX(MIN(l->cpu_free, INT32_MAX), -1), (int32_t)MAX(MIN(l->mem_free, INT32_MAX), -1), l->birth, 0, l->whole };
+    for (int i = 0; i < l->groups; i++)
+        b.largest = MAX(b.largest, l->group[i].free_milli);
+    return b;
+}
+
+static struct lot *lot_new(struct fleet *f, const struct lot *like)
+{
+    size_t groups = like->groups * sizeof like->group[0];
+    struct lot *l = must(malloc(sizeof *l + groups));
+    memcpy(l, like, sizeof *l + groups);
+    if (f->live >= f->table_size)
+        table_grow(f);
+    if (f->unused_count) {
+        l->id = f->unused[--f->unused_count];
+    } else {
+        size_t room = f->lot_room;
+        f->lots = room_for(f->lots, f->lot_count, &f->lot_room, sizeof *f->lots);
+        f->briefs = room_for(f->briefs, f->lot_count, &room, sizeof *f->briefs);
+        l->id = (uint32_t)f->lot_count++;
+    }
+    l->birth = ++f->births;
+    f->lots[l->id] = l;
+    f->briefs[l->id] = brief_of(l);
+    f->live++;
+    l->nodes = &l->only;
+    l->room = 1;
+    l->next = f->table[l->hash & (f->table_size - 1)];
+    return f->table[l->hash & (f->table_size - 1)] = l;
+}
+
+static void find_lot(struct fleet *f, struct node *n)
+{
+    union { struct lot lot; char bytes[sizeof(struct lot) + (SCHED_GPUS + 1) * sizeof(struct group)]; } state;
+    state_of(f, n, &state.lot);
+    struct lot *l = f->table_size ? f->table[state.lot.hash & (f->table_size - 1)] : NULL;
+    while (l && !same_state(l, &state.lot))
+        l = l->next;
+    if (l && l == n->lot)
+        return;
+    if (n->lot)
+        lot_leave(f, n);
+    bool fresh = !l;
+    l = l ? l : lot_new(f, &state.lot);
+    lot_put(l, n);
+    if (fresh || l->nodes[0] == n)
+        lot_log(f, l);
+}
+
+void fleet_settle(struct fleet *f)
+{
+    for (size_t i = 0; i < f->moved_count; i++) {
+        struct node *n = f->moved[i];
+        n->moved = false;
+        if (n->usable)
+            find_lot(f, n);
+        else if (n->lot)
+            lot_leave(f, n);
+    }
+    f->moved_count = 0;
+    if (f->moved_room > MOVED_KEEP) { /* a whole fleet was told */
+        free(TAKE(f->moved));
+        f->moved_room = 0;
+    }
+}
+
+void fleet_done(struct fleet *f)
+{
+    for (size_t i = 0; i < f->lot_count; i++)
+        if (f->lots[i]) {
+            if (f->lots[i]->room > 1)
+                free(f->lots[i]->nodes);
+            free(f->lots[i]);
+        }
+    for (size_t i = 0; i < f->count; i++)
+        free(f->nodes[i]);
+    free(f->nodes);
+    free(f->kinds);
+    free(f->moved);
+    free(f->lots);
+    free(f->briefs);
+    free(f->table);
+    free(f->unused);
+    free(f->log);
+}

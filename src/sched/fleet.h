@@ -1,0 +1,89 @@
+/* fleet.h - the nodes with what is taken of them, and the lots: all nodes in the same state stand in one lot, so that whatever is
+ * worked out about a state is worked out once.
+ *
+ * A state is what placement can see of a node: its size, what is free, and its GPUs in groups of equals. Full GPUs are in no group.
+ * fleet_take() and fleet_give() are exact inverses, and lots follow late (fleet_settle): taking tentatively and giving back costs
+ * nothing that lasts. That is what gangs ("place n, then keep or undo") and preemption ("as if these were gone") stand on. */
+#pragma once
+#include "sched/sched.h"
+
+struct gpu_kind { char model[48]; int64_t mem_mib; };
+/* Nodes of one build. Where there are more builds than FLEET_MAKES, the last stands for all others. */
+struct make { int64_t cpu_milli, mem_mib, nodes; uint16_t kind; uint8_t gpu_count; };     /* nodes: usable ones; kind: of its first GPU */
+enum { FLEET_MAKES = 256 };
+
+struct gpu {
+    int64_t index, project;         /* project: of all its holders */
+    int32_t used_milli, used_mib;
+    uint16_t kind, holders;
+    bool healthy, simulated;
+    char uuid[48];
+};
+struct node {
+    int64_t id;
+    int64_t cpu_milli, mem_mib, cpu_used, mem_used;
+    struct lot *lot;                /* NULL: not usable */
+    uint32_t at;                    /* its place in the lot */
+    bool usable, host_image, moved;
+    uint8_t gpu_count;
+    uint16_t make;
+    struct gpu gpus[];
+};
+/* Whose shares may come to it: 0 where nobody is on it. */
+static inline int64_t gpu_owner(const struct gpu *g) { return !g->holders ? 0 : g->project ? g->project : -1; }
+struct held_gpu { int64_t index, milli, mem_mib; };
+
+struct group { int64_t project; uint32_t free_mib; uint16_t kind, free_milli, count; };   /* project: 0 where nobody is on them */
+enum { MICRO = 1000 };              /* scores count in millionths of a GPU */
+struct worth { int32_t stuck, unfed, sliver; };         /* of a state, see score.c; in millionths of a GPU */
+struct lot {
+    struct lot *next;               /* of the same hash */
+    uint64_t hash, logged;          /* logged: where it was last written in the log of changes */
+    struct node **nodes, *only;     /* a heap by id; nodes == &only where there was never a second */
+    uint32_t id, birth, count, room;
+    int64_t cpu_milli, mem_mib, cpu_free, mem_free;
+    int32_t free_milli;             /* of all its GPUs */
+    uint8_t gpu_count, whole, groups;
+    bool host_image;
+    uint16_t make;
+    uint32_t worth_of;              /* the mix that `worth` was worked out with; 0: none */
+    struct worth worth;
+    struct group group[];
+};
+/* Of a lot, what most questions can be answered with; they stand close together. */
+struct brief { int32_t cpu_free, mem_free; uint32_t birth; uint16_t largest, whole; };   /* largest: the most free of one GPU. birth 0: no lot */
+struct lot_ref { uint32_t id, birth; };     /* a lot that may be gone: its number is used again, its birth is not */
+
+struct fleet {
+    struct node **nodes;            /* by id: the order in which they joined */
+    size_t count, room;
+    struct gpu_kind *kinds;
+    size_t kind_count, kind_room;
+    struct make makes[FLEET_MAKES];
+    size_t make_count;
+    uint64_t changes;               /* of nodes, not of what is taken */
+    struct node **moved;            /* their lot is to be found again */
+    size_t moved_count, moved_room;
+    struct lot **lots, **table;     /* by number; by hash */
+    struct brief *briefs;           /* by number */
+    size_t lot_count, lot_room, table_size;
+    uint32_t *unused;               /* numbers of lots */
+    size_t unused_count, unused_room, live;
+    uint32_t births;
+    struct lot_ref *log;            /* lots that are new, or have a node before their first: what rankings must look at */
+    size_t log_count, log_room;
+    uint64_t log_from;              /* number of the first entry */
+};
+
+void fleet_done(struct fleet *f);
+void fleet_set(struct fleet *f, const struct sched_event *e);       /* new or changed; what was taken of it is forgotten */
+bool fleet_drop(struct fleet *f, int64_t id);
+struct node *fleet_node(const struct fleet *f, int64_t id);
+const struct gpu *node_gpu(const struct node *n, int64_t index);    /* NULL: it has none of that number */
+
+void fleet_take(struct fleet *f, struct node *n, int64_t project, int64_t cpu_milli, int64_t mem_mib, const struct held_gpu *gpus, int count);
+void fleet_give(struct fleet *f, struct node *n, int64_t cpu_milli, int64_t mem_mib, const struct held_gpu *gpus, int count);
+
+void fleet_settle(struct fleet *f);                                 /* every node in its lot */
+struct lot *fleet_lot(const struct fleet *f, struct lot_ref ref);   /* NULL: gone */
+bool lot_dark(const struct lot *l);                                 /* nothing runs on its nodes */

@@ -1,0 +1,347 @@
+/* index.c - rankings. See index.h. A heap's entries may be about lots that are gone, or whose first node has left: they are put right
+ * when they come to the top. */
+#include "sched/index.h"
+#include "base/rand.h"
+#include <stdlib.h>
+
+static void *must(void *p)
+{
+    if (!p)
+        abort();
+    return p;
+}
+
+static bool before(const struct ranked *a, const struct ranked *b)
+{
+    return a->score != b->score ? a->score > b->score : a->node < b->node;
+}
+
+/* --- what is asked for */
+
+static int64_t want_hash(const struct want *w)
+{
+    const struct gpu_ask *g = &w->shape.gpu;
+    const int64_t parts[] = { w->shape.cpu_milli, w->shape.mem_mib, g->milli, g->mem_min_mib, g->mem_max_mib, g->share_mib, w->project, w->host_image };
+    uint64_t h = 0xcbf29ce484222325ULL;
+    for (size_t i = 0; i < COUNT(parts); i++)
+        h = (h ^ (uint64_t)parts[i] ^ h >> 29) * 0x9e3779b97f4a7c15ULL;
+    for (const char *p = g->model; *p; p++)
+        h = (h ^ (unsigned char)*p) * 0x100000001b3ULL;
+    return (int64_t)(h ^ h >> 31);
+}
+
+static bool same_want(const struct want *a, const struct want *b)
+{
+    const struct gpu_ask *x = &a->shape.gpu, *y = &b->shape.gpu;
+    return a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_mib == b->shape.mem_mib && x->milli == y->milli
+           && x->mem_min_mib == y->mem_min_mib && x->mem_max_mib == y->mem_max_mib && x->share_mib == y->share_mib
+           && a->project == b->project && a->host_image == b->host_image && strcmp(x->model, y->model) == 0
+           && strcmp(x->mig, y->mig) == 0;
+}
+
+struct wanted *wanted_of(struct index *x, const struct want *like)
+{
+    x->wanted = x->wanted ? x->wanted : map_new();
+    struct want is = *like;
+    is.project = is.shape.gpu.milli % 1000 == 0 ? 0 : is.project ? is.project : -1;
+    struct wanted *first = map_get(x->wanted, want_hash(&is)), *w = first;
+    while (w && !same_want(&w->is, &is))
+        w = w->next;
+    if (!w) {
+        w = must(calloc(1, sizeof *w));
+        w->is = is;
+        w->next = first;
+        map_put(x->wanted, want_hash(&is), w);
+    }
+    w->users++;
+    return w;
+}
+
+/* --- rankings, the one that was asked for last first */
+
+static void unlink_ranking(struct index *x, struct wanted *w)
+{
+    *(w->newer ? &w->newer->older : &x->newest) = w->older;
+    *(w->older ? &w->older->newer : &x->oldest) = w->newer;
+    w->newer = w->older = NULL;
+}
+
+static void link_ranking(struct index *x, struct wanted *w)
+{
+    w->older = x->newest;
+    *(x->newest ? &x->newest->newer : &x->oldest) = w;
+    x->newest = w;
+}
+
+static void wanted_free(struct index *x, struct wanted *w)
+{
+    int64_t hash = want_hash(&w->is);
+    struct wanted *first = map_take(x->wanted, hash), **at = &first;
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    if (first)
+        map_put(x->wanted, hash, first);
+    free(w->suits);
+    free(w);
+}
+
+void ranking_drop(struct index *x, struct wanted *w)
+{
+    unlink_ranking(x, w);
+    free(TAKE(w->heap));
+    x->rankings--;
+    if (!w->users)
+        wanted_free(x, w);
+}
+
+void wanted_leave(struct index *x, struct wanted *w)
+{
+    if (!--w->users && !w->heap) /* else somebody may ask for the same soon */
+        wanted_free(x, w);
+}
+
+static void ranking_open(struct index *x, struct wanted *w)
+{
+    if (w->heap) {
+        unlink_ranking(x, w);
+        link_ranking(x, w);
+        return;
+    }
+    if (x->rankings == RANKINGS_MAX)
+        ranking_drop(x, x->oldest);
+    w->room = 8;
+    w->heap = must(calloc(w->room, sizeof *w->heap));
+    w->epoch = UINT32_MAX;          /* of no mix yet */
+    x->rankings++;
+    link_ranking(x, w);
+}
+
+/* --- heaps */
+
+static void heap_down(struct wanted *w, size_t at, struct ranked r)
+{
+    for (size_t child; (child = 2 * at + 1) < w->count; at = child) {
+        if (child + 1 < w->count && before(&w->heap[child + 1], &w->heap[child]))
+            child++;
+        if (!before(&w->heap[child], &r))
+            break;
+        w->heap[at] = w->heap[child];
+    }
+    w->heap[at] = r;
+}
+
+static void heap_pop(struct wanted *w)
+{
+    struct ranked last = w->heap[--w->count];
+    if (w->count)
+        heap_down(w, 0, last);
+}
+
+static int by_rank(const void *a, const void *b) { return before(a, b) ? -1 : before(b, a); }
+
+/* Keeps the better half; what is sorted is a heap. Entries of lots that are gone go first. */
+static void heap_cut(const struct index *x, struct wanted *w)
+{
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < w->count; i++)
+        if (fleet_lot(x->fleet, w->heap[i].lot))
+            w->heap[live++] = w->heap[i];
+    w->count = live;
+    qsort(w->heap, w->count, sizeof *w->heap, by_rank);
+    if (w->count <= RANKING_KEEP)
+        return;
+    if (!w->cut || before(&w->heap[RANKING_KEEP], &w->floor))
+        w->floor = w->heap[RANKING_KEEP];
+    w->cut = true;
+    w->count = RANKING_KEEP;
+}
+
+static void heap_add(const struct index *x, struct wanted *w, const struct ranked *r)
+{
+    if (w->cut && !before(r, &w->floor))
+        return;
+    if (w->count == w->room && w->room < 2 * RANKING_KEEP) {
+        w->room *= 2;
+        w->heap = must(reallocarray(w->heap, w->room, sizeof *w->heap));
+    } else if (w->count == w->room) {
+        heap_cut(x, w);
+    }
+    size_t at = w->count++;
+    for (; at && before(r, &w->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        w->heap[at] = w->heap[(at - 1) / 2];
+    w->heap[at] = *r;
+}
+
+/* --- asking */
+
+static void know_kinds(const struct index *x, struct wanted *w)
+{
+    const struct fleet *f = x->fleet;
+    if (w->kinds == f->kind_count && w->suits)
+        return;
+    w->suits = must(reallocarray(w->suits, f->kind_count + 1, sizeof *w->suits));
+    for (; w->kinds < f->kind_count; w->kinds++) {
+        const struct gpu_ask *ask = &w->is.shape.gpu;
+        const struct gpu_kind *k = &f->kinds[w->kinds];
+        w->suits[w->kinds] = (struct suit){ (uint32_t)gpu_ask_mib(ask, k->mem_mib), (uint8_t)gpu_ask_choice(ask, k->model, k->mem_mib) };
+    }
+}
+
+static void look_at(struct index *x, struct wanted *w, struct lot *l)
+{
+    struct pick p;
+    if (!lot_fits(&w->is, w->suits, l, &p))
+        return;
+    lot_score(&x->policy, x->mix, &w->is, w->suits, l, &p);
+    x->scored++;
+    heap_add(x, w, &(struct ranked){ l->nodes[0]->id, p.score, { l->id, l->birth } });
+}
+
+/* What a lot must have at the least. */
+struct least { int64_t cpu, mem, part, whole; };
+
+static struct least least_of(const struct wanted *w)
+{
+    const struct shape *s = &w->is.shape;
+    return (struct least){ s->cpu_milli, s->mem_mib, MIN(s->gpu.milli, 1000), s->gpu.milli / 1000 };
+}
+
+static bool may_fit(const struct least *l, const struct brief *b)
+{
+    return b->cpu_free >= l->cpu && b->mem_free >= l->mem && b->largest >= l->part && b->whole >= l->whole;
+}
+
+static void look_at_all(struct index *x, struct wanted *w)
+{
+    struct fleet *f = x->fleet;
+    w->count = 0;
+    w->cut = false;
+    w->epoch = x->mix->epoch;
+    w->read = f->log_from + f->log_count;
+    struct least least = least_of(w);
+    for (size_t i = 0; i < f->lot_count; i++)
+        if (f->briefs[i].birth && may_fit(&least, &f->briefs[i]))
+            look_at(x, w, f->lots[i]);
+    x->scans++;
+}
+
+static void read_on(struct index *x, struct wanted *w)
+{
+    struct fleet *f = x->fleet;
+    uint64_t end = f->log_from + f->log_count;
+    struct least least = least_of(w);
+    for (; w->read < end; w->read++) {
+        struct lot_ref ref = f->log[w->read - f->log_from];
+        const struct brief *b = &f->briefs[ref.id];
+        if (b->birth == ref.birth && may_fit(&least, b) && f->lots[ref.id]->logged == w->read)
+            look_at(x, w, f->lots[ref.id]);
+    }
+}
+
+/* The lot of the best entry that is still true, or NULL. */
+static struct lot *heap_top(struct index *x, struct wanted *w)
+{
+    while (w->count) {
+        struct ranked *top = &w->heap[0];
+        struct lot *l = fleet_lot(x->fleet, top->lot);
+        if (l && l->nodes[0]->id == top->node)
+            return !w->cut || before(top, &w->floor) ? l : NULL;
+        if (l) {
+            struct ranked moved = *top;
+            moved.node = l->nodes[0]->id;
+            heap_down(w, 0, moved);
+        } else {
+            heap_pop(w);
+        }
+    }
+    return NULL;
+}
+
+static struct node *any_node(struct index *x, struct wanted *w, struct pick *out)
+{
+    struct node *best = NULL;
+    uint64_t lowest = 0;
+    struct pick p;
+    for (size_t i = 0; i < x->fleet->count; i++) {
+        struct node *n = x->fleet->nodes[i];
+        struct rng r = { (uint64_t)n->id ^ x->asked * 0x9e3779b97f4a7c15ULL };
+        uint64_t draw = rng_next(&r);
+        if ((best && draw >= lowest) || !n->lot || !lot_fits(&w->is, w->suits, n->lot, &p))
+            continue;
+        lot_score(&x->policy, x->mix, &w->is, w->suits, n->lot, &p);
+        best = n;
+        lowest = draw;
+        *out = p;
+    }
+    return best;
+}
+
+static void prepare(struct index *x, struct wanted *w)
+{
+    fleet_settle(x->fleet);
+    mix_settle(x->mix, x->fleet);
+    know_kinds(x, w);
+    x->asked++;
+}
+
+struct node *index_best(struct index *x, struct wanted *w, struct pick *out)
+{
+    prepare(x, w);
+    if (x->policy.dice)
+        return any_node(x, w, out);
+    ranking_open(x, w);
+    if (w->epoch != x->mix->epoch || w->read < x->fleet->log_from)
+        look_at_all(x, w);
+    else
+        read_on(x, w);
+    struct lot *l = heap_top(x, w);
+    if (!l && w->cut) {
+        look_at_all(x, w);
+        l = heap_top(x, w);
+    }
+    if (!l || !lot_fits(&w->is, w->suits, l, out))
+        return NULL;
+    lot_score(&x->policy, x->mix, &w->is, w->suits, l, out);
+    return l->nodes[0];
+}
+
+struct node *index_scan(struct index *x, struct wanted *w, bool (*allowed)(const struct pick *p, void *arg), void *arg, struct pick *out)
+{
+    struct node *best = NULL;
+    struct pick p;
+    prepare(x, w);
+    for (size_t i = 0; i < x->fleet->lot_count; i++) {
+        struct lot *l = x->fleet->lots[i];
+        if (!l || !lot_fits(&w->is, w->suits, l, &p) || (allowed && !allowed(&p, arg)))
+            continue;
+        lot_score(&x->policy, x->mix, &w->is, w->suits, l, &p);
+        if (!best || p.score > out->score || (p.score == out->score && l->nodes[0]->id < best->id)) {
+            best = l->nodes[0];
+            *out = p;
+        }
+    }
+    return best;
+}
+
+bool index_on(struct index *x, struct wanted *w, struct node *n, struct pick *out)
+{
+    prepare(x, w);
+    if (!n->lot || !lot_fits(&w->is, w->suits, n->lot, out))
+        return false;
+    lot_score(&x->policy, x->mix, &w->is, w->suits, n->lot, out);
+    return true;
+}
+
+void index_done(struct index *x)
+{
+    struct wanted *first;
+    for (size_t i = 0; x->wanted && (first = map_next(x->wanted, &i));)
+        for (struct wanted *w = first, *next; w; w = next) {
+            next = w->next;
+            free(w->suits);
+            free(w->heap);
+            free(w);
+        }
+    map_free(x->wanted);
+}

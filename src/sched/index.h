@@ -1,0 +1,44 @@
+/* index.h - the best node and GPUs for a shape, without walking the fleet.
+ *
+ * For each shape that is asked for a ranking keeps some of the best lots in a heap. What changes in the fleet is in the fleet's log;
+ * a ranking reads on in it when it is asked next, and scores only that. It is exact: the answer is what index_scan, which looks
+ * at every lot, gives. Rankings nobody asked for in a long time are dropped. */
+#pragma once
+#include "sched/score.h"
+
+enum { RANKING_KEEP = 64, RANKINGS_MAX = 512 };
+
+struct ranked { int64_t node, score; struct lot_ref lot; };     /* node: the first of the lot, when it was scored */
+struct wanted {
+    struct want is;
+    struct wanted *next;            /* of the same hash */
+    struct wanted *newer, *older;   /* of those with a ranking, by when they were asked for */
+    size_t users, kinds;
+    struct suit *suits;             /* by kind of GPU, `kinds` of them */
+    struct ranked *heap;            /* NULL: no ranking */
+    uint32_t count, room;
+    struct ranked floor;            /* the best that was left out */
+    bool cut;                       /* something was left out */
+    uint64_t read;                  /* how far in the log */
+    uint32_t epoch;                 /* of which mix */
+};
+struct index {
+    struct fleet *fleet;
+    struct mix *mix;
+    struct policy policy;
+    struct map *wanted;
+    struct wanted *newest, *oldest;
+    size_t rankings;
+    uint64_t scored, scans, asked;  /* lots scored, rankings made anew, questions: for tests and benchmarks */
+};
+void index_done(struct index *x);
+struct wanted *wanted_of(struct index *x, const struct want *like);     /* shared by all who ask for the same; give it back */
+void wanted_leave(struct index *x, struct wanted *w);
+void ranking_drop(struct index *x, struct wanted *w);                   /* of one that has any: it is made anew when it is asked for */
+
+/* The best place now; NULL: none fits. The node's lot is the one that the pick is about. */
+struct node *index_best(struct index *x, struct wanted *w, struct pick *out);
+/* The same among the places that `allowed` takes, by a walk over all lots. allowed NULL: all. */
+struct node *index_scan(struct index *x, struct wanted *w, bool (*allowed)(const struct pick *p, void *arg), void *arg, struct pick *out);
+/* On one node. */
+bool index_on(struct index *x, struct wanted *w, struct node *n, struct pick *out);

@@ -1,0 +1,321 @@
+/* mix.c - counting arrivals, and the tables that scores read. See mix.h. */
+#include "sched/mix.h"
+#include <stdlib.h>
+
+enum { SEEN_MAX = 1 << 17, ONE_JOB_MAX = 1 << 14, FIRST_SETTLE = 16, COVER_PERCENT = 95, SLIVER_END = 12 };
+
+static void *must(void *p)
+{
+    if (!p)
+        abort();
+    return p;
+}
+
+static int64_t row_hash(const struct mix_row *r)
+{
+    uint64_t h = (uint64_t)r->cpu_milli * 0x9e3779b97f4a7c15ULL;
+    h = (h ^ (uint64_t)r->gpu.milli ^ h >> 29) * 0xbf58476d1ce4e5b9ULL;
+    for (const char *p = r->gpu.model; *p; p++)
+        h = (h ^ (unsigned char)*p) * 0x100000001b3ULL;
+    return (int64_t)(h ^ h >> 31);
+}
+
+static int row_order(const struct mix_row *a, const struct mix_row *b)
+{
+    const int64_t x[] = { a->cpu_milli, a->gpu.milli, a->gpu.mem_min_mib, a->gpu.mem_max_mib },
+                  y[] = { b->cpu_milli, b->gpu.milli, b->gpu.mem_min_mib, b->gpu.mem_max_mib };
+    for (size_t i = 0; i < COUNT(x); i++)
+        if (x[i] != y[i])
+            return x[i] < y[i] ? -1 : 1;
+    return strcmp(a->gpu.model, b->gpu.model);
+}
+
+static int by_commonest(const void *a, const void *b)
+{
+    const struct mix_row *x = *(struct mix_row *const *)a, *y = *(struct mix_row *const *)b;
+    if (x->seen != y->seen)
+        return x->seen > y->seen ? -1 : 1;
+    return row_order(x, y);
+}
+
+static struct mix_row *row_find(struct mix *m, const struct mix_row *like, int64_t *key)
+{
+    struct mix_row *r = NULL;
+    for (*key = row_hash(like); (r = map_get(m->known, *key)) && row_order(r, like) != 0;)
+        ++*key;
+    return r;
+}
+
+/* Keeps the commonest half; and every row forgets half of what it saw, if it is time for that. */
+static void thin_out(struct mix *m, bool fade)
+{
+    qsort(m->rows, m->count, sizeof m->rows[0], by_commonest);
+    size_t keep = m->count == MIX_ROWS ? MIX_ROWS / 2 : m->count, count = m->count;
+    map_free(m->known);
+    m->known = map_new();
+    m->seen = 0;
+    m->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct mix_row *r = m->rows[i];
+        int64_t key;
+        r->seen -= fade ? r->seen / 2 : 0;
+        if (i >= keep || (fade && r->seen == 1)) {
+            free(r);
+            continue;
+        }
+        row_find(m, r, &key);
+        map_put(m->known, key, r);
+        m->seen += r->seen;
+        m->rows[m->count++] = r;
+    }
+    m->settle_at = MIN(m->settle_at, m->seen + m->seen / 2);
+}
+
+void mix_seen(struct mix *m, const struct shape *shape, int64_t tasks)
+{
+    struct mix_row like = { .gpu = shape->gpu, .cpu_milli = shape->cpu_milli };
+    int64_t key;
+    if (m->fixed || tasks <= 0)
+        return;
+    m->known = m->known ? m->known : map_new();
+    m->settle_at = m->settle_at ? m->settle_at : FIRST_SETTLE;
+    struct mix_row *r = row_find(m, &like, &key);
+    if (!r) {
+        if (m->count == MIX_ROWS)
+            thin_out(m, false);
+        r = must(calloc(1, sizeof *r));
+        *r = like;
+        row_find(m, &like, &key);
+        map_put(m->known, key, r);
+        m->rows[m->count++] = r;
+    }
+    tasks = MIN(tasks, ONE_JOB_MAX);
+    r->seen += tasks;
+    m->seen += tasks;
+    if (m->seen > SEEN_MAX)
+        thin_out(m, true);
+}
+
+int mix_cpu_step(const struct mix *m, int64_t cpu_free)
+{
+    int low = 0, high = m->cpu_steps;
+    while (low < high) {
+        int mid = (low + high) / 2;
+        if (m->cpu_at[mid] <= cpu_free)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* --- tables */
+
+struct typical { const struct mix_row *row; int64_t part; };       /* part: of MIX_ONE */
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Distinct values in order, at most MIX_STEPS: of more, some stand for the smaller ones before them. */
+static int steps_of(int64_t *values, int count, int64_t out[static MIX_STEPS])
+{
+    int n = 0, kept = 0;
+    qsort(values, (size_t)count, sizeof *values, by_number);
+    for (int i = 0; i < count; i++)
+        if (!i || values[i] != values[n - 1])
+            values[n++] = values[i];
+    for (int i = 0, steps = MIN(n, (int)MIX_STEPS); i < steps; i++)
+        out[kept++] = values[(int64_t)(i + 1) * n / steps - 1];
+    return kept;
+}
+
+static int step_of(const int64_t *steps, int count, int64_t value)  /* the first at or above */
+{
+    int i = 0;
+    while (i < count - 1 && steps[i] < value)
+        i++;
+    return i;
+}
+
+static int64_t part_of_one(const struct gpu_ask *g) { return MIN(g->milli, 1000); }
+
+static void make_steps(struct mix *m, const struct typical *t, size_t count, int64_t millis[static MIX_STEPS], int *milli_steps)
+{
+    int64_t cpus[MIX_ROWS], parts[MIX_ROWS];
+    int n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (t[i].row->gpu.milli) {
+            cpus[n] = t[i].row->cpu_milli;
+            parts[n++] = part_of_one(&t[i].row->gpu);
+        }
+    m->cpu_steps = steps_of(cpus, n, m->cpu_at);
+    *milli_steps = steps_of(parts, n, millis);
+    for (int f = 0, at = 0; f <= 1000; f++) {
+        while (at < *milli_steps && millis[at] <= f)
+            at++;
+        m->milli_step[f] = (uint8_t)at;
+    }
+}
+
+static void sum_up(struct mix_kind *k)
+{
+    for (int c = 0; c <= MIX_STEPS; c++) {
+        for (int i = 1; i <= MIX_STEPS; i++)
+            k->one[c][i] += k->one[c][i - 1];
+        for (int i = 1; i <= SCHED_GPUS; i++)
+            k->many[c][i] += k->many[c][i - 1];
+        for (int i = 0; c && i <= MIX_STEPS; i++)
+            k->one[c][i] += k->one[c - 1][i];
+        for (int i = 0; c && i <= SCHED_GPUS; i++)
+            k->many[c][i] += k->many[c - 1][i];
+    }
+}
+
+static void make_kinds(struct mix *m, const struct fleet *f, const struct typical *t, size_t count, const int64_t *millis, int milli_steps)
+{
+    free(m->kinds);
+    m->kind_count = f->kind_count;
+    m->kinds = must(calloc(f->kind_count + 1, sizeof *m->kinds));
+    for (size_t i = 0; i < count; i++) {
+        const struct gpu_ask *g = &t[i].row->gpu;
+        int c = step_of(m->cpu_at, m->cpu_steps, t[i].row->cpu_milli) + 1, gpus = (int)MIN(g->milli / 1000, SCHED_GPUS);
+        for (size_t k = 0; g->milli && k < f->kind_count; k++) {
+            if (!gpu_ask_fits(g, f->kinds[k].model, f->kinds[k].mem_mib))
+                continue;
+            if (gpus > 1)
+                m->kinds[k].many[c][gpus] += (uint32_t)t[i].part;
+            else
+                m->kinds[k].one[c][step_of(millis, milli_steps, part_of_one(g)) + 1] += (uint32_t)t[i].part;
+        }
+    }
+    for (size_t k = 0; k < f->kind_count; k++)
+        sum_up(&m->kinds[k]);
+}
+
+static bool make_could(const struct fleet *f, const struct make *k, const struct mix_row *r)
+{
+    return k->kind < f->kind_count && k->cpu_milli >= r->cpu_milli && k->gpu_count * 1000 >= r->gpu.milli
+           && gpu_ask_fits(&r->gpu, f->kinds[k->kind].model, f->kinds[k->kind].mem_mib);
+}
+
+/* What tasks that may not go everywhere, be it for their model or for their size, ask of each GPU where they may, against what all
+ * tasks ask of each. */
+static void make_prices(struct mix *m, const struct fleet *f, const struct typical *t, size_t count)
+{
+    int64_t all = 0, devices = 0;
+    memset(m->price, 0, sizeof m->price);
+    m->make_count = f->make_count;
+    for (size_t k = 0; k < f->make_count; k++)
+        devices += f->makes[k].nodes * f->makes[k].gpu_count;
+    for (size_t i = 0; i < count; i++)
+        all += t[i].part * t[i].row->gpu.milli / 1000;
+    for (size_t i = 0; all && devices && i < count; i++) {
+        int64_t fit = 0, ask = t[i].part * t[i].row->gpu.milli / 1000;
+        for (size_t k = 0; ask && k < f->make_count; k++)
+            fit += make_could(f, &f->makes[k], t[i].row) ? f->makes[k].nodes * f->makes[k].gpu_count : 0;
+        for (size_t k = 0; fit && fit < devices && k < f->make_count; k++)
+            if (make_could(f, &f->makes[k], t[i].row))
+                m->price[k] += 1000 * ask / fit * devices / all;
+    }
+}
+
+struct feed { int64_t cpu_per_gpu, weight; };
+
+static int by_feed(const void *a, const void *b)
+{
+    const struct feed *x = a, *y = b;
+    return x->cpu_per_gpu < y->cpu_per_gpu ? -1 : x->cpu_per_gpu > y->cpu_per_gpu;
+}
+
+static void make_feeds(struct mix *m, const struct typical *t, size_t count)
+{
+    struct feed feeds[MIX_ROWS];
+    int64_t all = 0, sum = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct gpu_ask *g = &t[i].row->gpu;
+        if (g->milli) {
+            feeds[n] = (struct feed){ t[i].row->cpu_milli * 1000 / g->milli, t[i].part * g->milli / 10 };
+            all += feeds[n++].weight;
+        }
+    }
+    qsort(feeds, n, sizeof *feeds, by_feed);
+    for (size_t i = 0, k = 0; i < n; i++) {
+        sum += feeds[i].weight;
+        for (; k < MIX_FEEDS && sum * 2 * MIX_FEEDS >= all * (int64_t)(2 * k + 1); k++)
+            m->fed[k] = 1000LL * MIX_ONE / MAX(feeds[i].cpu_per_gpu, 1);
+    }
+}
+
+/* A GPU with so much left waits for shares that fit: in each round one of them comes with its likelihood and leaves a smaller rest, or
+ * with the likelihood of SLIVER_END nothing ever comes and all of it is lost. What is lost in the mean is the sliver. */
+static void make_slivers(struct mix *m, const struct typical *t, size_t count)
+{
+    int64_t at[1001] = { 0 }, all = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t milli = t[i].row->gpu.milli;
+        if (milli && milli < 1000) {
+            at[milli] += t[i].part;
+            all += t[i].part;
+        }
+    }
+    m->sliver[0] = 0;
+    for (int f = 1; f <= 1000; f++) {
+        int64_t lost = all * SLIVER_END / 1000 * f * MICRO, rate = all * SLIVER_END / 1000;
+        for (int s = 1; s <= f; s++)
+            if (at[s]) {
+                lost += at[s] * m->sliver[f - s];
+                rate += at[s];
+            }
+        m->sliver[f] = rate ? lost / rate : 0;
+    }
+}
+
+/* Which shapes are usual is told by how many tasks there are of each, as published; what is scarce, needs CPUs or leaves slivers by all of them. */
+static void make_tables(struct mix *m, const struct fleet *f)
+{
+    struct typical usual[MIX_ROWS], all[MIX_ROWS];
+    int64_t sum = 0, millis[MIX_STEPS];
+    size_t n = 0;
+    int milli_steps;
+    qsort(m->rows, m->count, sizeof m->rows[0], by_commonest);
+    for (; n < m->count && sum * 100 < m->seen * COVER_PERCENT; n++)
+        sum += m->rows[n]->seen;
+    for (size_t i = 0; i < m->count; i++) {
+        usual[i] = (struct typical){ m->rows[i], m->rows[i]->seen * MIX_ONE / sum };
+        all[i] = (struct typical){ m->rows[i], m->rows[i]->seen * MIX_ONE / m->seen };
+    }
+    make_steps(m, usual, n, millis, &milli_steps);
+    make_kinds(m, f, usual, n, millis, milli_steps);
+    make_prices(m, f, all, m->count);
+    make_feeds(m, all, m->count);
+    make_slivers(m, all, m->count);
+    m->epoch++;
+}
+
+void mix_settle(struct mix *m, const struct fleet *f)
+{
+    bool grown = !m->fixed && m->seen && m->seen >= m->settle_at;
+    if (grown || (m->epoch && (m->kind_count != f->kind_count || m->make_count != f->make_count))) {
+        make_tables(m, f);
+        m->settle_at = m->seen + MAX(m->seen / 2, FIRST_SETTLE);
+    }
+}
+
+void mix_fix(struct mix *m, const struct fleet *f)
+{
+    m->fixed = true;
+    if (m->seen)
+        make_tables(m, f);
+}
+
+void mix_done(struct mix *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        free(m->rows[i]);
+    map_free(m->known);
+    free(m->kinds);
+}

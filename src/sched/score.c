@@ -1,0 +1,249 @@
+/* score.c - filters, terms and weights. See score.h and doc/scheduling.md, which has this table with its reasons.
+ *
+ * Terms are costs in millionths of a GPU. The first three are about the state that a node is left in, against the one it was in. */
+#include "sched/score.h"
+
+const struct term_row terms[TERM_COUNT] = {
+    [TERM_STUCK] = { "stuck", "idle GPU that the tasks usually asked for cannot use" },
+    [TERM_FEED] = { "feed", "idle GPU that the node's free CPUs can no longer feed" },
+    [TERM_SLIVER] = { "sliver", "rests of shared GPUs too small for the shares usually asked for" },
+    [TERM_BREAK] = { "break", "a whole GPU that a share breaks" },
+    [TERM_FIT] = { "fit", "what stays free on the node: fill the fullest" },
+    [TERM_SCARCE] = { "scarce", "GPU of nodes that others, for their model or their size, cannot do without" },
+    [TERM_PREFER] = { "prefer", "GPU that is not the task's first choice" },
+    [TERM_DARK] = { "dark", "a node where nothing runs yet, and which could sleep" },
+};
+
+static const struct policy policies[] = {
+    { .name = "arcus", .what = "what the server does",
+      .weight = { [TERM_STUCK] = 300, [TERM_FEED] = 2000, [TERM_SLIVER] = 6000, [TERM_FIT] = 40, [TERM_SCARCE] = 600, [TERM_PREFER] = 1000 },
+      .grain = 57000 },
+    { .name = "fgd", .what = "fragmentation gradient descent, as published (Weng et al., ATC 2023)",
+      .weight = { [TERM_STUCK] = 1000 }, .sigmoid = true, .foreknown = true },
+    { .name = "bestfit", .what = "the node with the least left", .weight = { [TERM_FIT] = 1000 }, .grain = 1 },
+    { .name = "packing", .what = "GPUs in use first, then nodes in use",
+      .weight = { [TERM_BREAK] = 100000, [TERM_DARK] = 10000, [TERM_FIT] = 10 }, .grain = 1 },
+    { .name = "random", .what = "any node that fits", .dice = true, .grain = 1 },
+};
+
+const struct policy *policy_at(size_t i) { return i < COUNT(policies) ? &policies[i] : NULL; }
+
+const struct policy *policy_find(const char *name)
+{
+    for (size_t i = 0; i < COUNT(policies); i++)
+        if (text_is(policies[i].name, name))
+            return &policies[i];
+    return NULL;
+}
+
+/* --- filters */
+
+static bool share_fits(const struct want *w, const struct suit *suits, const struct group *g)
+{
+    const struct suit *s = &suits[g->kind];
+    return s->choice && g->free_milli >= w->shape.gpu.milli && g->free_mib >= s->part_mib
+           && (!g->project || g->project == w->project);
+}
+
+bool lot_fits(const struct want *w, const struct suit *suits, const struct lot *l, struct pick *out)
+{
+    const struct gpu_ask *ask = &w->shape.gpu;
+    if (l->free_milli < ask->milli || l->cpu_free < w->shape.cpu_milli || l->mem_free < w->shape.mem_mib
+        || (w->host_image && !l->host_image) || ask->mig[0])
+        return false;
+    shape_on(&w->shape, l->cpu_milli, l->mem_mib, l->gpu_count, &out->cpu_milli, &out->mem_mib);
+    if (l->cpu_free < out->cpu_milli || l->mem_free < out->mem_mib)
+        return false;
+    if (!ask->milli)
+        return true;
+    int wanted = (int)(ask->milli / 1000);
+    for (int i = 0; i < l->groups && wanted > 0; i++)
+        if (!l->group[i].project && suits[l->group[i].kind].choice)
+            wanted -= l->group[i].count;
+    if (ask->milli >= 1000)
+        return wanted <= 0;
+    for (int i = 0; i < l->groups; i++)
+        if (share_fits(w, suits, &l->group[i]))
+            return true;
+    return false;
+}
+
+/* --- terms */
+
+struct worth worth_of(const struct mix *m, int64_t cpu_free, const struct group *g, int groups)
+{
+    int64_t sliver = 0, unfed = 0;
+    int c = mix_cpu_step(m, cpu_free);
+    int64_t free_milli = 0, usable = 0;
+    for (int i = 0; i < groups; i++) {
+        const struct mix_kind *k = &m->kinds[g[i].kind];
+        int64_t milli = (int64_t)g[i].free_milli * g[i].count;
+        free_milli += milli;
+        usable += milli * k->one[c][m->milli_step[g[i].free_milli]];
+        if (g[i].free_milli == 1000)
+            usable += milli * k->many[c][g[i].count];
+        else
+            sliver += m->sliver[g[i].free_milli] * g[i].count;
+    }
+    for (int i = 0; i < MIX_FEEDS; i++) {
+        int64_t fed = MAX(cpu_free, 0) * m->fed[i] / MIX_ONE;
+        unfed += MAX(free_milli - fed, 0);
+    }
+    return (struct worth){ (int32_t)(free_milli * MICRO - usable * MICRO / MIX_ONE), (int32_t)(unfed * MICRO / MIX_FEEDS), (int32_t)sliver };
+}
+
+static int64_t sigmoid_cut(int64_t drop)     /* 100 / (1 + exp(-drop)), cut to an integer; drop in millionths */
+{
+    static const int32_t at_least[] = {      /* for 50, 51, .. 99 */
+        0, 40006, 80043, 120145, 160343, 200671, 241163, 281852, 322774, 363966,
+        405466, 447313, 489549, 532217, 575365, 619040, 663295, 708186, 753772, 800120,
+        847298, 895385, 944462, 994623, 1045969, 1098613, 1152680, 1208312, 1265667, 1324926,
+        1386295, 1450011, 1516348, 1585628, 1658229, 1734602, 1815290, 1900959, 1992431, 2090742,
+        2197225, 2313635, 2442348, 2586690, 2751536, 2944439, 3178054, 3476099, 3891821, 4595120,
+    };
+    int low = 0, high = COUNT(at_least);
+    int64_t far = drop < 0 ? -drop : drop;
+    while (low < high) {
+        int mid = (low + high) / 2;
+        if (at_least[mid] <= far)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (drop >= 0)
+        return 49 + low;
+    return far == at_least[low - 1] ? 51 - low : 50 - low;
+}
+
+/* A state after a task has taken its part of it. */
+struct after { int64_t cpu_free; int groups; struct group group[SCHED_GPUS + 1]; };
+
+static void take_of(struct after *a, int i, int count, const struct want *w)
+{
+    struct group rest = a->group[i];
+    a->group[i].count = (uint16_t)(a->group[i].count - count);
+    rest.count = (uint16_t)count;
+    rest.free_milli = (uint16_t)(rest.free_milli - MIN(w->shape.gpu.milli, 1000));
+    if (rest.free_milli) {
+        a->group[a->groups] = rest;
+        a->groups++;
+    }
+}
+
+static int64_t weigh(const struct policy *p, const struct mix *m, const struct want *w, const struct suit *suits, struct lot *l,
+                     const struct after *a, int kind, bool breaks)
+{
+    int64_t cost = 0, left = l->free_milli - w->shape.gpu.milli;
+    if (m->epoch) {
+        if (l->worth_of != m->epoch) {
+            l->worth = worth_of(m, l->cpu_free, l->group, l->groups);
+            l->worth_of = m->epoch;
+        }
+        struct worth now = worth_of(m, a->cpu_free, a->group, a->groups);
+        cost += p->weight[TERM_STUCK] * (now.stuck - l->worth.stuck) + p->weight[TERM_FEED] * (now.unfed - l->worth.unfed)
+                + p->weight[TERM_SLIVER] * (now.sliver - l->worth.sliver);
+        left += a->cpu_free * m->fed[MIX_FEEDS / 2] / MIX_ONE;
+        cost += p->weight[TERM_SCARCE] * m->price[l->make] * w->shape.gpu.milli;
+    } else {
+        left += a->cpu_free / 10;
+    }
+    cost += p->weight[TERM_FIT] * left * MICRO / 2 + p->weight[TERM_BREAK] * (breaks ? 1000 * MICRO : 0);
+    if (kind >= 0)
+        cost += p->weight[TERM_PREFER] * (suits[kind].choice - 1) * 1000 * MICRO;
+    if (p->weight[TERM_DARK] && lot_dark(l))
+        cost += p->weight[TERM_DARK] * 1000 * MICRO;
+    cost /= 1000;
+    if (p->sigmoid)
+        return sigmoid_cut(-cost);
+    return cost <= 0 ? -cost / p->grain : -((cost + p->grain - 1) / p->grain);
+}
+
+static void score_share(const struct policy *p, const struct mix *m, const struct want *w, const struct suit *suits, struct lot *l, struct pick *out)
+{
+    bool found = false;
+    int best = 0;
+    for (int i = 0; i < l->groups; i++) {
+        const struct group *g = &l->group[i];
+        if (!share_fits(w, suits, g))
+            continue;
+        struct after a = { .cpu_free = l->cpu_free - out->cpu_milli, .groups = l->groups };
+        memcpy(a.group, l->group, l->groups * sizeof *g);
+        take_of(&a, i, 1, w);
+        int64_t score = weigh(p, m, w, suits, l, &a, g->kind, !g->project);
+        if (!found || score > out->score) {
+            out->score = score;
+            best = i;
+        }
+        found = true;
+    }
+    memset(out->of, 0, sizeof out->of);
+    out->of[best] = 1;
+}
+
+/* Of one kind if that is possible: the first choice that is enough by itself. */
+static int first_kind(const struct want *w, const struct suit *suits, const struct lot *l)
+{
+    int best = -1, wanted = (int)(w->shape.gpu.milli / 1000);
+    for (int i = 0; i < l->groups; i++) {
+        const struct group *g = &l->group[i];
+        if (!g->project && suits[g->kind].choice && g->count >= wanted && (best < 0 || suits[g->kind].choice < suits[l->group[best].kind].choice))
+            best = i;
+    }
+    return best;
+}
+
+static void score_whole(const struct policy *p, const struct mix *m, const struct want *w, const struct suit *suits, struct lot *l, struct pick *out)
+{
+    struct after a = { .cpu_free = l->cpu_free - out->cpu_milli, .groups = l->groups };
+    int wanted = (int)(w->shape.gpu.milli / 1000), only = first_kind(w, suits, l), kind = -1;
+    memcpy(a.group, l->group, l->groups * sizeof a.group[0]);
+    memset(out->of, 0, sizeof out->of);
+    for (int i = 0; i < l->groups && wanted; i++) {
+        const struct group *g = &l->group[i];
+        if (g->project || !suits[g->kind].choice || (only >= 0 && i != only))
+            continue;
+        int count = MIN(wanted, g->count);
+        out->of[i] = (uint8_t)count;
+        wanted -= count;
+        kind = kind < 0 || suits[g->kind].choice > suits[kind].choice ? g->kind : kind;
+        take_of(&a, i, count, w);
+    }
+    out->score = weigh(p, m, w, suits, l, &a, kind, false);
+}
+
+void lot_score(const struct policy *p, const struct mix *m, const struct want *w, const struct suit *suits, struct lot *l, struct pick *out)
+{
+    if (w->shape.gpu.milli >= 1000) {
+        score_whole(p, m, w, suits, l, out);
+    } else if (w->shape.gpu.milli) {
+        score_share(p, m, w, suits, l, out);
+    } else {
+        struct after a = { .cpu_free = l->cpu_free - out->cpu_milli, .groups = l->groups };
+        memcpy(a.group, l->group, l->groups * sizeof a.group[0]);
+        memset(out->of, 0, sizeof out->of);
+        out->score = weigh(p, m, w, suits, l, &a, -1, false);
+    }
+}
+
+int pick_gpus(const struct want *w, const struct pick *p, const struct node *n, const struct fleet *f, struct held_gpu out[static SCHED_GPUS])
+{
+    const struct gpu_ask *ask = &w->shape.gpu;
+    const struct lot *l = n->lot;
+    int count = 0;
+    uint8_t left[SCHED_GPUS];
+    memcpy(left, p->of, sizeof left);
+    for (int i = 0; i < n->gpu_count; i++) {
+        const struct gpu *g = &n->gpus[i];
+        int64_t mem = g->healthy ? f->kinds[g->kind].mem_mib : 0;
+        for (int k = 0; g->healthy && k < l->groups; k++) {
+            const struct group *of = &l->group[k];
+            if (!left[k] || of->kind != g->kind || of->free_milli != 1000 - g->used_milli || of->project != gpu_owner(g)
+                || (int64_t)of->free_mib != mem - g->used_mib)
+                continue;
+            left[k]--;
+            out[count++] = (struct held_gpu){ g->index, MIN(ask->milli, 1000), gpu_ask_mib(ask, mem) };
+            break;
+        }
+    }
+    return count;
+}

@@ -1,0 +1,40 @@
+/* score.h - which place is best for a task: filters that nothing overrides, then a sum of weighted terms, all integers.
+ *
+ * A score hangs on the task's shape, the state of the node (its lot) and the mix of what is asked for, on nothing else; so equal nodes
+ * have equal scores. Higher is better; among equals the node that joined first. */
+#pragma once
+#include "sched/mix.h"
+
+enum term {
+    TERM_STUCK, TERM_FEED, TERM_SLIVER, TERM_BREAK, TERM_FIT, TERM_SCARCE, TERM_PREFER, TERM_DARK, TERM_COUNT
+};
+struct term_row { const char *name, *what; };
+extern const struct term_row terms[TERM_COUNT];
+
+struct policy {
+    const char *name, *what;
+    int64_t weight[TERM_COUNT]; /* thousandths */
+    int64_t grain;              /* scores that differ by less are equal: millionths of a GPU */
+    bool sigmoid;               /* cut to 0..100 by a sigmoid, as published for fgd */
+    bool foreknown;             /* the mix is told before, not learned */
+    bool dice;                  /* any node that fits */
+};
+const struct policy *policy_find(const char *name);     /* NULL: no such */
+const struct policy *policy_at(size_t i);               /* NULL: behind the last */
+
+/* Tasks that may go to the same places with the same scores. */
+struct want {
+    struct shape shape;
+    int64_t project;            /* of a share: with whom it may be on one GPU. 0 for others. */
+    bool host_image;
+};
+struct suit { uint32_t part_mib; uint8_t choice; };     /* for one kind of GPU: the memory a task takes of each; choice 0: it may not go there */
+/* How a task stands on a node of a lot: what it holds, and how many GPUs of each group. */
+struct pick { int64_t score, cpu_milli, mem_mib; uint8_t of[SCHED_GPUS]; };
+
+/* suits: by kind of GPU. False: it does not fit. */
+bool lot_fits(const struct want *w, const struct suit *suits, const struct lot *l, struct pick *out);
+void lot_score(const struct policy *p, const struct mix *m, const struct want *w, const struct suit *suits, struct lot *l, struct pick *out);
+/* The devices of a node of that lot. */
+int pick_gpus(const struct want *w, const struct pick *p, const struct node *n, const struct fleet *f, struct held_gpu out[static SCHED_GPUS]);
+struct worth worth_of(const struct mix *m, int64_t cpu_free, const struct group *g, int groups);

@@ -1,0 +1,180 @@
+/* place.c - how fast the scheduler places, and how much memory it takes: fleets of 5,000 and 50,000 nodes of 8 GPUs, and a queue of 100,000
+ * jobs of mixed shapes on the smaller one (ten times as many on the larger).
+ *   bench-place [NODES [JOBS]]
+ * Two ways: the whole planner, a thousand placements a pass as the server asks for them; and single decisions of the index (find, take),
+ * each timed by itself. Shapes are drawn from a list like that of a shared cluster: shares, single GPUs, eights, CPUs alone, models. */
+#include "base/rand.h"
+#include "sched/sched_internal.h"
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { SHAPES = 160, PASS = 1000 };
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);  /* what others on the machine take is not ours */
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+static size_t in_use(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+static void nodes_make(struct sched *s, int count)
+{
+    static const char *const models[] = { "NVIDIA H200", "NVIDIA H100 80GB HBM3", "NVIDIA L40S", "NVIDIA A100-SXM4-80GB" };
+    static const int64_t mib[] = { 143771, 81559, 46068, 81920 }, cpus[] = { 192, 192, 96, 128 };
+    struct sched_gpu gpus[8];
+    for (int i = 0; i < count; i++) {
+        int k = i % 8 < 4 ? 0 : i % 8 - 4;
+        for (int g = 0; g < 8; g++) {
+            gpus[g] = (struct sched_gpu){ .index = g, .mem_mib = mib[k], .healthy = true };
+            snprintf(gpus[g].model, sizeof gpus[g].model, "%s", models[k]);
+            snprintf(gpus[g].uuid, sizeof gpus[g].uuid, "GPU-%08x-1111-2222-3333-%012x", (unsigned)i, (unsigned)g);
+        }
+        sched_apply(s, &(struct sched_event){ .kind = SCHED_NODE, .node = i + 1, .usable = true, .host_image = true, .cpu_milli = cpus[k] * 1000,
+                                              .mem_mib = 1 << 20, .gpu_count = 8, .gpus = gpus });
+    }
+}
+
+static void shapes_make(struct shape out[static SHAPES], struct rng *r)
+{
+    static const int64_t milli[] = { 1000, 1000, 1000, 1000, 500, 250, 470, 810, 320, 2000, 4000, 8000, 0, 0, 100, 650 };
+    static const char *const models[] = { "", "", "", "", "", "", "H200", "H100|A100" };
+    for (int i = 0; i < SHAPES; i++) {
+        int64_t m = milli[i % (int)COUNT(milli)];
+        out[i] = (struct shape){ .gpu.milli = m, .cpu_milli = 1000 * (1 + (int64_t)rng_below(r, m ? (uint64_t)(2 + m / 80) : 16)),
+                                 .mem_mib = 2048 * (1 + (int64_t)rng_below(r, 12)) };
+        if (m)
+            snprintf(out[i].gpu.model, sizeof out[i].gpu.model, "%s", models[rng_below(r, COUNT(models))]);
+    }
+}
+
+/* A few shapes are most of what is asked for. */
+static const struct shape *draw(const struct shape shapes[static SHAPES], struct rng *r)
+{
+    uint64_t a = rng_below(r, SHAPES), b = rng_below(r, SHAPES), c = rng_below(r, SHAPES);
+    return &shapes[MIN(a, MIN(b, c))];
+}
+
+static void jobs_make(struct sched *s, int count, const struct shape shapes[static SHAPES], struct rng *r)
+{
+    for (int i = 0; i < count; i++)
+        sched_apply(s, &(struct sched_event){ .kind = SCHED_JOB, .job = i + 1, .project = 1 + i % 20, .priority = 50, .created_ms = i, .shape = *draw(shapes, r) });
+}
+
+static void planner(int nodes, int jobs)
+{
+    struct rng r = { 7 };
+    struct shape shapes[SHAPES];
+    AUTO(sched_free) struct sched *s = sched_new();
+    size_t before = in_use();
+    nodes_make(s, nodes);
+    size_t with_nodes = in_use();
+    shapes_make(shapes, &r);
+    jobs_make(s, jobs, shapes, &r);
+    size_t with_jobs = in_use(), placed = 0;
+    double from = now_s(), one = 0, worst = 0;
+    for (bool more = true; more;) {
+        AUTO(arena_free) struct arena *mem = arena_new();
+        one = now_s();
+        size_t n = sched_plan(s, 0, PASS, mem).count;
+        one = now_s() - one;
+        worst = MAX(worst, one);
+        placed += n;
+        more = n == PASS;
+    }
+    double took = now_s() - from;
+    size_t lots = s->fleet.table_size * sizeof(void *) + s->fleet.log_room * sizeof(struct lot_ref) + s->fleet.lot_room * (sizeof(void *) + sizeof(struct brief)),
+           rankings = 0;
+    for (size_t i = 0; i < s->fleet.lot_count; i++)
+        lots += s->fleet.lots[i] ? malloc_usable_size(s->fleet.lots[i]) + 8 : 0;
+    for (const struct wanted *w = s->index.newest; w; w = w->older)
+        rankings += malloc_usable_size(w->heap) + sizeof *w + 16;
+    printf("planner  %6d nodes %7d jobs: %6zu placed, %8.0f a second (%.2f us each), worst pass of %d %.1f ms; %zu states, %.1f scored a placement, %llu scans\n", nodes, jobs,
+           placed, (double)placed / took, took / (double)MAX(placed, 1) * 1e6, PASS, worst * 1e3, s->fleet.live, (double)s->index.scored / (double)MAX(placed, 1), (unsigned long long)s->index.scans);
+    printf("memory   %.0f B a node, %.0f for states, %.0f for %zu rankings; %.0f B a waiting job\n", (double)(with_nodes - before) / nodes, (double)lots / nodes,
+           (double)rankings / nodes, s->index.rankings, (double)(with_jobs - with_nodes) / jobs);
+    double idle = now_s();
+    for (int i = 0; i < 1000; i++) {
+        AUTO(arena_free) struct arena *mem = arena_new();
+        (void)sched_plan(s, 0, PASS, mem);
+    }
+    printf("idle     %.2f us a pass with nothing to do and %zu jobs waiting\n", (now_s() - idle) * 1e3, (size_t)jobs - placed);
+}
+
+static int by_time(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
+
+/* Tasks that come and go, the fleet nearly full: the states are as different as they get. */
+static void decisions(int nodes, int count)
+{
+    struct rng r = { 9 };
+    struct shape shapes[SHAPES];
+    struct wanted *wants[SHAPES];
+    struct task { struct node *n; int64_t cpu, mem; int gpus; struct held_gpu gpu[SCHED_GPUS]; } *held = calloc((size_t)nodes * 40, sizeof *held);
+    int32_t *took = calloc((size_t)count, sizeof *took);
+    size_t held_count = 0, refused = 0;
+    AUTO(sched_free) struct sched *s = sched_new();
+    if (!held || !took)
+        abort();
+    nodes_make(s, nodes);
+    shapes_make(shapes, &r);
+    for (int i = 0; i < SHAPES; i++) {
+        wants[i] = wanted_of(&s->index, &(struct want){ shapes[i], 1, false });
+        mix_seen(&s->mix, &shapes[i], 100);
+    }
+    for (int i = -nodes * 12; i < count; i++) {     /* first it is filled */
+        struct wanted *w = wants[draw(shapes, &r) - shapes];
+        struct pick p;
+        int64_t from = now_ns();
+        struct node *n = index_best(&s->index, w, &p);
+        if (n && held_count < (size_t)nodes * 40) {
+            struct task *t = &held[held_count++];
+            *t = (struct task){ n, p.cpu_milli, p.mem_mib, 0, { { 0 } } };
+            t->gpus = pick_gpus(&w->is, &p, n, &s->fleet, t->gpu);
+            fleet_take(&s->fleet, n, 1, t->cpu, t->mem, t->gpu, t->gpus);
+        }
+        refused += !n;
+        if (i >= 0)
+            took[i] = (int32_t)MIN(now_ns() - from, INT32_MAX);
+        if (i >= 0 || !n)
+            for (int k = 0; held_count && k < 1 + !n; k++) {
+                struct task *t = &held[rng_below(&r, held_count)];
+                fleet_give(&s->fleet, t->n, t->cpu, t->mem, t->gpu, t->gpus);
+                *t = held[--held_count];
+            }
+    }
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += took[i];
+    qsort(took, (size_t)count, sizeof *took, by_time);
+    printf("decision %6d nodes, nearly full, tasks come and go: mean %.2f us, median %.2f, p99 %.2f, p99.9 %.1f; %zu states, %zu refused, %llu scans of %llu\n", nodes,
+           sum / count / 1e3, took[count / 2] / 1e3, took[(int64_t)count * 99 / 100] / 1e3, took[(int64_t)count * 999 / 1000] / 1e3, s->fleet.live, refused,
+           (unsigned long long)s->index.scans, (unsigned long long)s->index.asked);
+    for (int i = 0; i < SHAPES; i++)
+        wanted_leave(&s->index, wants[i]);
+    free(held);
+    free(took);
+}
+
+int main(int argc, char **argv)
+{
+    int nodes = argc > 1 ? atoi(argv[1]) : 5000, jobs = argc > 2 ? atoi(argv[2]) : 20 * nodes;
+    planner(nodes, jobs);
+    decisions(nodes, 100000);
+    if (argc > 1)
+        return 0;
+    planner(10 * nodes, 10 * jobs);
+    decisions(10 * nodes, 100000);
+    return 0;
+}
