@@ -73,6 +73,33 @@ static void jobs_make(struct sched *s, int count, const struct shape shapes[stat
         sched_apply(s, &(struct sched_event){ .kind = SCHED_JOB, .job = i + 1, .project = 1 + i % 20, .priority = 50, .created_ms = i, .shape = *draw(shapes, r) });
 }
 
+static int by_time(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
+
+/* The same queue, one placement a pass: each decision by itself, with all that a pass does. */
+static void one_by_one(int nodes, int jobs)
+{
+    struct rng r = { 7 };
+    struct shape shapes[SHAPES];
+    AUTO(sched_free) struct sched *s = sched_new();
+    int32_t *took = calloc((size_t)jobs, sizeof *took);
+    int count = 0;
+    if (!took)
+        abort();
+    nodes_make(s, nodes);
+    shapes_make(shapes, &r);
+    jobs_make(s, jobs, shapes, &r);
+    for (bool more = true; more && count < jobs;) {
+        AUTO(arena_free) struct arena *mem = arena_new();
+        int64_t from = now_ns();
+        more = sched_plan(s, 0, 1, mem).count == 1;
+        took[count++] = (int32_t)MIN(now_ns() - from, INT32_MAX);
+    }
+    qsort(took, (size_t)count, sizeof *took, by_time);
+    printf("single   %6d nodes %7d jobs: a decision takes %.2f us in the median, p99 %.2f, p99.9 %.1f\n", nodes, jobs, took[count / 2] / 1e3,
+           took[(int64_t)count * 99 / 100] / 1e3, took[(int64_t)count * 999 / 1000] / 1e3);
+    free(took);
+}
+
 static void planner(int nodes, int jobs)
 {
     struct rng r = { 7 };
@@ -112,8 +139,6 @@ static void planner(int nodes, int jobs)
     }
     printf("idle     %.2f us a pass with nothing to do and %zu jobs waiting\n", (now_s() - idle) * 1e3, (size_t)jobs - placed);
 }
-
-static int by_time(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
 /* Tasks that come and go, the fleet nearly full: the states are as different as they get. */
 static void decisions(int nodes, int count)
@@ -158,9 +183,9 @@ static void decisions(int nodes, int count)
     for (int i = 0; i < count; i++)
         sum += took[i];
     qsort(took, (size_t)count, sizeof *took, by_time);
-    printf("decision %6d nodes, nearly full, tasks come and go: mean %.2f us, median %.2f, p99 %.2f, p99.9 %.1f; %zu states, %zu refused, %llu scans of %llu\n", nodes,
+    printf("decision %6d nodes, nearly full, tasks come and go: mean %.2f us, median %.2f, p99 %.2f, p99.9 %.1f; %zu states, %zu refused, %llu scans, %.0f lots scored for each of %llu\n", nodes,
            sum / count / 1e3, took[count / 2] / 1e3, took[(int64_t)count * 99 / 100] / 1e3, took[(int64_t)count * 999 / 1000] / 1e3, s->fleet.live, refused,
-           (unsigned long long)s->index.scans, (unsigned long long)s->index.asked);
+           (unsigned long long)s->index.scans, (double)s->index.scored / (double)s->index.asked, (unsigned long long)s->index.asked);
     for (int i = 0; i < SHAPES; i++)
         wanted_leave(&s->index, wants[i]);
     free(held);
@@ -171,10 +196,12 @@ int main(int argc, char **argv)
 {
     int nodes = argc > 1 ? atoi(argv[1]) : 5000, jobs = argc > 2 ? atoi(argv[2]) : 20 * nodes;
     planner(nodes, jobs);
+    one_by_one(nodes, jobs);
     decisions(nodes, 100000);
     if (argc > 1)
         return 0;
     planner(10 * nodes, 10 * jobs);
+    one_by_one(10 * nodes, 10 * jobs);
     decisions(10 * nodes, 100000);
     return 0;
 }
