@@ -68,7 +68,7 @@ static void thin_out(struct mix *m, bool fade)
         m->seen += r->seen;
         m->rows[m->count++] = r;
     }
-    m->settle_at = MIN(m->settle_at, m->seen + m->seen / 2);
+    m->settle_at = MIN(m->settle_at, m->seen + m->seen / 4);
 }
 
 void mix_seen(struct mix *m, const struct shape *shape, int64_t tasks)
@@ -201,6 +201,14 @@ static bool make_could(const struct fleet *f, const struct make *k, const struct
            && gpu_ask_fits(&r->gpu, f->kinds[k->kind].model, f->kinds[k->kind].mem_mib);
 }
 
+static bool somewhere(const struct fleet *f, const struct mix_row *r)
+{
+    size_t k = 0;
+    while (k < f->make_count && !(f->makes[k].nodes && make_could(f, &f->makes[k], r)))
+        k++;
+    return k < f->make_count;
+}
+
 /* What tasks that may not go everywhere, be it for their model or for their size, ask of each GPU where they may, against what all
  * tasks ask of each. */
 static void make_prices(struct mix *m, const struct fleet *f, const struct typical *t, size_t count)
@@ -274,25 +282,27 @@ static void make_slivers(struct mix *m, const struct typical *t, size_t count)
     }
 }
 
-/* Which shapes are usual is told by how many tasks there are of each, as published; what is scarce, needs CPUs or leaves slivers by all of them. */
+/* Which shapes are usual is told by how many tasks there are of each, as published; what is scarce, needs CPUs or leaves slivers by all that
+ * any node could run. */
 static void make_tables(struct mix *m, const struct fleet *f)
 {
     struct typical usual[MIX_ROWS], all[MIX_ROWS];
     int64_t sum = 0, millis[MIX_STEPS];
-    size_t n = 0;
+    size_t n = 0, all_count = 0;
     int milli_steps;
     qsort(m->rows, m->count, sizeof m->rows[0], by_commonest);
     for (; n < m->count && sum * 100 < m->seen * COVER_PERCENT; n++)
         sum += m->rows[n]->seen;
     for (size_t i = 0; i < m->count; i++) {
         usual[i] = (struct typical){ m->rows[i], m->rows[i]->seen * MIX_ONE / sum };
-        all[i] = (struct typical){ m->rows[i], m->rows[i]->seen * MIX_ONE / m->seen };
+        if (somewhere(f, m->rows[i]))
+            all[all_count++] = (struct typical){ m->rows[i], m->rows[i]->seen * MIX_ONE / m->seen };
     }
     make_steps(m, usual, n, millis, &milli_steps);
     make_kinds(m, f, usual, n, millis, milli_steps);
-    make_prices(m, f, all, m->count);
-    make_feeds(m, all, m->count);
-    make_slivers(m, all, m->count);
+    make_prices(m, f, all, all_count);
+    make_feeds(m, all, all_count);
+    make_slivers(m, all, all_count);
     m->epoch++;
 }
 
@@ -301,7 +311,7 @@ void mix_settle(struct mix *m, const struct fleet *f)
     bool grown = !m->fixed && m->seen && m->seen >= m->settle_at;
     if (grown || (m->epoch && (m->kind_count != f->kind_count || m->make_count != f->make_count))) {
         make_tables(m, f);
-        m->settle_at = m->seen + MAX(m->seen / 2, FIRST_SETTLE);
+        m->settle_at = m->seen + MAX(m->seen / 4, FIRST_SETTLE);
     }
 }
 

@@ -1,6 +1,6 @@
 /* mix.h - what the cluster is asked for: how often each shape has arrived, and tables made from the commonest ones.
  *
- * Learned as tasks arrive, old arrivals fade. The tables are made anew only when what was seen has grown by a half (mix_settle), since
+ * Learned as tasks arrive, old arrivals fade. The tables are made anew only when what was seen has grown by a quarter (mix_settle), since
  * every score hangs on them. Nothing in the picture does: a picture from scratch has its own memory of arrivals, and may therefore choose
  * other nodes, all of them good. Integers only, and the same arrivals give the same tables. */
 #pragma once
