@@ -108,7 +108,7 @@ static void ranking_open(struct index *x, struct wanted *w)
         link_ranking(x, w);
         return;
     }
-    if (x->rankings == RANKINGS_MAX)
+    if (x->rankings >= RANKINGS_MAX + x->fleet->count / 16)
         ranking_drop(x, x->oldest);
     w->room = 8;
     w->heap = must(calloc(w->room, sizeof *w->heap));
@@ -140,6 +140,12 @@ static void heap_pop(struct wanted *w)
 
 static int by_rank(const void *a, const void *b) { return before(a, b) ? -1 : before(b, a); }
 
+/* In a large fleet more is forgotten while a ranking is not asked, and looking at all costs more. */
+static uint32_t keep(const struct index *x)
+{
+    return (uint32_t)MIN(MAX(x->fleet->live / 128, (size_t)RANKING_KEEP), (size_t)8 * RANKING_KEEP);
+}
+
 /* Keeps the better half; what is sorted is a heap. Entries of lots that are gone go first. */
 static void heap_cut(const struct index *x, struct wanted *w)
 {
@@ -149,19 +155,20 @@ static void heap_cut(const struct index *x, struct wanted *w)
             w->heap[live++] = w->heap[i];
     w->count = live;
     qsort(w->heap, w->count, sizeof *w->heap, by_rank);
-    if (w->count <= RANKING_KEEP)
+    uint32_t most = keep(x);
+    if (w->count <= most)
         return;
-    if (!w->cut || before(&w->heap[RANKING_KEEP], &w->floor))
-        w->floor = w->heap[RANKING_KEEP];
+    if (!w->cut || before(&w->heap[most], &w->floor))
+        w->floor = w->heap[most];
     w->cut = true;
-    w->count = RANKING_KEEP;
+    w->count = most;
 }
 
 static void heap_add(const struct index *x, struct wanted *w, const struct ranked *r)
 {
     if (w->cut && !before(r, &w->floor))
         return;
-    if (w->count == w->room && w->room < 2 * RANKING_KEEP) {
+    if (w->count == w->room && w->room < 2 * keep(x)) {
         w->room *= 2;
         w->heap = must(reallocarray(w->heap, w->room, sizeof *w->heap));
     } else if (w->count == w->room) {

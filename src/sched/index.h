@@ -6,7 +6,7 @@
 #pragma once
 #include "sched/score.h"
 
-enum { RANKING_KEEP = 32, RANKINGS_MAX = 1024 };
+enum { RANKING_KEEP = 32, RANKINGS_MAX = 1024 };    /* of a small fleet: both grow with it */
 
 struct ranked { int64_t node, score; struct lot_ref lot; };     /* node: the first of the lot, when it was scored */
 struct wanted {

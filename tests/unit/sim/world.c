@@ -136,7 +136,7 @@ TEST(the_published_experiment_is_repeated_and_won)
         { "openb_pod_list_multigpu20.csv", 9550, 9630 },
         { "openb_pod_list_gpushare40.csv", 9400, 9440 },
     };
-    const char *dir = getenv("ARCUS_OPENB") ? getenv("ARCUS_OPENB") : "shared/data/openb";
+    const char *dir = getenv("ARCUS_OPENB") ? getenv("ARCUS_OPENB") : "../shared/data/openb";
     AUTO(arena_free) struct arena *mem = arena_new();
     struct trace t = { 0 };
     for (size_t i = 0; i < COUNT(rows); i++) {
