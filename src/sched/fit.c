@@ -7,8 +7,8 @@ bool node_could(const struct fleet *f, const struct node *n, const struct class 
     int wanted = (int)((ask->milli + 999) / 1000);
     int64_t cpu, mem;
     shape_on(&c->shape, n->cpu_milli, n->mem_mib, n->gpu_count, &cpu, &mem);
-    if ((c->only_node && c->only_node != n->id) || (c->wants_host_image && !n->host_image) || ask->mig[0]
-        || n->cpu_milli < cpu || n->mem_mib < mem)
+    if ((c->only_node && c->only_node != n->id) || (c->wants_host_image && !n->host_image)
+        || ask->mig[0] || n->cpu_milli < cpu || n->mem_mib < mem)
         return false;
     for (int i = 0; i < n->gpu_count && wanted; i++) {
         const struct gpu_kind *k = &f->kinds[n->gpus[i].kind];
@@ -48,5 +48,6 @@ struct node *place_find(struct sched *s, struct class *c, struct pick *pick)
     struct node *n = index_best(&s->index, c->wanted, pick);
     if (!n || within_quota(pick, p))
         return n;
-    return index_scan(&s->index, c->wanted, within_quota, p, pick);    /* it would hold less elsewhere, perhaps */
+    return index_scan(&s->index, c->wanted, within_quota, p,
+                      pick); /* it would hold less elsewhere, perhaps */
 }

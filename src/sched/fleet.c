@@ -76,12 +76,15 @@ static int64_t about(int64_t mib)
 
 static uint16_t make_of(struct fleet *f, const struct node *n)
 {
-    struct make like = { .cpu_milli = n->cpu_milli, .mem_mib = about(n->mem_mib), .gpu_count = n->gpu_count,
+    struct make like = { .cpu_milli = n->cpu_milli,
+                         .mem_mib = about(n->mem_mib),
+                         .gpu_count = n->gpu_count,
                          .kind = n->gpu_count ? n->gpus[0].kind : UINT16_MAX };
     size_t i = 0;
     for (; i < f->make_count; i++) {
         const struct make *m = &f->makes[i];
-        if (m->cpu_milli == like.cpu_milli && m->mem_mib == like.mem_mib && m->gpu_count == like.gpu_count && m->kind == like.kind)
+        if (m->cpu_milli == like.cpu_milli && m->mem_mib == like.mem_mib
+            && m->gpu_count == like.gpu_count && m->kind == like.kind)
             return (uint16_t)i;
     }
     if (i == FLEET_MAKES)
@@ -315,7 +318,7 @@ static void group_add(struct lot *l, const struct group *g)
     int at = 0;
     for (; at < l->groups; at++) {
         const struct group *b = &l->group[at];
-        int64_t order = g->kind != b->kind             ? g->kind - b->kind
+        int64_t order = g->kind != b->kind               ? g->kind - b->kind
                         : g->free_milli != b->free_milli ? g->free_milli - b->free_milli
                         : g->free_mib != b->free_mib     ? (int64_t)g->free_mib - b->free_mib
                         : g->project != b->project       ? (g->project < b->project ? -1 : 1)
@@ -346,18 +349,21 @@ static void state_of(const struct fleet *f, const struct node *n, struct lot *ou
         int64_t mib = g->healthy ? f->kinds[g->kind].mem_mib - g->used_mib : 0;
         if (g->used_milli >= 1000 || mib <= 0)
             continue;
-        struct group one = { gpu_owner(g), (uint32_t)mib, g->kind, (uint16_t)(1000 - g->used_milli), 1 };
+        struct group one
+            = { gpu_owner(g), (uint32_t)mib, g->kind, (uint16_t)(1000 - g->used_milli), 1 };
         group_add(out, &one);
         out->free_milli += one.free_milli;
         out->whole = (uint8_t)(out->whole + !g->holders);
     }
     uint64_t h = 0xcbf29ce484222325ULL;
-    const int64_t parts[] = { n->cpu_milli, n->mem_mib, out->cpu_free, out->mem_free, n->make, n->host_image };
+    const int64_t parts[]
+        = { n->cpu_milli, n->mem_mib, out->cpu_free, out->mem_free, n->make, n->host_image };
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i]) * 0x9e3779b97f4a7c15ULL, h ^= h >> 29;
     for (int i = 0; i < out->groups; i++) {
         const struct group *g = &out->group[i];
-        h = (h ^ ((uint64_t)g->kind << 48 | (uint64_t)g->free_milli << 32 | g->free_mib)) * 0x9e3779b97f4a7c15ULL;
+        h = (h ^ ((uint64_t)g->kind << 48 | (uint64_t)g->free_milli << 32 | g->free_mib))
+            * 0x9e3779b97f4a7c15ULL;
         h = (h ^ (uint64_t)g->project ^ (uint64_t)g->count << 56 ^ h >> 29) * 0xbf58476d1ce4e5b9ULL;
     }
     out->hash = h ^ h >> 32;
@@ -366,8 +372,8 @@ static void state_of(const struct fleet *f, const struct node *n, struct lot *ou
 static bool same_state(const struct lot *a, const struct lot *b)
 {
     bool same = a->hash == b->hash && a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib
-                && a->cpu_free == b->cpu_free && a->mem_free == b->mem_free
-                && a->make == b->make && a->gpu_count == b->gpu_count && a->host_image == b->host_image
+                && a->cpu_free == b->cpu_free && a->mem_free == b->mem_free && a->make == b->make
+                && a->gpu_count == b->gpu_count && a->host_image == b->host_image
                 && a->groups == b->groups;
     for (int i = 0; same && i < a->groups; i++) {
         const struct group *x = &a->group[i], *y = &b->group[i];
@@ -379,7 +385,8 @@ static bool same_state(const struct lot *a, const struct lot *b)
 
 static struct brief brief_of(const struct lot *l)
 {
-    struct brief b = { (int32_t)MAX(MIN(l->cpu_free, INT32_MAX), -1), (int32_t)MAX(MIN(l->mem_free, INT32_MAX), -1), l->birth, 0, l->whole };
+    struct brief b = { (int32_t)MAX(MIN(l->cpu_free, INT32_MAX), -1),
+                       (int32_t)MAX(MIN(l->mem_free, INT32_MAX), -1), l->birth, 0, l->whole };
     for (int i = 0; i < l->groups; i++)
         b.largest = MAX(b.largest, l->group[i].free_milli);
     return b;
@@ -412,7 +419,10 @@ static struct lot *lot_new(struct fleet *f, const struct lot *like)
 
 static void find_lot(struct fleet *f, struct node *n)
 {
-    union { struct lot lot; char bytes[sizeof(struct lot) + (SCHED_GPUS + 1) * sizeof(struct group)]; } state;
+    union {
+        struct lot lot;
+        char bytes[sizeof(struct lot) + (SCHED_GPUS + 1) * sizeof(struct group)];
+    } state;
     state_of(f, n, &state.lot);
     struct lot *l = f->table_size ? f->table[state.lot.hash & (f->table_size - 1)] : NULL;
     while (l && !same_state(l, &state.lot))

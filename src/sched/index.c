@@ -21,7 +21,8 @@ static bool before(const struct ranked *a, const struct ranked *b)
 static int64_t want_hash(const struct want *w)
 {
     const struct gpu_ask *g = &w->shape.gpu;
-    const int64_t parts[] = { w->shape.cpu_milli, w->shape.mem_mib, g->milli, g->mem_min_mib, g->mem_max_mib, g->share_mib, w->project, w->host_image };
+    const int64_t parts[] = { w->shape.cpu_milli, w->shape.mem_mib, g->milli,   g->mem_min_mib,
+                              g->mem_max_mib,     g->share_mib,     w->project, w->host_image };
     uint64_t h = 0xcbf29ce484222325ULL;
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i] ^ h >> 29) * 0x9e3779b97f4a7c15ULL;
@@ -33,10 +34,11 @@ static int64_t want_hash(const struct want *w)
 static bool same_want(const struct want *a, const struct want *b)
 {
     const struct gpu_ask *x = &a->shape.gpu, *y = &b->shape.gpu;
-    return a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_mib == b->shape.mem_mib && x->milli == y->milli
-           && x->mem_min_mib == y->mem_min_mib && x->mem_max_mib == y->mem_max_mib && x->share_mib == y->share_mib
-           && a->project == b->project && a->host_image == b->host_image && strcmp(x->model, y->model) == 0
-           && strcmp(x->mig, y->mig) == 0;
+    return a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_mib == b->shape.mem_mib
+           && x->milli == y->milli && x->mem_min_mib == y->mem_min_mib
+           && x->mem_max_mib == y->mem_max_mib && x->share_mib == y->share_mib
+           && a->project == b->project && a->host_image == b->host_image
+           && strcmp(x->model, y->model) == 0 && strcmp(x->mig, y->mig) == 0;
 }
 
 struct wanted *wanted_of(struct index *x, const struct want *like)
@@ -112,7 +114,7 @@ static void ranking_open(struct index *x, struct wanted *w)
         ranking_drop(x, x->oldest);
     w->room = 8;
     w->heap = must(calloc(w->room, sizeof *w->heap));
-    w->epoch = UINT32_MAX;          /* of no mix yet */
+    w->epoch = UINT32_MAX; /* of no mix yet */
     x->rankings++;
     link_ranking(x, w);
 }
@@ -138,7 +140,10 @@ static void heap_pop(struct wanted *w)
         heap_down(w, 0, last);
 }
 
-static int by_rank(const void *a, const void *b) { return before(a, b) ? -1 : before(b, a); }
+static int by_rank(const void *a, const void *b)
+{
+    return before(a, b) ? -1 : before(b, a);
+}
 
 /* In a large fleet more is forgotten while a ranking is not asked, and looking at all costs more. */
 static uint32_t keep(const struct index *x)
@@ -191,7 +196,8 @@ static void know_kinds(const struct index *x, struct wanted *w)
     for (; w->kinds < f->kind_count; w->kinds++) {
         const struct gpu_ask *ask = &w->is.shape.gpu;
         const struct gpu_kind *k = &f->kinds[w->kinds];
-        w->suits[w->kinds] = (struct suit){ (uint32_t)gpu_ask_mib(ask, k->mem_mib), (uint8_t)gpu_ask_choice(ask, k->model, k->mem_mib) };
+        w->suits[w->kinds] = (struct suit){ (uint32_t)gpu_ask_mib(ask, k->mem_mib),
+                                            (uint8_t)gpu_ask_choice(ask, k->model, k->mem_mib) };
     }
 }
 
@@ -206,7 +212,9 @@ static void look_at(struct index *x, struct wanted *w, struct lot *l)
 }
 
 /* What a lot must have at the least. */
-struct least { int64_t cpu, mem, part, whole; };
+struct least {
+    int64_t cpu, mem, part, whole;
+};
 
 static struct least least_of(const struct wanted *w)
 {
@@ -216,7 +224,8 @@ static struct least least_of(const struct wanted *w)
 
 static bool may_fit(const struct least *l, const struct brief *b)
 {
-    return b->cpu_free >= l->cpu && b->mem_free >= l->mem && b->largest >= l->part && b->whole >= l->whole;
+    return b->cpu_free >= l->cpu && b->mem_free >= l->mem && b->largest >= l->part
+           && b->whole >= l->whole;
 }
 
 static void look_at_all(struct index *x, struct wanted *w)
@@ -313,7 +322,9 @@ struct node *index_best(struct index *x, struct wanted *w, struct pick *out)
     return l->nodes[0];
 }
 
-struct node *index_scan(struct index *x, struct wanted *w, bool (*allowed)(const struct pick *p, void *arg), void *arg, struct pick *out)
+struct node *index_scan(struct index *x, struct wanted *w,
+                        bool (*allowed)(const struct pick *p, void *arg), void *arg,
+                        struct pick *out)
 {
     struct node *best = NULL;
     struct pick p;
@@ -323,7 +334,8 @@ struct node *index_scan(struct index *x, struct wanted *w, bool (*allowed)(const
         if (!l || !lot_fits(&w->is, w->suits, l, &p) || (allowed && !allowed(&p, arg)))
             continue;
         lot_score(&x->policy, x->mix, &w->is, w->suits, l, &p);
-        if (!best || p.score > out->score || (p.score == out->score && l->nodes[0]->id < best->id)) {
+        if (!best || p.score > out->score
+            || (p.score == out->score && l->nodes[0]->id < best->id)) {
             best = l->nodes[0];
             *out = p;
         }

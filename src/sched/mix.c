@@ -2,7 +2,13 @@
 #include "sched/mix.h"
 #include <stdlib.h>
 
-enum { SEEN_MAX = 1 << 17, ONE_JOB_MAX = 1 << 14, FIRST_SETTLE = 16, COVER_PERCENT = 95, SLIVER_END = 12 };
+enum {
+    SEEN_MAX = 1 << 17,
+    ONE_JOB_MAX = 1 << 14,
+    FIRST_SETTLE = 16,
+    COVER_PERCENT = 95,
+    SLIVER_END = 12
+};
 
 static void *must(void *p)
 {
@@ -111,7 +117,10 @@ int mix_cpu_step(const struct mix *m, int64_t cpu_free)
 
 /* --- tables */
 
-struct typical { const struct mix_row *row; int64_t part; };       /* part: of MIX_ONE */
+struct typical {
+    const struct mix_row *row;
+    int64_t part;
+}; /* part: of MIX_ONE */
 
 static int by_number(const void *a, const void *b)
 {
@@ -132,7 +141,7 @@ static int steps_of(int64_t *values, int count, int64_t out[static MIX_STEPS])
     return kept;
 }
 
-static int step_of(const int64_t *steps, int count, int64_t value)  /* the first at or above */
+static int step_of(const int64_t *steps, int count, int64_t value) /* the first at or above */
 {
     int i = 0;
     while (i < count - 1 && steps[i] < value)
@@ -140,9 +149,13 @@ static int step_of(const int64_t *steps, int count, int64_t value)  /* the first
     return i;
 }
 
-static int64_t part_of_one(const struct gpu_ask *g) { return MIN(g->milli, 1000); }
+static int64_t part_of_one(const struct gpu_ask *g)
+{
+    return MIN(g->milli, 1000);
+}
 
-static void make_steps(struct mix *m, const struct typical *t, size_t count, int64_t millis[static MIX_STEPS], int *milli_steps)
+static void make_steps(struct mix *m, const struct typical *t, size_t count,
+                       int64_t millis[static MIX_STEPS], int *milli_steps)
 {
     int64_t cpus[MIX_ROWS], parts[MIX_ROWS];
     int n = 0;
@@ -174,21 +187,24 @@ static void sum_up(struct mix_kind *k)
     }
 }
 
-static void make_kinds(struct mix *m, const struct fleet *f, const struct typical *t, size_t count, const int64_t *millis, int milli_steps)
+static void make_kinds(struct mix *m, const struct fleet *f, const struct typical *t, size_t count,
+                       const int64_t *millis, int milli_steps)
 {
     free(m->kinds);
     m->kind_count = f->kind_count;
     m->kinds = must(calloc(f->kind_count + 1, sizeof *m->kinds));
     for (size_t i = 0; i < count; i++) {
         const struct gpu_ask *g = &t[i].row->gpu;
-        int c = step_of(m->cpu_at, m->cpu_steps, t[i].row->cpu_milli) + 1, gpus = (int)MIN(g->milli / 1000, SCHED_GPUS);
+        int c = step_of(m->cpu_at, m->cpu_steps, t[i].row->cpu_milli) + 1,
+            gpus = (int)MIN(g->milli / 1000, SCHED_GPUS);
         for (size_t k = 0; g->milli && k < f->kind_count; k++) {
             if (!gpu_ask_fits(g, f->kinds[k].model, f->kinds[k].mem_mib))
                 continue;
             if (gpus > 1)
                 m->kinds[k].many[c][gpus] += (uint32_t)t[i].part;
             else
-                m->kinds[k].one[c][step_of(millis, milli_steps, part_of_one(g)) + 1] += (uint32_t)t[i].part;
+                m->kinds[k].one[c][step_of(millis, milli_steps, part_of_one(g)) + 1]
+                    += (uint32_t)t[i].part;
         }
     }
     for (size_t k = 0; k < f->kind_count; k++)
@@ -197,7 +213,8 @@ static void make_kinds(struct mix *m, const struct fleet *f, const struct typica
 
 static bool make_could(const struct fleet *f, const struct make *k, const struct mix_row *r)
 {
-    return k->kind < f->kind_count && k->cpu_milli >= r->cpu_milli && k->gpu_count * 1000 >= r->gpu.milli
+    return k->kind < f->kind_count && k->cpu_milli >= r->cpu_milli
+           && k->gpu_count * 1000 >= r->gpu.milli
            && gpu_ask_fits(&r->gpu, f->kinds[k->kind].model, f->kinds[k->kind].mem_mib);
 }
 
@@ -223,14 +240,17 @@ static void make_prices(struct mix *m, const struct fleet *f, const struct typic
     for (size_t i = 0; all && devices && i < count; i++) {
         int64_t fit = 0, ask = t[i].part * t[i].row->gpu.milli / 1000;
         for (size_t k = 0; ask && k < f->make_count; k++)
-            fit += make_could(f, &f->makes[k], t[i].row) ? f->makes[k].nodes * f->makes[k].gpu_count : 0;
+            fit += make_could(f, &f->makes[k], t[i].row) ? f->makes[k].nodes * f->makes[k].gpu_count
+                                                         : 0;
         for (size_t k = 0; fit && fit < devices && k < f->make_count; k++)
             if (make_could(f, &f->makes[k], t[i].row))
                 m->price[k] += 1000 * ask / fit * devices / all;
     }
 }
 
-struct feed { int64_t cpu_per_gpu, weight; };
+struct feed {
+    int64_t cpu_per_gpu, weight;
+};
 
 static int by_feed(const void *a, const void *b)
 {
@@ -246,7 +266,8 @@ static void make_feeds(struct mix *m, const struct typical *t, size_t count)
     for (size_t i = 0; i < count; i++) {
         const struct gpu_ask *g = &t[i].row->gpu;
         if (g->milli) {
-            feeds[n] = (struct feed){ t[i].row->cpu_milli * 1000 / g->milli, t[i].part * g->milli / 10 };
+            feeds[n]
+                = (struct feed){ t[i].row->cpu_milli * 1000 / g->milli, t[i].part * g->milli / 10 };
             all += feeds[n++].weight;
         }
     }

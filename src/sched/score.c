@@ -9,24 +9,42 @@ const struct term_row terms[TERM_COUNT] = {
     [TERM_SLIVER] = { "sliver", "rests of shared GPUs too small for the shares usually asked for" },
     [TERM_BREAK] = { "break", "a whole GPU that a share breaks" },
     [TERM_FIT] = { "fit", "what stays free on the node: fill the fullest" },
-    [TERM_SCARCE] = { "scarce", "GPU of nodes that others, for their model or their size, cannot do without" },
+    [TERM_SCARCE]
+    = { "scarce", "GPU of nodes that others, for their model or their size, cannot do without" },
     [TERM_PREFER] = { "prefer", "GPU that is not the task's first choice" },
     [TERM_DARK] = { "dark", "a node where nothing runs yet, and which could sleep" },
 };
 
 static const struct policy policies[] = {
-    { .name = "arcus", .what = "what the server does",
-      .weight = { [TERM_STUCK] = 300, [TERM_FEED] = 2000, [TERM_SLIVER] = 6000, [TERM_FIT] = 40, [TERM_SCARCE] = 600, [TERM_PREFER] = 1000 },
+    { .name = "arcus",
+      .what = "what the server does",
+      .weight = { [TERM_STUCK] = 300,
+                  [TERM_FEED] = 2000,
+                  [TERM_SLIVER] = 6000,
+                  [TERM_FIT] = 40,
+                  [TERM_SCARCE] = 600,
+                  [TERM_PREFER] = 1000 },
       .grain = 57000 },
-    { .name = "fgd", .what = "fragmentation gradient descent, as published (Weng et al., ATC 2023)",
-      .weight = { [TERM_STUCK] = 1000 }, .sigmoid = true, .foreknown = true },
-    { .name = "bestfit", .what = "the node with the least left", .weight = { [TERM_FIT] = 1000 }, .grain = 1 },
-    { .name = "packing", .what = "GPUs in use first, then nodes in use",
-      .weight = { [TERM_BREAK] = 100000, [TERM_DARK] = 10000, [TERM_FIT] = 10 }, .grain = 1 },
+    { .name = "fgd",
+      .what = "fragmentation gradient descent, as published (Weng et al., ATC 2023)",
+      .weight = { [TERM_STUCK] = 1000 },
+      .sigmoid = true,
+      .foreknown = true },
+    { .name = "bestfit",
+      .what = "the node with the least left",
+      .weight = { [TERM_FIT] = 1000 },
+      .grain = 1 },
+    { .name = "packing",
+      .what = "GPUs in use first, then nodes in use",
+      .weight = { [TERM_BREAK] = 100000, [TERM_DARK] = 10000, [TERM_FIT] = 10 },
+      .grain = 1 },
     { .name = "random", .what = "any node that fits", .dice = true, .grain = 1 },
 };
 
-const struct policy *policy_at(size_t i) { return i < COUNT(policies) ? &policies[i] : NULL; }
+const struct policy *policy_at(size_t i)
+{
+    return i < COUNT(policies) ? &policies[i] : NULL;
+}
 
 const struct policy *policy_find(const char *name)
 {
@@ -48,8 +66,8 @@ static bool share_fits(const struct want *w, const struct suit *suits, const str
 bool lot_fits(const struct want *w, const struct suit *suits, const struct lot *l, struct pick *out)
 {
     const struct gpu_ask *ask = &w->shape.gpu;
-    if (l->free_milli < ask->milli || l->cpu_free < w->shape.cpu_milli || l->mem_free < w->shape.mem_mib
-        || (w->host_image && !l->host_image) || ask->mig[0])
+    if (l->free_milli < ask->milli || l->cpu_free < w->shape.cpu_milli
+        || l->mem_free < w->shape.mem_mib || (w->host_image && !l->host_image) || ask->mig[0])
         return false;
     shape_on(&w->shape, l->cpu_milli, l->mem_mib, l->gpu_count, &out->cpu_milli, &out->mem_mib);
     if (l->cpu_free < out->cpu_milli || l->mem_free < out->mem_mib)
@@ -89,15 +107,18 @@ struct worth worth_of(const struct mix *m, int64_t cpu_free, const struct group 
         int64_t fed = MAX(cpu_free, 0) * m->fed[i] / MIX_ONE;
         unfed += MAX(free_milli - fed, 0);
     }
-    return (struct worth){ (int32_t)(free_milli * MICRO - usable * MICRO / MIX_ONE), (int32_t)(unfed * MICRO / MIX_FEEDS), (int32_t)sliver };
+    return (struct worth){ (int32_t)(free_milli * MICRO - usable * MICRO / MIX_ONE),
+                           (int32_t)(unfed * MICRO / MIX_FEEDS), (int32_t)sliver };
 }
 
-static int64_t sigmoid_cut(int64_t drop)     /* 100 / (1 + exp(-drop)), cut to an integer; drop in millionths */
+static int64_t
+sigmoid_cut(int64_t drop) /* 100 / (1 + exp(-drop)), cut to an integer; drop in millionths */
 {
-    static const int32_t at_least[] = {      /* for 50, 51, .. 99 */
-        0, 40006, 80043, 120145, 160343, 200671, 241163, 281852, 322774, 363966,
-        405466, 447313, 489549, 532217, 575365, 619040, 663295, 708186, 753772, 800120,
-        847298, 895385, 944462, 994623, 1045969, 1098613, 1152680, 1208312, 1265667, 1324926,
+    static const int32_t at_least[] = {
+        /* for 50, 51, .. 99 */
+        0,       40006,   80043,   120145,  160343,  200671,  241163,  281852,  322774,  363966,
+        405466,  447313,  489549,  532217,  575365,  619040,  663295,  708186,  753772,  800120,
+        847298,  895385,  944462,  994623,  1045969, 1098613, 1152680, 1208312, 1265667, 1324926,
         1386295, 1450011, 1516348, 1585628, 1658229, 1734602, 1815290, 1900959, 1992431, 2090742,
         2197225, 2313635, 2442348, 2586690, 2751536, 2944439, 3178054, 3476099, 3891821, 4595120,
     };
@@ -116,7 +137,11 @@ static int64_t sigmoid_cut(int64_t drop)     /* 100 / (1 + exp(-drop)), cut to a
 }
 
 /* A state after a task has taken its part of it. */
-struct after { int64_t cpu_free; int groups; struct group group[SCHED_GPUS + 1]; };
+struct after {
+    int64_t cpu_free;
+    int groups;
+    struct group group[SCHED_GPUS + 1];
+};
 
 static void take_of(struct after *a, int i, int count, const struct want *w)
 {
@@ -130,8 +155,9 @@ static void take_of(struct after *a, int i, int count, const struct want *w)
     }
 }
 
-static int64_t weigh(const struct policy *p, const struct mix *m, const struct want *w, const struct suit *suits, struct lot *l,
-                     const struct after *a, int kind, bool breaks)
+static int64_t weigh(const struct policy *p, const struct mix *m, const struct want *w,
+                     const struct suit *suits, struct lot *l, const struct after *a, int kind,
+                     bool breaks)
 {
     int64_t cost = 0, left = l->free_milli - w->shape.gpu.milli;
     if (m->epoch) {
@@ -140,14 +166,16 @@ static int64_t weigh(const struct policy *p, const struct mix *m, const struct w
             l->worth_of = m->epoch;
         }
         struct worth now = worth_of(m, a->cpu_free, a->group, a->groups);
-        cost += p->weight[TERM_STUCK] * (now.stuck - l->worth.stuck) + p->weight[TERM_FEED] * (now.unfed - l->worth.unfed)
+        cost += p->weight[TERM_STUCK] * (now.stuck - l->worth.stuck)
+                + p->weight[TERM_FEED] * (now.unfed - l->worth.unfed)
                 + p->weight[TERM_SLIVER] * (now.sliver - l->worth.sliver);
         left += a->cpu_free * m->fed[MIX_FEEDS / 2] / MIX_ONE;
         cost += p->weight[TERM_SCARCE] * m->price[l->make] * w->shape.gpu.milli;
     } else {
         left += a->cpu_free / 10;
     }
-    cost += p->weight[TERM_FIT] * left * MICRO / 2 + p->weight[TERM_BREAK] * (breaks ? 1000 * MICRO : 0);
+    cost += p->weight[TERM_FIT] * left * MICRO / 2
+            + p->weight[TERM_BREAK] * (breaks ? 1000 * MICRO : 0);
     if (kind >= 0)
         cost += p->weight[TERM_PREFER] * (suits[kind].choice - 1) * 1000 * MICRO;
     if (p->weight[TERM_DARK] && lot_dark(l))
@@ -158,7 +186,8 @@ static int64_t weigh(const struct policy *p, const struct mix *m, const struct w
     return cost <= 0 ? -cost / p->grain : -((cost + p->grain - 1) / p->grain);
 }
 
-static void score_share(const struct policy *p, const struct mix *m, const struct want *w, const struct suit *suits, struct lot *l, struct pick *out)
+static void score_share(const struct policy *p, const struct mix *m, const struct want *w,
+                        const struct suit *suits, struct lot *l, struct pick *out)
 {
     bool found = false;
     int best = 0;
@@ -186,13 +215,15 @@ static int first_kind(const struct want *w, const struct suit *suits, const stru
     int best = -1, wanted = (int)(w->shape.gpu.milli / 1000);
     for (int i = 0; i < l->groups; i++) {
         const struct group *g = &l->group[i];
-        if (!g->project && suits[g->kind].choice && g->count >= wanted && (best < 0 || suits[g->kind].choice < suits[l->group[best].kind].choice))
+        if (!g->project && suits[g->kind].choice && g->count >= wanted
+            && (best < 0 || suits[g->kind].choice < suits[l->group[best].kind].choice))
             best = i;
     }
     return best;
 }
 
-static void score_whole(const struct policy *p, const struct mix *m, const struct want *w, const struct suit *suits, struct lot *l, struct pick *out)
+static void score_whole(const struct policy *p, const struct mix *m, const struct want *w,
+                        const struct suit *suits, struct lot *l, struct pick *out)
 {
     struct after a = { .cpu_free = l->cpu_free - out->cpu_milli, .groups = l->groups };
     int wanted = (int)(w->shape.gpu.milli / 1000), only = first_kind(w, suits, l), kind = -1;
@@ -211,7 +242,8 @@ static void score_whole(const struct policy *p, const struct mix *m, const struc
     out->score = weigh(p, m, w, suits, l, &a, kind, false);
 }
 
-void lot_score(const struct policy *p, const struct mix *m, const struct want *w, const struct suit *suits, struct lot *l, struct pick *out)
+void lot_score(const struct policy *p, const struct mix *m, const struct want *w,
+               const struct suit *suits, struct lot *l, struct pick *out)
 {
     if (w->shape.gpu.milli >= 1000) {
         score_whole(p, m, w, suits, l, out);
@@ -225,7 +257,8 @@ void lot_score(const struct policy *p, const struct mix *m, const struct want *w
     }
 }
 
-int pick_gpus(const struct want *w, const struct pick *p, const struct node *n, const struct fleet *f, struct held_gpu out[static SCHED_GPUS])
+int pick_gpus(const struct want *w, const struct pick *p, const struct node *n,
+              const struct fleet *f, struct held_gpu out[static SCHED_GPUS])
 {
     const struct gpu_ask *ask = &w->shape.gpu;
     const struct lot *l = n->lot;
@@ -237,11 +270,12 @@ int pick_gpus(const struct want *w, const struct pick *p, const struct node *n, 
         int64_t mem = g->healthy ? f->kinds[g->kind].mem_mib : 0;
         for (int k = 0; g->healthy && k < l->groups; k++) {
             const struct group *of = &l->group[k];
-            if (!left[k] || of->kind != g->kind || of->free_milli != 1000 - g->used_milli || of->project != gpu_owner(g)
-                || (int64_t)of->free_mib != mem - g->used_mib)
+            if (!left[k] || of->kind != g->kind || of->free_milli != 1000 - g->used_milli
+                || of->project != gpu_owner(g) || (int64_t)of->free_mib != mem - g->used_mib)
                 continue;
             left[k]--;
-            out[count++] = (struct held_gpu){ g->index, MIN(ask->milli, 1000), gpu_ask_mib(ask, mem) };
+            out[count++]
+                = (struct held_gpu){ g->index, MIN(ask->milli, 1000), gpu_ask_mib(ask, mem) };
             break;
         }
     }

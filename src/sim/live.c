@@ -4,17 +4,23 @@
 #include <math.h>
 
 enum what { TASK_ENDS, NODE_FAILS, NODE_BACK, TASK_COMES };
-struct happening { int64_t at_ms; uint64_t number; enum what what; uint32_t which, start; };
+struct happening {
+    int64_t at_ms;
+    uint64_t number;
+    enum what what;
+    uint32_t which, start;
+};
 
 struct live {
     struct happening *heap;
     size_t count, room;
     uint64_t numbers;
-    int64_t *wait_ms;               /* by arrival; -1: it never started */
+    int64_t *wait_ms; /* by arrival; -1: it never started */
     int64_t *came_ms;
-    uint32_t *starts;               /* how often it started: an end that was planned for an earlier start is none */
+    uint32_t
+        *starts; /* how often it started: an end that was planned for an earlier start is none */
     int64_t first_ms, last_ms, seen_ms;
-    double used;                    /* thousandths of GPUs times milliseconds */
+    double used; /* thousandths of GPUs times milliseconds */
 };
 
 static void *must(void *p)
@@ -26,7 +32,9 @@ static void *must(void *p)
 
 static bool sooner(const struct happening *a, const struct happening *b)
 {
-    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->what != b->what ? a->what < b->what : a->number < b->number;
+    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms
+           : a->what != b->what ? a->what < b->what
+                                : a->number < b->number;
 }
 
 static void happen(struct live *l, int64_t at_ms, enum what what, uint32_t which, uint32_t start)
@@ -67,10 +75,12 @@ static void started(struct world *w, size_t arrival, int64_t now_ms)
     struct live *l = w->live;
     if (l->wait_ms[arrival] < 0)
         l->wait_ms[arrival] = now_ms - l->came_ms[arrival];
-    happen(l, now_ms + length_ms(world_task(w, arrival)), TASK_ENDS, (uint32_t)arrival, ++l->starts[arrival]);
+    happen(l, now_ms + length_ms(world_task(w, arrival)), TASK_ENDS, (uint32_t)arrival,
+           ++l->starts[arrival]);
 }
 
-static int64_t some_time_ms(struct world *w, int64_t mean_s)   /* between two things that happen by chance */
+static int64_t some_time_ms(struct world *w,
+                            int64_t mean_s) /* between two things that happen by chance */
 {
     double u = (double)((rng_next(&w->rng) >> 11) + 1) / 9007199254740993.0;
     return (int64_t)(-log(u) * (double)mean_s * 1000) + 1;
@@ -122,7 +132,9 @@ static bool begin(struct world *w, struct live *l, struct err *err)
     for (size_t i = 0; i < w->count; i++) {
         const struct trace_task *t = world_task(w, i);
         if (t->created_s < 0 || t->deleted_s < t->created_s)
-            return err_set(err, RC_BAD_INPUT, "with --leave every task needs creation_time and a later deletion_time; task %u has %lld and %lld",
+            return err_set(err, RC_BAD_INPUT,
+                           "with --leave every task needs creation_time and a later deletion_time; "
+                           "task %u has %lld and %lld",
                            w->order[i] + 1, (long long)t->created_s, (long long)t->deleted_s);
         l->came_ms[i] = t->created_s * 1000;
         l->wait_ms[i] = -1;
@@ -166,12 +178,14 @@ static void waits(struct world *w, struct live *l)
 static void fairness(struct world *w, struct live *l)
 {
     size_t projects = map_count(w->projects);
-    double *ran = must(calloc(projects + 1, sizeof *ran)), *asked = must(calloc(projects + 1, sizeof *asked)), sum = 0, squares = 0;
+    double *ran = must(calloc(projects + 1, sizeof *ran)),
+           *asked = must(calloc(projects + 1, sizeof *asked)), sum = 0, squares = 0;
     size_t n = 0;
     for (size_t i = 0; i < w->count; i++) {
         const struct trace_task *t = world_task(w, i);
         double length = (double)length_ms(t), weight = (double)MAX(trace_milli(t), 1);
-        int64_t p = world_project(w, t), wait = l->wait_ms[i] < 0 ? l->seen_ms - l->came_ms[i] : l->wait_ms[i];
+        int64_t p = world_project(w, t),
+                wait = l->wait_ms[i] < 0 ? l->seen_ms - l->came_ms[i] : l->wait_ms[i];
         asked[p] += weight * (length + (double)wait);
         ran[p] += l->wait_ms[i] < 0 ? 0 : weight * length;
     }
@@ -181,7 +195,8 @@ static void fairness(struct world *w, struct live *l)
         sum += x;
         squares += x * x;
     }
-    w->out->fairness = squares > 0 ? (int64_t)(sum * sum / ((double)n * squares) * 10000 + 0.5) : 10000;
+    w->out->fairness
+        = squares > 0 ? (int64_t)(sum * sum / ((double)n * squares) * 10000 + 0.5) : 10000;
     free(ran);
     free(asked);
 }

@@ -9,51 +9,76 @@
 enum { POLICIES_MAX = 8, SEEDS_MAX = 1000 };
 static const size_t file_max = (size_t)2 << 30;
 
-static const char help[] =
-    "usage: arcus sim --nodes FILE --tasks FILE [--policy P] [--seed N] [--inflate X] [-o json]\n\n"
-    "Lets the scheduler of this program place the tasks of a trace on a fleet, in virtual time, and tells how well it went. The files are\n"
-    "CSV whose first line names the columns; nodes: sn, cpu_milli, memory_mib, gpu, model; tasks: cpu_milli, memory_mib, num_gpu, gpu_milli,\n"
-    "gpu_spec (models allowed, | between them), and project, priority, creation_time, scheduled_time, deletion_time where they are known.\n\n"
-    "  --nodes FILE        the fleet\n"
-    "  --tasks FILE        what is asked for\n"
-    "  --policy P          arcus (what the server does), fgd, bestfit, packing, random; several with commas between them\n"
-    "  --seed N            shuffles the arrivals and breaks ties (1)\n"
-    "  --seeds N           so many runs with seeds from --seed on, and their mean (1)\n"
-    "  --in-order          tasks arrive in the order of the file\n"
-    "  --inflate X         adds clones of tasks until X times the GPUs of the fleet are asked for (with --leave: X times the trace)\n"
-    "  --leave             tasks come at their creation_time, wait until there is room, and leave when they have run; else they stay,\n"
-    "                      and what does not fit is refused\n"
-    "  --fail-every TIME   a node fails once in that time, in the mean, and its tasks start again elsewhere (with --leave), e.g. 30d\n"
-    "  --repair TIME       and is back after that time (4h)\n"
-    "  --add-nodes SPEC    what if there were more: 10xH200:8 is ten nodes with eight H200, as large as the largest of the file; may be repeated\n"
-    "  --weight NAME=N     another weight of the policy, in thousandths; may be repeated (doc/scheduling.md tells what each is for)\n"
-    "  -o FORMAT           table, json or csv\n"
-    "  --svg FILE          draws how much of the GPUs is in use against how much was asked for\n"
-    "  -q                  no progress bar\n\n"
-    "examples:\n"
-    "  arcus sim --nodes nodes.csv --tasks tasks.csv --seed 1 --inflate 1.3 -o json\n"
-    "  arcus sim --nodes nodes.csv --tasks tasks.csv --policy arcus,fgd,random --seeds 10 --inflate 1.3 --svg curves.svg\n"
-    "  arcus sim --nodes nodes.csv --tasks last-month.csv --leave --add-nodes 10xH200:8\n";
+static const char help[]
+    = "usage: arcus sim --nodes FILE --tasks FILE [--policy P] [--seed N] [--inflate X] [-o "
+      "json]\n\n"
+      "Lets the scheduler of this program place the tasks of a trace on a fleet, in virtual time, "
+      "and tells how well it went. The files are\n"
+      "CSV whose first line names the columns; nodes: sn, cpu_milli, memory_mib, gpu, model; "
+      "tasks: cpu_milli, memory_mib, num_gpu, gpu_milli,\n"
+      "gpu_spec (models allowed, | between them), and project, priority, creation_time, "
+      "scheduled_time, deletion_time where they are known.\n\n"
+      "  --nodes FILE        the fleet\n"
+      "  --tasks FILE        what is asked for\n"
+      "  --policy P          arcus (what the server does), fgd, bestfit, packing, random; several "
+      "with commas between them\n"
+      "  --seed N            shuffles the arrivals and breaks ties (1)\n"
+      "  --seeds N           so many runs with seeds from --seed on, and their mean (1)\n"
+      "  --in-order          tasks arrive in the order of the file\n"
+      "  --inflate X         adds clones of tasks until X times the GPUs of the fleet are asked "
+      "for (with --leave: X times the trace)\n"
+      "  --leave             tasks come at their creation_time, wait until there is room, and "
+      "leave when they have run; else they stay,\n"
+      "                      and what does not fit is refused\n"
+      "  --fail-every TIME   a node fails once in that time, in the mean, and its tasks start "
+      "again elsewhere (with --leave), e.g. 30d\n"
+      "  --repair TIME       and is back after that time (4h)\n"
+      "  --add-nodes SPEC    what if there were more: 10xH200:8 is ten nodes with eight H200, as "
+      "large as the largest of the file; may be repeated\n"
+      "  --weight NAME=N     another weight of the policy, in thousandths; may be repeated "
+      "(doc/scheduling.md tells what each is for)\n"
+      "  -o FORMAT           table, json or csv\n"
+      "  --svg FILE          draws how much of the GPUs is in use against how much was asked for\n"
+      "  -q                  no progress bar\n\n"
+      "examples:\n"
+      "  arcus sim --nodes nodes.csv --tasks tasks.csv --seed 1 --inflate 1.3 -o json\n"
+      "  arcus sim --nodes nodes.csv --tasks tasks.csv --policy arcus,fgd,random --seeds 10 "
+      "--inflate 1.3 --svg curves.svg\n"
+      "  arcus sim --nodes nodes.csv --tasks last-month.csv --leave --add-nodes 10xH200:8\n";
 
 struct words {
-    const char *nodes, *tasks, *policy, *seed, *seeds, *inflate, *fail_every, *repair, *output, *svg;
+    const char *nodes, *tasks, *policy, *seed, *seeds, *inflate, *fail_every, *repair, *output,
+        *svg;
     bool in_order, leave, quiet, help;
     const char *add_nodes[16], *weights[SIM_WEIGHTS];
     size_t add_count, weight_count;
 };
-static const struct { const char *flag; size_t offset; bool is_switch; } flags[] = {
-    { "--nodes", offsetof(struct words, nodes), false },       { "--tasks", offsetof(struct words, tasks), false },
-    { "--policy", offsetof(struct words, policy), false },     { "--seed", offsetof(struct words, seed), false },
-    { "--seeds", offsetof(struct words, seeds), false },       { "--inflate", offsetof(struct words, inflate), false },
-    { "--fail-every", offsetof(struct words, fail_every), false }, { "--repair", offsetof(struct words, repair), false },
-    { "--svg", offsetof(struct words, svg), false },           { "-o", offsetof(struct words, output), false },
-    { "--output", offsetof(struct words, output), false },     { "--in-order", offsetof(struct words, in_order), true },
-    { "--leave", offsetof(struct words, leave), true },        { "-q", offsetof(struct words, quiet), true },
-    { "--quiet", offsetof(struct words, quiet), true },        { "--help", offsetof(struct words, help), true },
+static const struct {
+    const char *flag;
+    size_t offset;
+    bool is_switch;
+} flags[] = {
+    { "--nodes", offsetof(struct words, nodes), false },
+    { "--tasks", offsetof(struct words, tasks), false },
+    { "--policy", offsetof(struct words, policy), false },
+    { "--seed", offsetof(struct words, seed), false },
+    { "--seeds", offsetof(struct words, seeds), false },
+    { "--inflate", offsetof(struct words, inflate), false },
+    { "--fail-every", offsetof(struct words, fail_every), false },
+    { "--repair", offsetof(struct words, repair), false },
+    { "--svg", offsetof(struct words, svg), false },
+    { "-o", offsetof(struct words, output), false },
+    { "--output", offsetof(struct words, output), false },
+    { "--in-order", offsetof(struct words, in_order), true },
+    { "--leave", offsetof(struct words, leave), true },
+    { "-q", offsetof(struct words, quiet), true },
+    { "--quiet", offsetof(struct words, quiet), true },
+    { "--help", offsetof(struct words, help), true },
     { "-h", offsetof(struct words, help), true },
 };
 
-static bool one_more(const char **list, size_t *count, size_t most, const char *flag, const char *value, struct err *err)
+static bool one_more(const char **list, size_t *count, size_t most, const char *flag,
+                     const char *value, struct err *err)
 {
     if (*count == most)
         return err_set(err, RC_BAD_INPUT, "%s: at most %zu of them", flag, most);
@@ -65,37 +90,50 @@ static bool words_read(int argc, char **argv, struct words *w, struct err *err)
 {
     for (int i = 1; i < argc; i++) {
         size_t n = strcspn(argv[i], "="), k = 0;
-        while (k < COUNT(flags) && (strlen(flags[k].flag) != n || strncmp(flags[k].flag, argv[i], n) != 0))
+        while (k < COUNT(flags)
+               && (strlen(flags[k].flag) != n || strncmp(flags[k].flag, argv[i], n) != 0))
             k++;
-        bool add = n == 11 && text_starts(argv[i], "--add-nodes"), weight = n == 8 && text_starts(argv[i], "--weight");
+        bool add = n == 11 && text_starts(argv[i], "--add-nodes"),
+             weight = n == 8 && text_starts(argv[i], "--weight");
         if (k == COUNT(flags) && !add && !weight)
-            return err_set(err, RC_BAD_INPUT, argv[i][0] == '-' ? "unknown flag '%s' (--help shows all)" : "'%s' is not understood (--help shows all)", argv[i]);
+            return err_set(err, RC_BAD_INPUT,
+                           argv[i][0] == '-' ? "unknown flag '%s' (--help shows all)"
+                                             : "'%s' is not understood (--help shows all)",
+                           argv[i]);
         if (!add && !weight && flags[k].is_switch) {
             *(bool *)((char *)w + flags[k].offset) = true;
             continue;
         }
-        const char *flag = argv[i], *value = argv[i][n] ? argv[i] + n + 1 : i + 1 < argc ? argv[++i] : NULL;
+        const char *flag = argv[i], *value = argv[i][n]     ? argv[i] + n + 1
+                                             : i + 1 < argc ? argv[++i]
+                                                            : NULL;
         if (!text_given(value))
             return err_set(err, RC_BAD_INPUT, "%.*s needs a value", (int)n, flag);
-        if (add && !one_more(w->add_nodes, &w->add_count, COUNT(w->add_nodes), "--add-nodes", value, err))
+        if (add
+            && !one_more(w->add_nodes, &w->add_count, COUNT(w->add_nodes), "--add-nodes", value,
+                         err))
             return false;
-        if (weight && !one_more(w->weights, &w->weight_count, COUNT(w->weights), "--weight", value, err))
+        if (weight
+            && !one_more(w->weights, &w->weight_count, COUNT(w->weights), "--weight", value, err))
             return false;
         if (!add && !weight)
             *(const char **)((char *)w + flags[k].offset) = value;
     }
     if (!w->help && (!w->nodes || !w->tasks))
-        return err_set(err, RC_BAD_INPUT, "name the %s (--help shows all)", w->nodes ? "tasks: --tasks FILE" : "fleet: --nodes FILE");
+        return err_set(err, RC_BAD_INPUT, "name the %s (--help shows all)",
+                       w->nodes ? "tasks: --tasks FILE" : "fleet: --nodes FILE");
     return true;
 }
 
-static bool number(const char *flag, const char *text, int64_t min, int64_t max, int64_t otherwise, int64_t *out, struct err *err)
+static bool number(const char *flag, const char *text, int64_t min, int64_t max, int64_t otherwise,
+                   int64_t *out, struct err *err)
 {
     char *end = NULL;
     errno = 0;
     long long n = text ? strtoll(text, &end, 10) : otherwise;
     if (text && (errno || !*text || *end || n < min || n > max))
-        return err_set(err, RC_BAD_INPUT, "%s: '%s' is not a number from %lld to %lld", flag, text, (long long)min, (long long)max);
+        return err_set(err, RC_BAD_INPUT, "%s: '%s' is not a number from %lld to %lld", flag, text,
+                       (long long)min, (long long)max);
     *out = n;
     return true;
 }
@@ -124,9 +162,14 @@ static bool add_nodes(const char *spec, struct arena *mem, struct trace *t, stru
     char model[48];
     long long count = 0, gpus = 0;
     int used = 0;
-    if (sscanf(spec, "%6lldx%47[^:]:%2lld%n", &count, model, &gpus, &used) != 3 || spec[used] || count < 1 || gpus < 0 || gpus > TRACE_GPUS_MAX)
-        return err_set(err, RC_BAD_INPUT, "--add-nodes: '%s' is not understood; ten nodes with eight H200 each are 10xH200:8", spec);
-    struct trace_node like = { .gpu_mib = 16384, .gpus = gpus, .name = "added", .model = arena_text(mem, model) };
+    if (sscanf(spec, "%6lldx%47[^:]:%2lld%n", &count, model, &gpus, &used) != 3 || spec[used]
+        || count < 1 || gpus < 0 || gpus > TRACE_GPUS_MAX)
+        return err_set(
+            err, RC_BAD_INPUT,
+            "--add-nodes: '%s' is not understood; ten nodes with eight H200 each are 10xH200:8",
+            spec);
+    struct trace_node like
+        = { .gpu_mib = 16384, .gpus = gpus, .name = "added", .model = arena_text(mem, model) };
     for (size_t i = 0; i < t->node_count; i++) {
         like.cpu_milli = MAX(like.cpu_milli, t->nodes[i].cpu_milli);
         like.mem_mib = MAX(like.mem_mib, t->nodes[i].mem_mib);
@@ -145,8 +188,10 @@ static bool add_nodes(const char *spec, struct arena *mem, struct trace *t, stru
 static bool trace_load(const struct words *w, struct arena *mem, struct trace *t, struct err *err)
 {
     AUTO(str_done) struct str nodes = { 0 }, tasks = { 0 };
-    if (!file_read(w->nodes, &nodes, err) || !trace_nodes((struct slice){ nodes.at, nodes.len }, w->nodes, mem, t, err)
-        || !file_read(w->tasks, &tasks, err) || !trace_tasks((struct slice){ tasks.at, tasks.len }, w->tasks, mem, t, err))
+    if (!file_read(w->nodes, &nodes, err)
+        || !trace_nodes((struct slice){ nodes.at, nodes.len }, w->nodes, mem, t, err)
+        || !file_read(w->tasks, &tasks, err)
+        || !trace_tasks((struct slice){ tasks.at, tasks.len }, w->tasks, mem, t, err))
         return false;
     for (size_t i = 0; i < w->add_count; i++)
         if (!add_nodes(w->add_nodes[i], mem, t, err))
@@ -154,7 +199,8 @@ static bool trace_load(const struct words *w, struct arena *mem, struct trace *t
     return true;
 }
 
-static bool weights_read(const struct words *w, struct arena *mem, struct sim_ask *ask, struct err *err)
+static bool weights_read(const struct words *w, struct arena *mem, struct sim_ask *ask,
+                         struct err *err)
 {
     for (size_t i = 0; i < w->weight_count; i++) {
         char *name = arena_text(mem, w->weights[i]), *value = strchr(name, '=');
@@ -169,33 +215,48 @@ static bool weights_read(const struct words *w, struct arena *mem, struct sim_as
     return true;
 }
 
-static bool ask_read(const struct words *w, struct arena *mem, const struct trace *t, struct sim_ask *ask, int64_t *seeds, struct err *err)
+static bool ask_read(const struct words *w, struct arena *mem, const struct trace *t,
+                     struct sim_ask *ask, int64_t *seeds, struct err *err)
 {
     int64_t seed = 1;
-    *ask = (struct sim_ask){ .trace = t, .in_order = w->in_order, .leave = w->leave, .repair_s = 4 * 3600 };
-    if (!number("--seed", w->seed, 0, INT64_MAX, 1, &seed, err) || !number("--seeds", w->seeds, 1, SEEDS_MAX, 1, seeds, err)
+    *ask = (struct sim_ask){
+        .trace = t, .in_order = w->in_order, .leave = w->leave, .repair_s = 4 * 3600
+    };
+    if (!number("--seed", w->seed, 0, INT64_MAX, 1, &seed, err)
+        || !number("--seeds", w->seeds, 1, SEEDS_MAX, 1, seeds, err)
         || !weights_read(w, mem, ask, err))
         return false;
     ask->seed = (uint64_t)seed;
-    if (w->inflate && (!milli_parse(w->inflate, &ask->inflate_milli) || ask->inflate_milli < 1 || ask->inflate_milli > 100000))
-        return err_set(err, RC_BAD_INPUT, "--inflate: '%s' is not a number above 0, at most 100, such as 1.3", w->inflate);
+    if (w->inflate
+        && (!milli_parse(w->inflate, &ask->inflate_milli) || ask->inflate_milli < 1
+            || ask->inflate_milli > 100000))
+        return err_set(err, RC_BAD_INPUT,
+                       "--inflate: '%s' is not a number above 0, at most 100, such as 1.3",
+                       w->inflate);
     if ((w->fail_every && (!span_parse(w->fail_every, &ask->fail_every_s) || ask->fail_every_s < 1))
         || (w->repair && (!span_parse(w->repair, &ask->repair_s) || ask->repair_s < 1)))
-        return err_set(err, RC_BAD_INPUT, "--fail-every and --repair take times such as 30d, 4h or 90m");
+        return err_set(err, RC_BAD_INPUT,
+                       "--fail-every and --repair take times such as 30d, 4h or 90m");
     if (w->fail_every && !w->leave)
-        return err_set(err, RC_BAD_INPUT, "--fail-every needs --leave: where tasks stay for ever there is no time");
+        return err_set(err, RC_BAD_INPUT,
+                       "--fail-every needs --leave: where tasks stay for ever there is no time");
     return true;
 }
 
 /* --- progress */
 
-struct bar { const char *policy; size_t run, runs; bool shown; };
+struct bar {
+    const char *policy;
+    size_t run, runs;
+    bool shown;
+};
 
 static void bar_show(void *arg, size_t done, size_t all)
 {
     struct bar *b = arg;
     size_t percent = ((b->run * 100) + done * 100 / MAX(all, 1)) / b->runs, full = percent / 4;
-    fprintf(stderr, "\r%-8s [%.*s%.*s] %3zu %%", b->policy, (int)full, "#########################", (int)(25 - full), ".........................", percent);
+    fprintf(stderr, "\r%-8s [%.*s%.*s] %3zu %%", b->policy, (int)full, "#########################",
+            (int)(25 - full), ".........................", percent);
     b->shown = true;
 }
 
@@ -207,7 +268,8 @@ static void bar_end(const struct bar *b)
 
 /* --- the runs */
 
-static bool run_policies(const struct words *w, struct arena *mem, struct sim_ask *ask, int64_t seeds, struct sim_report *reports, size_t *count, struct err *err)
+static bool run_policies(const struct words *w, struct arena *mem, struct sim_ask *ask,
+                         int64_t seeds, struct sim_report *reports, size_t *count, struct err *err)
 {
     char *names = arena_text(mem, w->policy ? w->policy : "arcus");
     for (char *next, *name = names; name; name = next) {
@@ -226,7 +288,8 @@ static bool run_policies(const struct words *w, struct arena *mem, struct sim_as
             if (!sim_run(&one, &runs[bar.run], err))
                 return bar_end(&bar), false;
         bar_end(&bar);
-        reports[(*count)++] = (struct sim_report){ name, runs, (size_t)seeds, ask->seed, ask->leave };
+        reports[(*count)++]
+            = (struct sim_report){ name, runs, (size_t)seeds, ask->seed, ask->leave };
     }
     return true;
 }
@@ -270,10 +333,12 @@ int sim_main(int argc, char **argv)
     bool ok = words_read(argc, argv, &w, &err);
     if (ok && w.help)
         return fputs(help, stdout), 0;
-    if (ok && w.output && !text_is(w.output, "json") && !text_is(w.output, "csv") && !text_is(w.output, "table"))
+    if (ok && w.output && !text_is(w.output, "json") && !text_is(w.output, "csv")
+        && !text_is(w.output, "table"))
         ok = err_set(&err, RC_BAD_INPUT, "-o: '%s' is not json, csv or table", w.output);
     ok = ok && trace_load(&w, mem, &trace, &err) && ask_read(&w, mem, &trace, &ask, &seeds, &err)
-         && run_policies(&w, mem, &ask, seeds, reports, &count, &err) && print(&w, reports, count, &err);
+         && run_policies(&w, mem, &ask, seeds, reports, &count, &err)
+         && print(&w, reports, count, &err);
     if (!ok)
         fprintf(stderr, "arcus sim: %s\n", err.text);
     return ok ? 0 : rc_exit(err.rc);

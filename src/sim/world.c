@@ -10,7 +10,7 @@ static void *must(void *p)
     return p;
 }
 
-static int64_t now_us(void)     /* for decisions a second alone: nothing in the world hangs on it */
+static int64_t now_us(void) /* for decisions a second alone: nothing in the world hangs on it */
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -44,7 +44,7 @@ static void arrivals(struct world *w)
         shuffle(&w->rng, w->order, w->count);
     if (!asked)
         return;
-    if (w->ask->leave)          /* there a part of the trace, since what is asked for is spread over time */
+    if (w->ask->leave) /* there a part of the trace, since what is asked for is spread over time */
         goal = asked / 1000 * w->ask->inflate_milli;
     while (asked < goal && w->count < TRACE_ROWS_MAX) {
         uint32_t clone = (uint32_t)rng_below(&w->rng, t->task_count);
@@ -64,11 +64,19 @@ static void tell_node(struct world *w, size_t i, bool usable)
     const struct trace_node *n = &w->ask->trace->nodes[i];
     struct sched_gpu gpus[TRACE_GPUS_MAX];
     for (int64_t g = 0; g < n->gpus; g++) {
-        gpus[g] = (struct sched_gpu){ .index = g, .mem_mib = n->gpu_mib, .healthy = true, .simulated = true };
+        gpus[g] = (struct sched_gpu){
+            .index = g, .mem_mib = n->gpu_mib, .healthy = true, .simulated = true
+        };
         text_copy(gpus[g].model, sizeof gpus[g].model, *n->model ? n->model : "GPU");
     }
-    struct sched_event e = { .kind = SCHED_NODE, .node = w->books[i].id, .usable = usable, .host_image = true, .cpu_milli = n->cpu_milli,
-                             .mem_mib = n->mem_mib, .gpu_count = (int)n->gpus, .gpus = gpus };
+    struct sched_event e = { .kind = SCHED_NODE,
+                             .node = w->books[i].id,
+                             .usable = usable,
+                             .host_image = true,
+                             .cpu_milli = n->cpu_milli,
+                             .mem_mib = n->mem_mib,
+                             .gpu_count = (int)n->gpus,
+                             .gpus = gpus };
     sched_apply(w->sched, &e);
 }
 
@@ -92,7 +100,9 @@ static void fleet_make(struct world *w)
         size_t i = ids[k];
         const struct trace_node *n = &t->nodes[i];
         w->by_id[k + 1] = (uint32_t)i;
-        w->books[i] = (struct book){ .id = (int64_t)k + 1, .up = true, .cpu_free = n->cpu_milli, .mem_free = n->mem_mib };
+        w->books[i] = (struct book){
+            .id = (int64_t)k + 1, .up = true, .cpu_free = n->cpu_milli, .mem_free = n->mem_mib
+        };
         for (int64_t g = 0; g < n->gpus; g++)
             w->books[i].free_milli[g] = 1000;
         w->out->capacity_milli += n->gpus * 1000;
@@ -102,7 +112,8 @@ static void fleet_make(struct world *w)
 
 static struct shape shape_of(const struct trace_task *t)
 {
-    struct shape s = { .cpu_milli = t->cpu_milli, .mem_mib = t->mem_mib, .gpu.milli = trace_milli(t) };
+    struct shape s
+        = { .cpu_milli = t->cpu_milli, .mem_mib = t->mem_mib, .gpu.milli = trace_milli(t) };
     if (s.gpu.milli)
         text_copy(s.gpu.model, sizeof s.gpu.model, t->spec);
     return s;
@@ -119,7 +130,8 @@ static bool book_fits(struct world *w, size_t i, const struct trace_task *t, con
         return false;
     for (int64_t g = 0; g < n->gpus && fit < t->gpus; g++)
         fit += b->free_milli[g] >= part && (b->free_milli[g] == 1000 || b->owner[g] == project);
-    return fit >= t->gpus && (!t->gpus || gpu_ask_fits(&s->gpu, *n->model ? n->model : "GPU", n->gpu_mib));
+    return fit >= t->gpus
+           && (!t->gpus || gpu_ask_fits(&s->gpu, *n->model ? n->model : "GPU", n->gpu_mib));
 }
 
 bool book_somewhere(struct world *w, const struct trace_task *t)
@@ -163,8 +175,14 @@ static void placed(struct world *w, const struct placement *p)
         held[i] = (struct sched_held){ gpus[i].index, gpus[i].milli, gpus[i].mem_mib };
     }
     w->out->wrong += !(book_count(w, s, t, 1) && right);
-    struct sched_event e = { .kind = SCHED_TASK_HELD, .node = p->node, .project = world_project(w, t), .job = p->job, .cpu_held = t->cpu_milli,
-                             .mem_held = t->mem_mib, .held_count = s->gpus, .held = held };
+    struct sched_event e = { .kind = SCHED_TASK_HELD,
+                             .node = p->node,
+                             .project = world_project(w, t),
+                             .job = p->job,
+                             .cpu_held = t->cpu_milli,
+                             .mem_held = t->mem_mib,
+                             .held_count = s->gpus,
+                             .held = held };
     sched_apply(w->sched, &e);
     w->out->placed++;
 }
@@ -194,8 +212,12 @@ int64_t world_project(struct world *w, const struct trace_task *t)
 void world_arrive(struct world *w, size_t arrival, int64_t now_ms)
 {
     const struct trace_task *t = world_task(w, arrival);
-    struct sched_event e = { .kind = SCHED_JOB, .job = (int64_t)arrival + 1, .project = world_project(w, t), .priority = t->priority,
-                             .created_ms = now_ms, .shape = shape_of(t) };
+    struct sched_event e = { .kind = SCHED_JOB,
+                             .job = (int64_t)arrival + 1,
+                             .project = world_project(w, t),
+                             .priority = t->priority,
+                             .created_ms = now_ms,
+                             .shape = shape_of(t) };
     sched_apply(w->sched, &e);
 }
 
@@ -242,7 +264,7 @@ static void all_stay(struct world *w)
             o->refused++;
             o->refused_feasible += book_somewhere(w, t);
         }
-        world_tell(w, SCHED_JOB_GONE, i);   /* it stays where it is, and nobody asks for it again */
+        world_tell(w, SCHED_JOB_GONE, i); /* it stays where it is, and nobody asks for it again */
         o->asked_milli += trace_milli(t);
         curve_note(w);
         if (w->ask->on_progress && i % 1024 == 0)
@@ -257,10 +279,14 @@ static bool settings(struct world *w, struct err *err)
 {
     const struct sim_ask *ask = w->ask;
     if (!sched_policy(w->sched, ask->policy))
-        return err_set(err, RC_BAD_INPUT, "there is no policy '%s'; there are arcus, fgd, bestfit, packing and random", ask->policy);
+        return err_set(err, RC_BAD_INPUT,
+                       "there is no policy '%s'; there are arcus, fgd, bestfit, packing and random",
+                       ask->policy);
     for (size_t i = 0; i < ask->weight_count; i++)
         if (!sched_weight(w->sched, ask->weights[i].term, ask->weights[i].thousandths))
-            return err_set(err, RC_BAD_INPUT, "there is no weight '%s'; doc/scheduling.md has them all", ask->weights[i].term);
+            return err_set(err, RC_BAD_INPUT,
+                           "there is no weight '%s'; doc/scheduling.md has them all",
+                           ask->weights[i].term);
     return true;
 }
 
@@ -279,7 +305,11 @@ bool sim_run(const struct sim_ask *ask, struct sim_result *out, struct err *err)
     AUTO(sched_free) struct sched *s = sched_new();
     AUTO(map_free) struct map *projects = map_new();
     struct sim_result result = { 0 };
-    struct world w = { .ask = ask, .out = &result, .sched = s, .projects = projects, .rng = { ask->seed * 0x9e3779b97f4a7c15ULL + 1 } };
+    struct world w = { .ask = ask,
+                       .out = &result,
+                       .sched = s,
+                       .projects = projects,
+                       .rng = { ask->seed * 0x9e3779b97f4a7c15ULL + 1 } };
     for (size_t i = 0; i < SIM_CURVE; i++)
         result.curve[i] = -1;
     bool ok = settings(&w, err);
