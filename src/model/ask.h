@@ -1,7 +1,7 @@
 /* ask.h - what comes with each verb: one struct and one field table each. Path parameters, the query and the body of a request are
  * bound together, so a verb cannot tell (and need not) where a member came from. job_spec is in job.h. */
 #pragma once
-#include "model/job.h"
+#include "model/limit.h"
 
 struct nothing { char unused; };
 struct page_ask { const char *page; int64_t limit; };           /* every list: `page` is the `next` of the page before */
@@ -40,7 +40,9 @@ struct usage_ask { const char *by; int64_t from_ms, to_ms; };
 /* The planner's verbs; no route leads to them. */
 struct placement { int64_t job, task, node; struct objects gpus; };     /* gpus: of struct order_gpu */
 struct place_ask { struct objects placements, waits; };                 /* of struct placement, of struct wait */
-struct wait { int64_t job; int reason; };                               /* why a job that was looked at does not start */
+/* Why a job that was looked at does not start. With REASON_QUOTA also which limit holds it (enum limit_kind), whose (0: the project's), of
+ * which model (or ""), how much that is and what one task needs. */
+struct wait { int64_t job; int reason, limit; int64_t owner, most, needs; char model[MODEL_NAME]; };
 
 extern const struct fields nothing_fields, page_ask_fields, login_ask_fields, password_ask_fields, org_ask_fields, project_ask_fields,
     project_ref_fields, project_set_fields, member_ask_fields, member_ref_fields, user_ask_fields, user_set_fields, account_ask_fields,

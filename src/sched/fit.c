@@ -25,17 +25,29 @@ static bool held_fits(const struct project *p, int64_t cpu, int64_t mem)
            && (q->mem_mib < 0 || p->mem_held + mem <= q->mem_mib);
 }
 
-bool quota_fits(const struct class *c)
-{
-    const struct project *p = c->project;
-    const struct quota *q = &p->quota;
-    return (q->gpu_milli < 0 || p->gpu_held + c->shape.gpu.milli <= q->gpu_milli)
-           && held_fits(p, c->shape.cpu_milli, c->shape.mem_mib);
-}
-
 static bool within_quota(const struct pick *p, void *arg)
 {
     return held_fits(arg, p->cpu_milli, p->mem_mib);
+}
+
+static bool allowed_on(struct sched *s, struct class *c, const struct node *n, const struct pick *pick)
+{
+    struct held_gpu gpus[SCHED_GPUS];
+    if (!c->project->limits.count)
+        return true;
+    int count = pick_gpus(&c->wanted->is, pick, n, &s->fleet, gpus);
+    return quota_allows_on(s, c, n, gpus, count);
+}
+
+/* The best place is of a model that the project has enough of: the first other one. Only projects with such limits pay for it. */
+static struct node *place_elsewhere(struct sched *s, struct class *c, struct pick *pick)
+{
+    for (size_t i = 0; i < s->fleet.count; i++) {
+        struct node *n = s->fleet.nodes[i];
+        if (index_on(&s->index, c->wanted, n, pick) && within_quota(pick, c->project) && allowed_on(s, c, n, pick))
+            return n;
+    }
+    return NULL;
 }
 
 struct node *place_find(struct sched *s, struct class *c, struct pick *pick)
@@ -43,11 +55,10 @@ struct node *place_find(struct sched *s, struct class *c, struct pick *pick)
     struct project *p = c->project;
     if (c->only_node) {
         struct node *n = fleet_node(&s->fleet, c->only_node);
-        return n && index_on(&s->index, c->wanted, n, pick) && within_quota(pick, p) ? n : NULL;
+        return n && index_on(&s->index, c->wanted, n, pick) && within_quota(pick, p) && allowed_on(s, c, n, pick) ? n : NULL;
     }
     struct node *n = index_best(&s->index, c->wanted, pick);
-    if (!n || within_quota(pick, p))
-        return n;
-    return index_scan(&s->index, c->wanted, within_quota, p,
-                      pick); /* it would hold less elsewhere, perhaps */
+    if (n && !within_quota(pick, p))
+        n = index_scan(&s->index, c->wanted, within_quota, p, pick);    /* it would hold less elsewhere, perhaps */
+    return !n || allowed_on(s, c, n, pick) ? n : place_elsewhere(s, c, pick);
 }

@@ -60,6 +60,7 @@ static void give(struct pass *p, struct job *j, int64_t task, const struct node 
     struct hold *h
         = hold_new(p->s, j->id, task, n->id, c->project, pick->cpu_milli, pick->mem_mib, gpus, count);
     h->not_before_ms = not_before;
+    quota_hold(p->s, h, c->owner, j->bound_ms);
 }
 
 static bool place(struct pass *p, struct job *j, int64_t task)
@@ -77,12 +78,12 @@ static enum reason try_one(struct pass *p, struct job *j, int64_t task)
         return c->why;
     if (!c->by_volume && !possible(p->s, c))
         c->why = REASON_NO_NODE;
-    else if (!quota_fits(c))
+    else if (!quota_allows(p->s, c))
         c->why = REASON_QUOTA;
     else if (place(p, j, task))
         return REASON_NONE;
     else
-        c->why = c->by_volume ? REASON_VOLUME : REASON_RESOURCES;
+        c->why = c->held_by.reason ? REASON_QUOTA : c->by_volume ? REASON_VOLUME : REASON_RESOURCES;
     c->failed_pass = p->s->pass;
     return c->why;
 }
@@ -98,7 +99,9 @@ static void say(struct pass *p, struct job *j, enum reason why)
     if (why == REASON_NONE)
         return;
     plan->waits = more(p->mem, plan->waits, plan->wait_count, &p->wait_room, sizeof *plan->waits);
-    plan->waits[plan->wait_count++] = (struct wait){ j->id, (int)why };
+    plan->waits[plan->wait_count] = why == REASON_QUOTA ? j->class->held_by : (struct wait){ 0 };
+    plan->waits[plan->wait_count].job = j->id;
+    plan->waits[plan->wait_count++].reason = (int)why;
 }
 
 /* Of a line for which no node has room only the first of all is told so: the others wait for their turn. */
@@ -176,6 +179,7 @@ struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struc
     struct job *j;
     if (now_ms != s->last_now_ms)
         order_time(s, now_ms);
+    quota_time(s, now_ms);
     struct job *was = p.was = s->next;
     s->pass++;
     p.whole = s->dirty;
@@ -191,6 +195,6 @@ struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struc
     if (was && was != s->next && was->ready && heap_has(&s->parked, was->class))
         say(&p, was, shown(was->class->why));
     say_fresh(&p);
-    p.plan.next_ms = j ? now_ms : order_wake(s);
+    p.plan.next_ms = j ? now_ms : MIN(order_wake(s), quota_wake(s));
     return p.plan;
 }

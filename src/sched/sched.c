@@ -50,12 +50,24 @@ static void class_chain_free(void *first)
     }
 }
 
+static void hold_free(struct hold *h)
+{
+    free(h->counted);
+    free(h);
+}
+
 static void hold_chain_free(void *first)
 {
     for (struct hold *h = first, *same; h; h = same) {
         same = h->same;
-        free(h);
+        hold_free(h);
     }
+}
+
+static void project_free(void *p)
+{
+    limits_done(&((struct project *)p)->limits);
+    free(p);
 }
 
 static void job_free_any(void *j)
@@ -71,7 +83,7 @@ void sched_free(struct sched *s)
     free_all(s->holds, hold_chain_free);
     order_done(s);
     map_free(s->held_on);
-    free_all(s->projects, free);
+    free_all(s->projects, project_free);
     free_all(s->classes, class_chain_free);
     index_done(&s->index);
     mix_done(&s->mix);
@@ -207,8 +219,9 @@ struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, 
 void hold_end(struct sched *s, struct hold *h)
 {
     hold_count(s, h, -1);
+    quota_end(s, h);
     hold_leave(s, h);
-    free(h);
+    hold_free(h);
 }
 
 /* --- jobs */
@@ -216,7 +229,7 @@ void hold_end(struct sched *s, struct hold *h)
 static bool same_ask(const struct class *a, const struct class *b)
 {
     const struct gpu_ask *x = &a->shape.gpu, *y = &b->shape.gpu;
-    return a->project == b->project && a->priority == b->priority && a->only_node == b->only_node
+    return a->project == b->project && a->priority == b->priority && a->owner == b->owner && a->bound_ms == b->bound_ms && a->only_node == b->only_node
            && a->wants_host_image == b->wants_host_image && a->by_volume == b->by_volume
            && a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_mib == b->shape.mem_mib
            && x->milli == y->milli && x->mem_min_mib == y->mem_min_mib
@@ -229,7 +242,7 @@ class_hash(const struct class *c) /* of the parts that differ most; same_ask tel
 {
     uint64_t h = (uint64_t)c->project->id;
     const int64_t parts[]
-        = { c->only_node, c->priority, c->shape.cpu_milli, c->shape.mem_mib, c->shape.gpu.milli };
+        = { c->only_node, c->priority, c->owner, c->bound_ms, c->shape.cpu_milli, c->shape.mem_mib, c->shape.gpu.milli };
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i]) * 0x100000001b3ULL;
     return (int64_t)h;
@@ -275,6 +288,34 @@ void fresh_add(struct sched *s, const struct job *j)
     s->fresh[s->fresh_count++] = j->id;
 }
 
+/* Jobs of different length stand in one line, unless it matters. */
+static int64_t bound_of(const struct project *p, int64_t bound_ms)
+{
+    return limits_have_hours(&p->limits) ? bound_ms : 0;
+}
+
+void job_reclass(struct sched *s, struct job *j)
+{
+    struct class like = *j->class;
+    like.bound_ms = bound_of(like.project, j->bound_ms);
+    if (like.bound_ms == j->class->bound_ms)
+        return;
+    like = (struct class){ .project = like.project,
+                           .shape = like.shape,
+                           .only_node = like.only_node,
+                           .priority = like.priority,
+                           .owner = like.owner,
+                           .bound_ms = like.bound_ms,
+                           .wants_host_image = like.wants_host_image,
+                           .by_volume = like.by_volume };
+    order_remove(s, j);
+    struct class *c = class_of(s, &like);
+    class_leave(s, j->class);
+    j->class = c;
+    order_file(s, j);
+    fresh_add(s, j);
+}
+
 /* A job that is known keeps its waiting tasks: what comes again is its priority, its dependencies, its node. */
 static void on_job(struct sched *s, const struct sched_event *e)
 {
@@ -283,6 +324,8 @@ static void on_job(struct sched *s, const struct sched_event *e)
                           .shape = e->shape,
                           .only_node = e->only_node,
                           .priority = e->priority,
+                          .owner = e->owner,
+                          .bound_ms = bound_of(project_of(s, e->project), e->bound_ms),
                           .wants_host_image = e->wants_host_image,
                           .by_volume = e->by_volume };
     struct class *c = class_of(s, &like);
@@ -298,6 +341,7 @@ static void on_job(struct sched *s, const struct sched_event *e)
         mix_seen(&s->mix, &e->shape, e->last_task - e->first_task + 1);
     }
     j->class = c;
+    j->bound_ms = e->bound_ms;
     j->priority = (int32_t)e->priority;
     j->created_ms = e->created_ms;
     j->since_ms = MAX(j->since_ms, e->created_ms);
@@ -362,6 +406,7 @@ static void on_held(struct sched *s, const struct sched_event *e)
             hold_end(s, h);
         h = hold_new(s, e->job, e->task, e->node, project_of(s, e->project), e->cpu_held,
                      e->mem_held, gpus, count);
+        quota_hold(s, h, e->owner, e->bound_ms);
     }
     h->confirmed = true;
     if (!known) /* from a snapshot: it has held it since then */
@@ -376,6 +421,7 @@ static void on_freed(struct sched *s, const struct sched_event *e)
     struct hold *h = hold_find(s, e->job, e->task);
     if (!h)
         return;
+    quota_used(s, h, e->used_from_ms, e->used_until_ms);
     hold_end(s, h);
     s->dirty = true;
 }
@@ -416,7 +462,7 @@ static void on_refused(struct sched *s, const struct sched_event *e)
 
 static void (*const on[])(struct sched *, const struct sched_event *) = {
     [SCHED_NODE] = on_node,           [SCHED_NODE_GONE] = on_node_gone,
-    [SCHED_PROJECT] = on_project,     [SCHED_JOB] = on_job,
+    [SCHED_PROJECT] = on_project,     [SCHED_LIMIT] = quota_of,         [SCHED_JOB] = on_job,
     [SCHED_JOB_GONE] = on_job_gone,   [SCHED_TASK_HELD] = on_held,
     [SCHED_TASK_FREED] = on_freed,    [SCHED_TASK_QUEUED] = on_queued,
     [SCHED_TASK_GONE] = on_task_gone, [SCHED_TASK_REFUSED] = on_refused,

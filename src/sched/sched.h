@@ -16,6 +16,7 @@ enum sched_kind {
     SCHED_NODE,             /* a node is there, or changed: capacity, gpus, usable */
     SCHED_NODE_GONE,
     SCHED_PROJECT,          /* quota and weight of a project */
+    SCHED_LIMIT,            /* what a project, a user of it, or either of one model may hold and use */
     SCHED_JOB,              /* a job was queued, or its priority changed */
     SCHED_JOB_GONE,         /* all its tasks have ended, or were cancelled while they waited */
     SCHED_TASK_HELD,        /* a task holds slices on a node (placed; also when rebuilding from a snapshot) */
@@ -43,6 +44,12 @@ struct sched_event {
     struct quota quota;
     int64_t weight_milli;   /* of its fair share; 0: 1000 */
     int64_t used[3], used_from_ms, used_until_ms;   /* what it held before this picture began: thousandths of GPUs and CPUs and MiB, times ms, in that time; 0: none */
+    /* SCHED_LIMIT; owner 0: of the whole project */
+    char model[MODEL_NAME];
+    struct limit limit;
+    int64_t used_hours[PERIODS];    /* in this period so far, by what has ended: thousandths of a GPU times ms */
+    /* SCHED_JOB, SCHED_TASK_HELD: whose it is, and how long a task may run at most (0: nobody knows) */
+    int64_t owner, bound_ms;
     /* SCHED_JOB */
     int64_t priority, created_ms, first_task, last_task;    /* tasks first..last wait (an array is one row) */
     struct shape shape;
@@ -54,6 +61,7 @@ struct sched_event {
     int64_t cpu_held, mem_held;
     int held_count;
     struct sched_held *held;
+    /* SCHED_TASK_FREED: what of its time counts, in used_from_ms and used_until_ms; none: 0 */
     /* SCHED_TASK_QUEUED */
     int64_t not_before_ms;
 };

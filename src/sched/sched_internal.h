@@ -24,6 +24,7 @@ struct project {
     struct quota quota;
     int64_t gpu_held, cpu_held, mem_held, weight_milli;
     struct share share;
+    struct limits limits;
     struct lane lanes[CLASS_COUNT];
 };
 
@@ -34,13 +35,14 @@ struct class {
     struct project *project;
     struct shape shape;
     struct wanted *wanted;      /* what the index knows about such tasks, of whatever project */
-    int64_t only_node, priority;
+    int64_t only_node, priority, owner, bound_ms;  /* bound_ms: 0 unless hours are limited in its project */
     bool wants_host_image, by_volume;
     size_t jobs;
     struct job **ready;         /* those with a task that may start now, by age: ready[head .. head + count) */
     size_t head, count, room;
     size_t lane_pos, starve_pos, parked_pos;
     enum reason told;           /* what its ready jobs were last told */
+    struct wait held_by;        /* of REASON_QUOTA: the limit */
     uint64_t failed_pass;       /* in this pass it did not fit, because of: */
     enum reason why;
     uint64_t known_fleet;       /* `possible` is about this fleet */
@@ -51,6 +53,7 @@ struct job {
     int64_t since_ms;           /* it has waited: since it was made, or a task of it last started */
     int64_t wake_ms;            /* while it sleeps */
     size_t asleep;
+    int64_t bound_ms;
     struct class *class;
     struct waiting waiting;
     int32_t priority;
@@ -58,8 +61,9 @@ struct job {
     uint8_t told;               /* enum reason: the last given out; not part of the picture */
 };
 struct hold {
-    int64_t job, task, node, cpu_milli, mem_mib, not_before_ms;
+    int64_t job, task, node, cpu_milli, mem_mib, not_before_ms, owner, bound_ms;
     struct project *project;
+    struct limit_ask *counted;  /* as the limits of its project count it; NULL: there are none */
     struct hold *next, *prev;   /* on the same node */
     struct hold *same;          /* of the same key in sched.holds */
     bool confirmed;             /* false: placed by us, not yet told by an event */
@@ -87,7 +91,7 @@ struct sched {
     int64_t *fresh;             /* ids of jobs that are to be told why they wait, if they do */
     size_t fresh_count, fresh_room;
     struct job *next;           /* the one that is told to wait for resources; those behind it wait for their turn */
-    int64_t last_now_ms;
+    int64_t last_now_ms, hours_ms;      /* hours_ms: the day that limits of hours are counted in; 0: there are none */
     uint64_t looks;             /* tries since the beginning, for tests */
 };
 
@@ -115,11 +119,21 @@ void fresh_add(struct sched *s, const struct job *j);               /* it is to 
 /* Takes the slices, and gives them back. */
 struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, struct project *p, int64_t cpu_milli, int64_t mem_mib,
                       const struct held_gpu *gpus, int count);
+void job_reclass(struct sched *s, struct job *j);                   /* whether its time counts has changed */
 void hold_end(struct sched *s, struct hold *h);
 struct hold *hold_find(const struct sched *s, int64_t job, int64_t task);
 
+/* --- quota.c */
+void quota_of(struct sched *s, const struct sched_event *e);        /* SCHED_LIMIT */
+void quota_hold(struct sched *s, struct hold *h, int64_t owner, int64_t bound_ms);  /* counts a new one */
+void quota_end(struct sched *s, struct hold *h);
+void quota_used(struct sched *s, const struct hold *h, int64_t from_ms, int64_t to_ms);
+void quota_time(struct sched *s, int64_t now_ms);                   /* periods that are over */
+int64_t quota_wake(const struct sched *s);                          /* when the next one is; INT64_MAX: nobody's hours are limited */
+bool quota_allows(struct sched *s, struct class *c);                /* else c->held_by says what does not */
+bool quota_allows_on(struct sched *s, struct class *c, const struct node *n, const struct held_gpu *gpus, int count);   /* the same with the models known */
+
 /* --- fit.c */
 bool node_could(const struct fleet *f, const struct node *n, const struct class *c);       /* if nothing else ran there */
-bool quota_fits(const struct class *c);
 /* The best place for a task of that class now, within its project's quota; NULL: there is none. */
 struct node *place_find(struct sched *s, struct class *c, struct pick *pick);

@@ -62,18 +62,3 @@ TEST(a_share_goes_where_its_project_already_is)
     hold(&x, 8, 0, 0, 4, 100);
     CHECK(found(&x, g) == -1);
 }
-
-TEST(a_quota_counts_what_is_held)
-{
-    struct project p = { .id = 7, .quota = { 1000, 2000, 300, -1 }, .gpu_held = 500, .cpu_held = 1000, .mem_held = 200 };
-    struct class c = { .project = &p, .shape = { .cpu_milli = 1000, .mem_mib = 100, .gpu.milli = 500 } };
-    CHECK(quota_fits(&c));
-    p.gpu_held = 501;
-    CHECK(!quota_fits(&c));
-    p.gpu_held = 500, p.cpu_held = 1001;
-    CHECK(!quota_fits(&c));
-    p.cpu_held = 1000, p.mem_held = 201;
-    CHECK(!quota_fits(&c));
-    p.quota = QUOTA_NONE;
-    CHECK(quota_fits(&c));
-}
