@@ -30,6 +30,10 @@ static const struct column flavor_columns[] = {
 static const struct column server_columns[] = {
     { "ADDRESS", "address" }, { "STATE", "state:state" }, { "VERSION", "version" }, { "SEEN", "age:seen" }, { "ID", "id", .wide = true },
 };
+static const struct column quota_columns[] = {
+    { "LIMIT", "name" }, { "USER", "user" }, { "MODEL", "model" }, { "MOST", "limit", .right = true }, { "USED", "used", .right = true },
+    { "RESERVED", "reserved", .right = true }, { "STATE", "state:state" },
+};
 static const struct column project_columns[] = {
     { "NAME", "name" }, { "STATE", "state:state" }, { "ORG", "org" }, { "YOUR ROLES", "roles" }, { "GPUS", "limit:quota.gpus", .right = true },
     { "CPUS", "limit:quota.cpus", .right = true }, { "MEMORY", "mib:quota.memory_mib", .right = true }, { "JOBS", "limit:quota.jobs", .right = true },
@@ -101,6 +105,7 @@ const struct word words[] = {
       .examples = "arcus cancel train\narcus cancel train --task 3 --grace 5s\narcus cancel first second third" },
     { "update", VERB_JOB_UPDATE, word_generic, "JOB... --priority N", "Change the priority of queued jobs", .many = true, .examples = "arcus update train --priority 80" },
     { "tasks", VERB_JOB_TASKS, word_generic, "JOB", "List the tasks of a job", COLUMNS(task_columns), .examples = "arcus tasks train" },
+    { "queue", VERB_JOB_QUEUE, word_generic, "JOB", "Show where a waiting job stands, and what it waits for", .examples = "arcus queue train" },
     { "attempts", VERB_JOB_ATTEMPTS, word_generic, "JOB", "List every attempt to run the tasks of a job", COLUMNS(attempt_columns), .examples = "arcus attempts train" },
 
     { "nodes list", VERB_NODE_LIST, word_generic, "", "List nodes", COLUMNS(node_columns), .examples = "arcus nodes\narcus nodes -o wide" },
@@ -118,7 +123,12 @@ const struct word words[] = {
     { "projects list", VERB_PROJECT_LIST, word_generic, "", "List the projects that you are in", COLUMNS(project_columns), .examples = "arcus projects" },
     { "projects create", VERB_PROJECT_CREATE, word_generic, "NAME", "Make a project", .examples = "arcus projects create vision --gpus 8" },
     { "projects get", VERB_PROJECT_GET, word_generic, "PROJECT...", "Show a project", .many = true, .examples = "arcus projects get vision" },
-    { "projects quota", VERB_PROJECT_UPDATE, word_generic, "PROJECT [FLAGS]", "Change what a project may hold at once", .examples = "arcus projects quota vision --gpus 16 --jobs 1000" },
+    { "projects quota", VERB_PROJECT_UPDATE, word_generic, "PROJECT [FLAGS]", "Change what a project may hold at once, and its weight against others", .examples = "arcus projects quota vision --gpus 16 --jobs 1000\narcus projects quota vision --weight 2" },
+    { "quota list", VERB_QUOTA_LIST, word_generic, "", "Show what the project, its users and GPU models are limited to, and what is used", COLUMNS(quota_columns),
+      .more = "RESERVED is what the tasks that run could still come to: all the time they may run for.", .examples = "arcus quota\narcus quota --project vision -o json" },
+    { "quota set", VERB_QUOTA_SET, word_generic, "PROJECT [FLAGS]", "Limit tasks, GPUs or GPU-hours of a project, of a user in it, or of one GPU model", .takes = "project",
+      .more = "What is not given stays; -1 takes a limit away. Where GPU-hours are limited, jobs with GPUs need a max_duration.",
+      .examples = "arcus quota set vision --gpu-hours-month 5000\narcus quota set vision --user ada --model H200 --gpus 4" },
     { "orgs list", VERB_ORG_LIST, word_generic, "", "List organisations", COLUMNS(org_columns), .examples = "arcus orgs" },
     { "orgs create", VERB_ORG_CREATE, word_generic, "NAME", "Make an organisation", .examples = "arcus orgs create physics" },
     { "members list", VERB_MEMBER_LIST, word_generic, "", "List the members of the project", COLUMNS(who_columns), .examples = "arcus members --project vision" },

@@ -71,7 +71,7 @@ const struct control_config *control_settings(const struct control *c);
 size_t lease_servers(struct control *c, struct arena *mem, const char ***out, int64_t *version);   /* URLs of the servers that live; the writer's actor */
 #define VERB(name) bool name(struct call *c, const void *body, struct err *err)
 VERB(login); VERB(login_prepare); VERB(whoami); VERB(password_change); VERB(password_prepare); VERB(org_create); VERB(org_list);
-VERB(project_create); VERB(project_list); VERB(project_get); VERB(project_update); VERB(member_list); VERB(member_set); VERB(member_remove);
+VERB(project_create); VERB(project_list); VERB(project_get); VERB(project_update); VERB(quota_list); VERB(quota_set); VERB(job_queue); VERB(member_list); VERB(member_set); VERB(member_remove);
 VERB(user_create); VERB(user_prepare); VERB(user_list); VERB(user_update); VERB(account_create); VERB(account_list); VERB(account_disable);
 VERB(key_create); VERB(key_list); VERB(key_disable); VERB(secret_set); VERB(secret_list); VERB(secret_remove);
 VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files); VERB(image_add); VERB(image_list); VERB(image_remove);
@@ -86,6 +86,7 @@ struct submission { struct project *project; int64_t jobs; size_t bytes; const c
 struct job_wish { struct job_spec spec; struct shape shape; const char *text; };                   /* one that may be taken */
 MUST_CHECK bool job_check(struct call *c, struct submission *s, const struct job_spec *ask, struct job_wish *out, struct err *err);
 struct job *job_accept(struct call *c, struct project *p, const struct job_wish *wish, const char *idem);
+const char *limit_whose(struct call *c, const struct project *p, int64_t owner);     /* "user ada of project vision" */
 struct interval;
 void usage_roll(struct call *c, const struct interval *i);                        /* into the sums of its days */
 void job_write(struct call *c, struct job *j);                                  /* its row as memory has it; version + 1 */

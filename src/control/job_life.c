@@ -146,7 +146,8 @@ static int64_t pause_ms(const struct job *j, const struct task *t, bool ours)
     return t->faults < 2 ? 0 : MIN(1000LL << MIN(t->faults - 2, 6), 60000);
 }
 
-static void meter(struct call *c, const struct attempt *a, const struct ending *how)
+/* What of it counts is told to the planner with its end. */
+static void meter(struct call *c, const struct attempt *a, const struct ending *how, struct sched_event *freed)
 {
     const struct job *j = a->task->job;
     struct interval i = { 0 };
@@ -170,6 +171,14 @@ static void meter(struct call *c, const struct attempt *a, const struct ending *
          V_INT(i.cpu_milli), V_INT(i.mem_mib), V_INT(i.started_ms), V_INT(i.ended_ms),
          V_INT(i.billable), V_INT(i.simulated), V_INT(1));
     usage_roll(c, &i);
+    if (!i.billable)
+        return;
+    freed->used_from_ms = i.started_ms;
+    freed->used_until_ms = i.ended_ms;
+    if (a->counted) {
+        books_roll(&j->project->limits, c->now_ms);
+        books_use(&j->project->limits, a->counted, i.started_ms, i.ended_ms);
+    }
 }
 
 static const char *end_data(struct call *c, const struct attempt *a, const struct ending *how)
@@ -216,10 +225,10 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(end), V_INT(how->outcome), V_INT(how->started_ms),
          V_INT(how->ended_ms), V_INT(how->exit_code), V_INT(how->signal),
          V_TEXT(how->detail ? how->detail : ""));
-    meter(c, a, how);
+    struct sched_event *e = emit_news(c, SCHED_TASK_FREED);
+    meter(c, a, how, e);
     emit_event(c, j->project->id, "attempt.ended", id_of(c, PREFIX_ATTEMPT, a->id),
                end_data(c, a, how));
-    struct sched_event *e = emit_news(c, SCHED_TASK_FREED);
     e->job = j->id, e->task = t->index, e->node = n->id, e->project = j->project->id;
     t->exit_code = how->exit_code;
     t->signal = how->signal;

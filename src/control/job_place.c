@@ -49,12 +49,29 @@ static bool node_has_room(const struct node *n, const struct job *j, const struc
     return true;
 }
 
-static bool project_has_room(const struct project *p, const struct job *j, const struct node *n)
+static bool limits_allow(struct call *c, struct project *p, const struct job *j, const struct node *n,
+                         const struct placement *at)
+{
+    const struct order_gpu *gpus = at->gpus.at;
+    struct limit_ask a = { .owner = j->owner, .bound_ms = limit_bound_ms(&j->spec) };
+    enum limit_kind kind;
+    if (!p->limits.count)
+        return true;
+    for (size_t g = 0; g < at->gpus.count; g++) {
+        const struct gpu_info *info = gpu_of(n, gpus[g].index);
+        limit_ask_add(&a, info ? info->model : NULL, gpus[g].milli);
+    }
+    books_roll(&p->limits, c->now_ms);
+    return !books_refuse(&p->limits, &a, false, &kind);
+}
+
+static bool project_has_room(struct call *c, struct project *p, const struct job *j, const struct node *n,
+                             const struct placement *at)
 {
     const struct quota *q = &p->quota;
     int64_t cpu, mem;
     held_on(n, j, &cpu, &mem);
-    return (q->gpu_milli < 0 || p->gpu_held + j->shape.gpu.milli <= q->gpu_milli)
+    return limits_allow(c, p, j, n, at) && (q->gpu_milli < 0 || p->gpu_held + j->shape.gpu.milli <= q->gpu_milli)
            && (q->cpu_milli < 0 || p->cpu_held + cpu <= q->cpu_milli)
            && (q->mem_mib < 0 || p->mem_held + mem <= q->mem_mib);
 }
@@ -98,7 +115,7 @@ static bool acceptable(struct call *c, const struct placement *p, struct job **j
     if (t ? t->state != JOB_QUEUED || t->not_before_ms > c->now_ms : p->task != j->next_task)
         return false;
     return may_be_there(c, n, j) && gpus_suit(n, j, p) && node_has_room(n, j, p)
-           && project_has_room(j->project, j, n);
+           && project_has_room(c, j->project, j, n, p);
 }
 
 static const char *lease_json(struct call *c, const struct job *j, const struct node *n,
@@ -192,6 +209,15 @@ static void place(struct call *c, struct job *j, struct node *n, const struct pl
     node_changed(c, n, a);
 }
 
+/* The project's own name stands where nobody else is meant. */
+static const char *limit_words(struct call *c, const struct project *p, const struct wait *w)
+{
+    AUTO(str_done) struct str out = { 0 };
+    limit_sentence(&out, (enum limit_kind)w->limit, limit_whose(c, p, w->owner), w->model, w->most, w->needs);
+    str_text(&out, w->needs < 0 ? "; submit it with a max_duration" : "; it starts when enough of that is free again");
+    return arena_text(c->mem, out.at);
+}
+
 /* Those who come behind it with the same wish wait for the same. */
 static void remember_wait(struct job *j)
 {
@@ -219,7 +245,11 @@ bool job_place(struct call *c, const void *body, struct err *err)
     }
     for (size_t i = 0; i < ask->waits.count; i++) {
         struct job *j = map_get(c->s->jobs, waits[i].job);
-        if (!j || j->reason == (enum reason)waits[i].reason || !job_waits(j))
+        if (!j || !job_waits(j))
+            continue;
+        if (waits[i].reason == REASON_QUOTA && waits[i].limit != LIMIT_ANY)
+            EMIT(c, JOB_WHY, V_INT(j->id), V_TEXT(limit_words(c, j->project, &waits[i])));
+        if (j->reason == (enum reason)waits[i].reason)
             continue;
         j->reason = (enum reason)waits[i].reason;
         remember_wait(j);

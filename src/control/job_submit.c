@@ -34,6 +34,34 @@ static bool fits_quota(const struct project *p, int64_t jobs_live, const struct 
     return true;
 }
 
+const char *limit_whose(struct call *c, const struct project *p, int64_t owner)
+{
+    const struct person *u = map_get(c->s->persons, owner);
+    const struct account *a = map_get(c->s->accounts, owner);
+    if (!owner)
+        return arena_printf(c->mem, "project %s", p->name);
+    return arena_printf(c->mem, "%s %s of project %s", u ? "user" : "service account", u ? u->name : a ? a->name : "", p->name);
+}
+
+/* Refused if it could not run even if nothing else did: then waiting is no use. */
+static bool fits_limits(struct call *c, const struct project *p, const struct job_spec *spec, const struct shape *shape,
+                        struct err *err)
+{
+    struct limit_ask a = { .owner = c->who->id, .bound_ms = limit_bound_ms(spec) };
+    const char *model = shape->gpu.model[0] && !strpbrk(shape->gpu.model, "|>") ? shape->gpu.model : NULL;
+    enum limit_kind kind;
+    if (shape->gpu.milli)
+        limit_ask_add(&a, model, shape->gpu.milli);
+    const struct limit_row *r = books_refuse(&p->limits, &a, true, &kind);
+    if (!r)
+        return true;
+    AUTO(str_done) struct str out = { 0 };
+    int64_t needs = limit_needs(&a, r, kind);
+    limit_sentence(&out, kind, limit_whose(c, p, r->owner), r->model, r->limit.most[kind], needs);
+    return err_set(err, RC_OVER_QUOTA, "%s; %s", out.at,
+                   needs < 0 ? "give it a max_duration (-t 2h)" : "it could never run");
+}
+
 static bool workdir_exists(struct call *c, struct submission *s, const struct job_spec *spec,
                            struct err *err)
 {
@@ -147,6 +175,7 @@ bool job_check(struct call *c, struct submission *s, const struct job_spec *ask,
     if (!settle_image(c, p->id, &out->spec, err)
         || !job_spec_settle(&out->spec, c->mem, &out->shape, err)
         || !fits_quota(p, p->jobs_live + s->jobs, &out->shape, err)
+        || !fits_limits(c, p, &out->spec, &out->shape, err)
         || !names_exist(c, p->id, &out->spec, err) || !workdir_exists(c, s, &out->spec, err)
         || !job_deps_settle(c, p->id, &out->spec, err))
         return false;

@@ -67,6 +67,24 @@ void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
     e->wants_host_image = text_is(j->spec.image, "host");
     e->only_node = job_home(s, j, &e->by_volume);
     e->blocked = j->blocked > 0;
+    e->owner = j->owner;
+    e->bound_ms = limit_bound_ms(&j->spec);
+}
+
+void sched_of_project(const struct project *p, struct sched_event *e)
+{
+    e->project = p->id;
+    e->quota = p->quota;
+    e->weight_milli = p->weight_milli;
+}
+
+void sched_of_limit(const struct project *p, const struct limit_row *r, struct sched_event *e)
+{
+    e->project = p->id;
+    e->owner = r->owner;
+    memcpy(e->model, r->model, sizeof e->model);
+    e->limit = r->limit;
+    memcpy(e->used_hours, r->used, sizeof e->used_hours);
 }
 
 void sched_of_held(const struct attempt *a, struct sched_event *e)
@@ -77,6 +95,8 @@ void sched_of_held(const struct attempt *a, struct sched_event *e)
     e->project = a->task->job->project->id;
     e->task = a->task->index;
     e->node = a->node->id;
+    e->owner = a->task->job->owner;
+    e->bound_ms = limit_bound_ms(&a->task->job->spec);
     e->cpu_held = a->cpu_milli;
     e->mem_held = a->mem_mib;
     e->held_count = a->gpu_count;

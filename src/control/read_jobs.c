@@ -49,6 +49,8 @@ static void view_row(struct call *c, const struct rows *r, size_t i, struct job_
                             .simulated = row_int(r, i, 24) != 0,
                             .running = row_int(r, i, 25),
                             .detail = r->columns > 26 ? row_text(r, i, 26) : "" };
+    if (reason == REASON_QUOTA && r->columns > 27 && text_given(row_text(r, i, 27)))
+        v->reason_text = row_text(r, i, 27);
     v->queued = MAX(v->count - v->done - v->failed - v->cancelled - v->running, 0);
     view_spec(v, v->spec, c->mem);
 }

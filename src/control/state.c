@@ -141,6 +141,7 @@ struct project *state_add_project(struct state *s, int64_t id, int64_t org, cons
     p->org = org;
     p->created_ms = created_ms;
     p->version = 1;
+    p->weight_milli = 1000;
     p->members = map_new();
     snprintf(p->name, sizeof p->name, "%s", name);
     if (!json_parse(SLICE(quota), s->mem, &doc, &err)
@@ -432,9 +433,36 @@ void attempt_begun(struct attempt *a)
     a->order_bytes = ORDER_BYTES;
 }
 
+void attempt_count(struct attempt *a)
+{
+    const struct job *j = a->task->job;
+    const struct gpu_info *infos = a->node->info.gpus.at;
+    if (a->counted)
+        return;
+    a->counted = zeroed(sizeof *a->counted);
+    *a->counted = (struct limit_ask){ .owner = j->owner, .bound_ms = limit_bound_ms(&j->spec) };
+    for (int i = 0; i < a->gpu_count; i++) {
+        const char *model = NULL;
+        for (size_t k = 0; k < a->node->info.gpus.count; k++)
+            if (infos[k].index == a->gpus[i].index)
+                model = infos[k].model;
+        limit_ask_add(a->counted, model, a->gpus[i].milli);
+    }
+}
+
+static void free_attempt(struct attempt *a)
+{
+    free(a->counted);
+    free(a);
+}
+
 void attempt_hold(struct attempt *a, int sign)
 {
     struct project *p = a->task->job->project;
+    if (p->limits.count)
+        attempt_count(a);
+    if (a->counted)
+        books_hold(&p->limits, a->counted, sign);
     p->gpu_held += sign * a->gpu_milli;
     p->cpu_held += sign * a->cpu_milli;
     p->mem_held += sign * a->mem_mib;
@@ -449,7 +477,7 @@ void state_drop_attempt(struct state *s, struct attempt *a)
     map_take(a->node->attempts, a->id);
     a->node->order_bytes -= a->order_bytes;
     map_take(a->node->changed, a->id);
-    free(a);
+    free_attempt(a);
 }
 
 void state_free(struct state *s)
@@ -459,7 +487,7 @@ void state_free(struct state *s)
     state_forget_ended(s);
     void *x;
     for (size_t i = 0; (x = map_next(s->attempts, &i));)
-        free(x);
+        free_attempt(x);
     for (size_t i = 0; (x = map_next(s->jobs, &i));)
         job_free(x);
     for (size_t i = 0; (x = map_next(s->nodes, &i));)
@@ -472,8 +500,10 @@ void state_free(struct state *s)
         free(secret);
     }
     struct project *p;
-    for (size_t i = 0; (p = map_next(s->projects, &i));)
+    for (size_t i = 0; (p = map_next(s->projects, &i));) {
         map_free(p->members);
+        books_done(&p->limits);
+    }
     state_idems_free(s);
     struct map *maps[]
         = { s->orgs,  s->projects,   s->project_names, s->persons,  s->person_names, s->accounts,

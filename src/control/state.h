@@ -13,12 +13,16 @@
 #include "model/prefix.h"
 #include "sched/sched.h"
 
+enum { PAST_DAYS = 8 };
 struct org { int64_t id, created_ms; char name[64]; };
 struct project {
     int64_t id, org, created_ms, version;
     int state;
     char name[64];
     struct quota quota;
+    struct books limits;
+    int64_t weight_milli;
+    struct { int64_t day_ms, used[3]; } past[PAST_DAYS];     /* what ended on the last days before this memory was loaded, for its share */
     struct map *members;        /* person -> struct member */
     int64_t gpu_held, cpu_held, mem_held, jobs_live;
     size_t spec_bytes;          /* of its live jobs, which the memory holds */
@@ -74,6 +78,7 @@ struct attempt {
     int64_t cpu_milli, mem_mib, gpu_milli, gpu_mib;
     size_t order_bytes;         /* about what its order takes */
     bool simulated;
+    struct limit_ask *counted;  /* as the limits of its project count it; NULL: there are none */
     int gpu_count;
     struct order_gpu gpus[];    /* and behind them their uuids: there are many attempts, and most hold few GPUs */
 };
@@ -168,6 +173,7 @@ struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, s
 size_t order_bytes(const struct job *j);                    /* at most, as JSON in its plainest form */
 void attempt_begun(struct attempt *a);                      /* from now on its order is a short one */
 bool node_takes(const struct node *n);                      /* may something new be placed there? */
+void attempt_count(struct attempt *a);                      /* for limits, if it is not yet */
 void attempt_hold(struct attempt *a, int sign);             /* adds (1) or takes away (-1) what it holds from the project's books */
 void state_drop_attempt(struct state *s, struct attempt *a);
 void state_idem_add(struct state *s, const struct idem *like);  /* copies it; the oldest may go from memory for it */
@@ -177,4 +183,6 @@ void state_prune(struct state *s, int64_t now_ms);          /* drops Idempotency
 /* The planner's picture of one thing. */
 void sched_of_node(const struct state *s, const struct node *n, struct sched_event *e);
 void sched_of_job(struct state *s, const struct job *j, struct sched_event *e);
+void sched_of_project(const struct project *p, struct sched_event *e);
+void sched_of_limit(const struct project *p, const struct limit_row *r, struct sched_event *e);
 void sched_of_held(const struct attempt *a, struct sched_event *e);

@@ -60,7 +60,14 @@ static bool load_tenants(struct load *l)
     EACH(ST_LOAD_PROJECT, NULL, 0)
     {
         struct project *p = state_add_project(s, INT(0), INT(1), TEXT(2), TEXT(4), INT(5));
-        p->state = (int)INT(3), p->version = INT(6);
+        p->state = (int)INT(3), p->version = INT(6), p->weight_milli = INT(7);
+    }
+    EACH(ST_LOAD_LIMIT, NULL, 0)
+    {
+        struct project *p = map_get(s->projects, INT(0));
+        struct limit limit = { { INT(3), INT(4), INT(5), INT(6), INT(7) } };
+        if (p)
+            books_set(&p->limits, INT(1), TEXT(2), &limit);
     }
     EACH(ST_LOAD_PERSON, NULL, 0)
     {
@@ -87,6 +94,29 @@ static bool load_tenants(struct load *l)
         a->created_ms = INT(5);
         snprintf(a->name, sizeof a->name, "%s", TEXT(2));
         map_put(s->accounts, a->id, a);
+    }
+    return true;
+}
+
+/* What the sums of days tell: hours of the periods that run, and what each project had lately. */
+static bool load_used(struct load *l)
+{
+    const int64_t day_ms = slack_ms;
+    int64_t today = l->wall_ms / day_ms, month = period_begin(PERIODS - 1, l->wall_ms) / day_ms;
+    struct project *p;
+    for (size_t i = 0; (p = map_next(l->s->projects, &i));)
+        books_roll(&p->limits, l->wall_ms);
+    EACH(ST_LOAD_USED, (struct value[]){ V_INT(MIN(month, today - PAST_DAYS)) }, 1)
+    {
+        int64_t day = INT(3), ago = today - day;
+        if (!(p = map_get(l->s->projects, INT(0))))
+            continue;
+        books_used_day(&p->limits, INT(1), TEXT(2), day * day_ms, INT(4));
+        if (ago < 0 || ago >= PAST_DAYS)
+            continue;
+        p->past[ago].day_ms = day * day_ms;
+        for (int k = 0; k < 3; k++)
+            p->past[ago].used[k] += INT(4 + k);
     }
     return true;
 }
@@ -370,7 +400,7 @@ bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64
     if (!load_tenants(&load) || !load_pages(&load, load_keys) || !load_things(&load)
         || !load_pages(&load, load_jobs) || !load_pages(&load, load_tasks)
         || !load_pages(&load, load_skipped) || !load_pages(&load, load_attempts)
-        || !load_numbers(&load) || !load_all_idems(&load)) {
+        || !load_used(&load) || !load_numbers(&load) || !load_all_idems(&load)) {
         state_free(s);
         return err->rc == RC_UNAVAILABLE || err->rc == RC_NOT_WRITER
                    ? false

@@ -54,6 +54,7 @@ static void project_reply(struct call *c, const struct project *p)
                                  .state = "active",
                                  .org = o ? o->name : "",
                                  .quota = p->quota,
+                                 .weight_milli = p->weight_milli,
                                  .created_ms = p->created_ms,
                                  .version = p->version };
     c->r->version = p->version;
@@ -62,9 +63,15 @@ static void project_reply(struct call *c, const struct project *p)
 
 static void tell_quota(struct call *c, const struct project *p)
 {
-    struct sched_event *e = emit_news(c, SCHED_PROJECT);
-    e->project = p->id;
-    e->quota = p->quota;
+    sched_of_project(p, emit_news(c, SCHED_PROJECT));
+}
+
+static void weigh(struct call *c, struct project *p, const struct project_ask *ask)
+{
+    if (!ask->weight_milli || ask->weight_milli == p->weight_milli)
+        return;
+    p->weight_milli = ask->weight_milli;
+    EMIT(c, PROJECT_WEIGHT, V_INT(p->id), V_INT(p->weight_milli));
 }
 
 bool project_create(struct call *c, const void *body, struct err *err)
@@ -79,6 +86,7 @@ bool project_create(struct call *c, const void *body, struct err *err)
                                           quota_json(c, &ask->quota), c->now_ms);
     EMIT(c, PROJECT_ADD, V_INT(p->id), V_INT(p->org), V_TEXT(p->name), V_INT(0),
          V_TEXT(quota_json(c, &p->quota)), V_INT(p->created_ms));
+    weigh(c, p, ask);
     if (c->who->kind == PRINCIPAL_USER) { /* whoever makes it can let others in */
         struct member *m = ARENA_NEW(c->s->mem, struct member);
         *m = (struct member){ c->who->id, ROLE_ADMIN };
@@ -115,6 +123,7 @@ bool project_update(struct call *c, const void *body, struct err *err)
     for (size_t i = 0; i < COUNT(parts); i++)
         if (was_given(c, parts[i].name))
             *parts[i].to = *parts[i].from;
+    weigh(c, p, ask);
     p->version++;
     EMIT(c, PROJECT_SET, V_INT(p->id), V_INT(p->state), V_TEXT(quota_json(c, &p->quota)),
          V_INT(p->version));

@@ -119,6 +119,14 @@ bool writer_load(struct control *c, struct err *err)
     return !c->writer.stale;
 }
 
+static void sched_of_past(const struct project *p, size_t k, int64_t now_ms, struct sched_event *e)
+{
+    sched_of_project(p, e);
+    memcpy(e->used, p->past[k].used, sizeof e->used);
+    e->used_from_ms = p->past[k].day_ms;
+    e->used_until_ms = MIN(p->past[k].day_ms + INT64_C(86400) * 1000, now_ms);
+}
+
 void writer_snapshot(struct control *c, struct batch *b,
                      void (*flush)(struct control *c, struct batch *b))
 {
@@ -129,9 +137,13 @@ void writer_snapshot(struct control *c, struct batch *b,
         sched_of_node(s, n, emit_news(&call, SCHED_NODE));
     struct project *p;
     for (size_t i = 0; (p = map_next(s->projects, &i));) {
-        struct sched_event *e = emit_news(&call, SCHED_PROJECT);
-        e->project = p->id;
-        e->quota = p->quota;
+        sched_of_project(p, emit_news(&call, SCHED_PROJECT));
+        for (size_t k = 0; k < PAST_DAYS; k++)
+            if (p->past[k].day_ms)
+                sched_of_past(p, k, call.now_ms, emit_news(&call, SCHED_PROJECT));
+        books_roll(&p->limits, call.now_ms);
+        for (size_t k = 0; k < p->limits.count; k++)
+            sched_of_limit(p, &p->limits.at[k], emit_news(&call, SCHED_LIMIT));
     }
     struct job *j;
     for (size_t i = 0; (j = map_next(s->jobs, &i));) {

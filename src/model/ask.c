@@ -4,10 +4,12 @@
 #include "model/ask.h"
 #include "model/node.h"
 #include "model/order.h"
+#include "model/priority.h"
 
 #define LIMIT_DEFAULT "100"
 #define PASSWORD_MIN  8
 #define MAX_HELD      INT64_C(1000000000)                       /* of a quota: a million of anything, in thousandths */
+#define MAX_HOURS     INT64_C(1000000000000)
 #define MAX_KEY_S     (INT64_C(10) * 366 * 86400)
 
 /* Rows that several tables share. */
@@ -55,9 +57,11 @@ static const struct field project_quota_rows[] = { QUOTA_ROWS(project_ask, quota
 static const struct fields project_quota_fields = FIELDS(project_ask, project_quota_rows);
 #define QUOTA_GROUP { .name = "quota", .type = F_INLINE, .hidden = true, .sub = &project_quota_fields }
 
+#define WEIGHT_ROW(...) FIELD_AS(struct project_ask, weight_milli, "weight", MILLI, .min = 1, .max = 1000000, .help = "its part of what there is, against the weights of other projects that have work", .example = "2", __VA_ARGS__)
 static const struct field project_rows[] = {
     NAME(project_ask, "what the project is called", "vision"),
     FIELD(struct project_ask, org, TEXT, .max = 64, .help = "the organisation it belongs to, by name or id; may be left out while there is only one", .example = "physics"),
+    WEIGHT_ROW(.def = "1"),
     QUOTA_GROUP,
     QUOTA_ROWS(project_ask, quota., .def = "-1"),
 };
@@ -68,8 +72,22 @@ static const struct field project_ref_rows[] = { THE_PROJECT(project_ref) };
 const struct fields project_ref_fields = FIELDS(project_ref, project_ref_rows);
 
 /* Without defaults: what is not given stays as it is. */
-static const struct field project_set_rows[] = { THE_PROJECT(project_ask), QUOTA_GROUP, QUOTA_ROWS(project_ask, quota., .hidden = false) };
+static const struct field project_set_rows[] = { THE_PROJECT(project_ask), WEIGHT_ROW(.hidden = false), QUOTA_GROUP, QUOTA_ROWS(project_ask, quota., .hidden = false) };
 const struct fields project_set_fields = FIELDS(project_ask, project_set_rows);
+
+/* Without defaults too. */
+#define HOURS(i, name_, of) FIELD_AS(struct limit_set, limit.most[i], name_, MILLI, .min = -1000, .max = MAX_HOURS, .help = "GPU-hours that may be used in a " of " (UTC); -1: no limit", .example = "100")
+static const struct field limit_set_rows[] = {
+    THE_PROJECT(limit_set),
+    FIELD(struct limit_set, user, TEXT, .max = 64, .flag = "-u --user", .aliases = "account", .help = "only of this user or service account, by name or id; of the whole project when left out", .example = "ada"),
+    FIELD(struct limit_set, model, TEXT, .max = 47, .help = "only GPUs of this model", .example = "H200"),
+    FIELD_AS(struct limit_set, limit.most[LIMIT_TASKS], "tasks", INT, .min = -1, .max = MAX_HELD, .help = "tasks that may hold something at once; -1: no limit", .example = "100"),
+    FIELD_AS(struct limit_set, limit.most[LIMIT_GPUS], "gpus", MILLI, .min = -1000, .max = MAX_HELD, .flag = "-g --gpus", .help = "GPUs that may be held at once; -1: no limit", .example = "8"),
+    HOURS(LIMIT_DAY, "gpu_hours_day", "day"),
+    HOURS(LIMIT_WEEK, "gpu_hours_week", "week from Monday on"),
+    HOURS(LIMIT_MONTH, "gpu_hours_month", "month"),
+};
+const struct fields limit_set_fields = FIELDS(limit_set, limit_set_rows);
 
 #define THE_USER(T) FIELD(struct T, user, TEXT, .in_path = true, .max = 64, .help = "name or id of a user", .example = "ada")
 static const struct field member_rows[] = {
@@ -163,7 +181,7 @@ const struct fields job_ref_fields = FIELDS(job_ref, job_ref_rows);
 
 static const struct field job_update_rows[] = {
     THE_JOB(job_update_ask),
-    FIELD(struct job_update_ask, priority, INT, .required = true, .min = 0, .max = 100, .flag = "-p --priority", .help = "0 to 100; higher starts first", .example = "80"),
+    FIELD(struct job_update_ask, priority, INT, .required = true, .min = 0, .max = 100, .named = priority_named, .flag = "-p --priority", .help = "spot, low, normal, high, urgent, or 0 to 100: a higher class starts first, and among the jobs of one project the higher number", .example = "high"),
 };
 const struct fields job_update_ask_fields = FIELDS(job_update_ask, job_update_rows);
 

@@ -10,7 +10,8 @@ struct password_ask { const char *password, *new_password; };
 struct org_ask { const char *name; };
 struct quota { int64_t gpu_milli, cpu_milli, mem_mib, jobs; };  /* held at once; jobs: queued and running; below 0: no limit */
 #define QUOTA_NONE ((struct quota){ -1000, -1000, -1, -1 })     /* prints as -1 each */
-struct project_ask { const char *project, *name, *org; struct quota quota; };
+struct project_ask { const char *project, *name, *org; struct quota quota; int64_t weight_milli; };
+struct limit_set { const char *project, *user, *model; struct limit limit; };
 struct project_ref { const char *project; };
 struct member_ask { const char *user; const char *roles; };
 struct user_ask { const char *user, *name, *password, *roles; bool disabled; };
@@ -45,7 +46,7 @@ struct place_ask { struct objects placements, waits; };                 /* of st
 struct wait { int64_t job; int reason, limit; int64_t owner, most, needs; char model[MODEL_NAME]; };
 
 extern const struct fields nothing_fields, page_ask_fields, login_ask_fields, password_ask_fields, org_ask_fields, project_ask_fields,
-    project_ref_fields, project_set_fields, member_ask_fields, member_ref_fields, user_ask_fields, user_set_fields, account_ask_fields,
+    project_ref_fields, project_set_fields, limit_set_fields, member_ask_fields, member_ref_fields, user_ask_fields, user_set_fields, account_ask_fields,
     account_ref_fields, key_ask_fields, key_ref_fields, secret_ask_fields, secret_ref_fields, volume_ask_fields, volume_ref_fields,
     image_ask_fields, image_ref_fields, blob_ask_fields, job_list_ask_fields, job_ref_fields, job_update_ask_fields, job_batch_ask_fields, job_cancel_ask_fields,
     job_logs_ask_fields, job_exec_ask_fields, job_files_fields, volume_files_fields, node_token_ask_fields, node_join_ask_fields, node_key_ask_fields,

@@ -3,20 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_HELD  INT64_C(1000000000)
-#define MAX_HOURS INT64_C(1000000000000)
-#define HOURS(i, name_, of) FIELD_AS(struct limit, most[i], name_, MILLI, .min = -1000, .max = MAX_HOURS, .def = "-1", .help = "GPU-hours that may be used in a " of " (UTC); -1: no limit", .example = "100")
-static const struct field limit_rows[] = {
-    FIELD_AS(struct limit, most[LIMIT_TASKS], "tasks", INT, .min = -1, .max = MAX_HELD, .def = "-1", .help = "tasks that may hold something at once; -1: no limit", .example = "100"),
-    FIELD_AS(struct limit, most[LIMIT_GPUS], "gpus", MILLI, .min = -1000, .max = MAX_HELD, .def = "-1", .help = "GPUs that may be held at once; -1: no limit", .example = "8"),
-    HOURS(LIMIT_DAY, "gpu_hours_day", "day"),
-    HOURS(LIMIT_WEEK, "gpu_hours_week", "week"),
-    HOURS(LIMIT_MONTH, "gpu_hours_month", "month"),
-};
-const struct fields limit_fields = FIELDS(limit, limit_rows);
-
-static const int64_t hour_ms = 3600 * 1000, day_ms = 24 * hour_ms;
-static const int64_t longest[PERIODS] = { day_ms, 7 * day_ms, 31 * day_ms };
+static const int64_t hour_ms = 3600 * 1000, whole_day_ms = 24 * hour_ms;
+static const int64_t longest[PERIODS] = { whole_day_ms, 7 * whole_day_ms, 31 * whole_day_ms };
 
 static const struct { const char *name, *does; int64_t unit; } kinds[LIMIT_ANY] = {
     [LIMIT_TASKS] = { "tasks", "run %s tasks at once", 1 },
@@ -83,15 +71,15 @@ static int64_t month_begin(int64_t day)
 
 int64_t period_begin(int period, int64_t now_ms)
 {
-    int64_t day = MAX(now_ms, 0) / day_ms;
+    int64_t day = MAX(now_ms, 0) / whole_day_ms;
     if (period == LIMIT_WEEK - LIMIT_DAY)
         day -= (day + 3) % 7; /* 1970 began on a Thursday */
     else if (period == LIMIT_MONTH - LIMIT_DAY)
         day = month_begin(day);
-    return day * day_ms;
+    return day * whole_day_ms;
 }
 
-bool limits_have_hours(const struct limits *l)
+bool books_have_hours(const struct books *l)
 {
     for (size_t i = 0; i < l->count; i++)
         for (int k = LIMIT_DAY; k <= LIMIT_MONTH; k++)
@@ -100,12 +88,12 @@ bool limits_have_hours(const struct limits *l)
     return false;
 }
 
-int64_t limits_next_ms(const struct limits *l, int64_t now_ms)
+int64_t books_next_ms(const struct books *l, int64_t now_ms)
 {
-    return limits_have_hours(l) ? period_begin(0, now_ms) + day_ms : INT64_MAX;
+    return books_have_hours(l) ? period_begin(0, now_ms) + whole_day_ms : INT64_MAX;
 }
 
-bool limits_roll(struct limits *l, int64_t now_ms)
+bool books_roll(struct books *l, int64_t now_ms)
 {
     bool rolled = false;
     for (int p = 0; l->count && p < PERIODS; p++) {
@@ -123,13 +111,13 @@ bool limits_roll(struct limits *l, int64_t now_ms)
 
 /* --- rows */
 
-void limits_done(struct limits *l)
+void books_done(struct books *l)
 {
     free(l->at);
-    *l = (struct limits){ 0 };
+    *l = (struct books){ 0 };
 }
 
-struct limit_row *limits_row(struct limits *l, int64_t owner, const char *model)
+struct limit_row *books_row(struct books *l, int64_t owner, const char *model)
 {
     for (size_t i = 0; i < l->count; i++)
         if (l->at[i].owner == owner && text_is(l->at[i].model, model))
@@ -137,9 +125,9 @@ struct limit_row *limits_row(struct limits *l, int64_t owner, const char *model)
     return NULL;
 }
 
-struct limit_row *limits_set(struct limits *l, int64_t owner, const char *model, const struct limit *limit)
+struct limit_row *books_set(struct books *l, int64_t owner, const char *model, const struct limit *limit)
 {
-    struct limit_row *r = limits_row(l, owner, model);
+    struct limit_row *r = books_row(l, owner, model);
     if (limit_is_none(limit)) {
         if (r)
             memmove(r, r + 1, (size_t)(l->at + --l->count - r) * sizeof *r);
@@ -189,22 +177,34 @@ void limit_row_hold(struct limit_row *r, const struct limit_ask *a, int sign)
         r->reserved[p] += sign * reserve(a, milli, p);
 }
 
-void limits_hold(struct limits *l, const struct limit_ask *a, int sign)
+void books_hold(struct books *l, const struct limit_ask *a, int sign)
 {
     for (size_t i = 0; i < l->count; i++)
         limit_row_hold(&l->at[i], a, sign);
 }
 
-void limit_row_use(struct limit_row *r, const struct limits *l, const struct limit_ask *a, int64_t from_ms, int64_t to_ms)
+void limit_row_use(struct limit_row *r, const struct books *l, const struct limit_ask *a, int64_t from_ms, int64_t to_ms)
 {
     for (int p = 0; concerns(r, a) && p < PERIODS; p++)
         r->used[p] += milli_of(r, a) * MAX(to_ms - MAX(from_ms, l->begins_ms[p]), 0);
 }
 
-void limits_use(struct limits *l, const struct limit_ask *a, int64_t from_ms, int64_t to_ms)
+void books_use(struct books *l, const struct limit_ask *a, int64_t from_ms, int64_t to_ms)
 {
     for (size_t i = 0; i < l->count; i++)
         limit_row_use(&l->at[i], l, a, from_ms, to_ms);
+}
+
+void books_used_day(struct books *l, int64_t owner, const char *flavor, int64_t day_ms, int64_t milli_ms)
+{
+    struct limit_ask a = { .owner = owner, .count = 1, .parts = { { .milli = milli_ms } } };
+    if (!milli_ms)
+        return;
+    snprintf(a.parts[0].model, sizeof a.parts[0].model, "%.*s", (int)strcspn(flavor, "."), flavor);
+    for (size_t i = 0; i < l->count; i++)
+        for (int p = 0; concerns(&l->at[i], &a) && p < PERIODS; p++)
+            if (day_ms >= l->begins_ms[p])
+                l->at[i].used[p] += milli_ms;
 }
 
 /* --- what would be too much */
@@ -233,7 +233,7 @@ static bool fits(const struct limit_row *r, const struct limit_ask *a, enum limi
            || (a->bound_ms && (ever ? 0 : r->used[p] + r->reserved[p]) + reserve(a, milli, p) <= most * hour_ms);
 }
 
-const struct limit_row *limits_refuse(const struct limits *l, const struct limit_ask *a, bool ever, enum limit_kind *kind)
+const struct limit_row *books_refuse(const struct books *l, const struct limit_ask *a, bool ever, enum limit_kind *kind)
 {
     for (size_t i = 0; i < l->count; i++)
         for (int k = 0; concerns(&l->at[i], a) && k < LIMIT_KINDS; k++)

@@ -17,7 +17,6 @@ enum { PERIODS = LIMIT_MONTH - LIMIT_DAY + 1, MODEL_NAME = 20, LIMIT_STOP_S = 30
 /* tasks; thousandths of a GPU; thousandths of a GPU for an hour. Below 0: no limit. */
 struct limit { int64_t most[LIMIT_KINDS]; };
 #define LIMIT_NONE ((struct limit){ { -1, -1000, -1000, -1000, -1000 } })
-extern const struct fields limit_fields;
 const char *limit_name(enum limit_kind k);              /* as a person sets it: "gpus", "gpu_hours_day" */
 bool limit_is_none(const struct limit *l);
 void model_name(const char *model, char out[static MODEL_NAME]);        /* "NVIDIA H200" -> "h200": what a limit and a flavor call it */
@@ -28,7 +27,7 @@ struct limit_row {
     struct limit limit;
     int64_t tasks, gpu_milli, reserved[PERIODS], used[PERIODS];     /* the latter two in thousandths of a GPU times ms */
 };
-struct limits {
+struct books {
     struct limit_row *at;
     size_t count, room;
     int64_t begins_ms[PERIODS]; /* of the periods that `used` is about */
@@ -39,20 +38,21 @@ struct limit_ask { int64_t owner, bound_ms; int count; struct limit_part parts[8
 void limit_ask_add(struct limit_ask *a, const char *model, int64_t milli);      /* model as the device tells it; NULL: not known yet */
 int64_t limit_bound_ms(const struct job_spec *spec);
 
-void limits_done(struct limits *l);
-struct limit_row *limits_row(struct limits *l, int64_t owner, const char *model);       /* NULL: none */
+void books_done(struct books *l);
+struct limit_row *books_row(struct books *l, int64_t owner, const char *model);       /* NULL: none */
 /* A row begins with nothing held and nothing used: count it. NULL: it is gone, since it limits nothing. */
-struct limit_row *limits_set(struct limits *l, int64_t owner, const char *model, const struct limit *limit);
-bool limits_have_hours(const struct limits *l);
+struct limit_row *books_set(struct books *l, int64_t owner, const char *model, const struct limit *limit);
+bool books_have_hours(const struct books *l);
 int64_t period_begin(int period, int64_t now_ms);
-int64_t limits_next_ms(const struct limits *l, int64_t now_ms);        /* when a period of hours begins anew; INT64_MAX: no hours are limited */
-bool limits_roll(struct limits *l, int64_t now_ms);                    /* before anything else is asked or told; true: something was set to nothing */
+int64_t books_next_ms(const struct books *l, int64_t now_ms);        /* when a period of hours begins anew; INT64_MAX: no hours are limited */
+bool books_roll(struct books *l, int64_t now_ms);                    /* before anything else is asked or told; true: something was set to nothing */
 void limit_row_hold(struct limit_row *r, const struct limit_ask *a, int sign);
-void limits_hold(struct limits *l, const struct limit_ask *a, int sign);
-void limit_row_use(struct limit_row *r, const struct limits *l, const struct limit_ask *a, int64_t from_ms, int64_t to_ms);
-void limits_use(struct limits *l, const struct limit_ask *a, int64_t from_ms, int64_t to_ms);
+void books_hold(struct books *l, const struct limit_ask *a, int sign);
+void limit_row_use(struct limit_row *r, const struct books *l, const struct limit_ask *a, int64_t from_ms, int64_t to_ms);
+void books_use(struct books *l, const struct limit_ask *a, int64_t from_ms, int64_t to_ms);
+void books_used_day(struct books *l, int64_t owner, const char *flavor, int64_t day_ms, int64_t milli_ms);    /* from sums of whole days */
 /* Which row would be exceeded; NULL: none. ever: even if nothing were held. */
-const struct limit_row *limits_refuse(const struct limits *l, const struct limit_ask *a, bool ever, enum limit_kind *kind);
+const struct limit_row *books_refuse(const struct books *l, const struct limit_ask *a, bool ever, enum limit_kind *kind);
 int64_t limit_needs(const struct limit_ask *a, const struct limit_row *r, enum limit_kind k);  /* what one task takes of it, in the limit's unit; -1: nobody knows */
 /* "ada may hold 2 GPUs at once in project vision, and a task needs 4" */
 void limit_sentence(struct str *out, enum limit_kind k, const char *whose, const char *model, int64_t most, int64_t needs);

@@ -25,10 +25,49 @@ static const struct field project_rows[] = {
     FIELD(struct project_view, org, TEXT),
     FIELD(struct project_view, roles, TEXT, .help = "yours in it"),
     FIELD(struct project_view, quota, OBJECT, .sub = &quota_fields, .help = "-1: no limit"),
+    FIELD_AS(struct project_view, weight_milli, "weight", MILLI, .help = "its part of what there is, against the others with work"),
     AT(project_view, created),
     VERSION(project_view),
 };
 const struct fields project_view_fields = FIELDS(project_view, project_rows);
+
+static const struct field limit_rows[] = {
+    WORDS_HEAD(limit_view),
+    FIELD(struct limit_view, project, TEXT),
+    FIELD(struct limit_view, user, TEXT, .help = "empty: of the whole project"),
+    FIELD(struct limit_view, model, TEXT, .help = "empty: of any"),
+    FIELD_AS(struct limit_view, limit_milli, "limit", MILLI),
+    FIELD_AS(struct limit_view, used_milli, "used", MILLI, .help = "held now, or used in this period by what has ended"),
+    FIELD_AS(struct limit_view, reserved_milli, "reserved", MILLI, .help = "of hours: what the tasks that run could still come to, all they may run for"),
+};
+const struct fields limit_view_fields = FIELDS(limit_view, limit_rows);
+
+#define MOST(i, name_, type) FIELD_AS(struct limits_view, limit.most[i], name_, type, .help = "-1: no limit")
+static const struct field limits_rows[] = {
+    WORDS_HEAD(limits_view),
+    FIELD(struct limits_view, project, TEXT),
+    FIELD(struct limits_view, user, TEXT, .help = "empty: of the whole project"),
+    FIELD(struct limits_view, model, TEXT, .help = "empty: of any"),
+    MOST(LIMIT_TASKS, "tasks", INT), MOST(LIMIT_GPUS, "gpus", MILLI), MOST(LIMIT_DAY, "gpu_hours_day", MILLI),
+    MOST(LIMIT_WEEK, "gpu_hours_week", MILLI), MOST(LIMIT_MONTH, "gpu_hours_month", MILLI),
+};
+const struct fields limits_view_fields = FIELDS(limits_view, limits_rows);
+
+static const struct field queue_rows[] = {
+    HEAD(queue_view, PREFIX_JOB),
+    FIELD(struct queue_view, reason, TEXT, .help = "why it waits, as one word; empty when it does not"),
+    FIELD(struct queue_view, reason_text, TEXT, .max = 1024, .help = "the same as a sentence; of a limit: whose it is, how much, what is needed"),
+    FIELD(struct queue_view, class, TEXT, .help = "spot, low, normal, high or urgent: higher ones go first"),
+    FIELD(struct queue_view, priority, INT),
+    FIELD(struct queue_view, ahead, INT, .help = "jobs of its project and class that go before it"),
+    FIELD(struct queue_view, project_ahead, INT, .help = "the same of higher classes"),
+    FIELD_AS(struct queue_view, share_ppm, "share_ppm", INT, .help = "what its project has had lately, in millionths of all there is; halves every day"),
+    FIELD_AS(struct queue_view, part_ppm, "fair_ppm", INT, .help = "what it should have, by its weight against the projects that have work now"),
+    FIELD_AS(struct queue_view, weight_milli, "weight", MILLI),
+    FIELD(struct queue_view, projects, INT, .help = "how many projects have work"),
+    FIELD_AS(struct queue_view, starved_ms, "first_at", TIME, .help = "if it still waits then, it goes before everybody"),
+};
+const struct fields queue_view_fields = FIELDS(queue_view, queue_rows);
 
 static const struct field member_rows[] = { HEAD(member_view, PREFIX_USER), FIELD(struct member_view, roles, TEXT) };
 const struct fields member_view_fields = FIELDS(member_view, member_rows);

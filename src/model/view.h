@@ -4,7 +4,15 @@
 #include "model/node.h"
 
 struct simple_view { int64_t id; const char *name, *state; int64_t created_ms; };       /* orgs, volumes without more */
-struct project_view { int64_t id; const char *name, *state, *org; struct quota quota; const char *roles; int64_t created_ms, version; };
+struct project_view { int64_t id; const char *name, *state, *org; struct quota quota; const char *roles; int64_t weight_milli, created_ms, version; };
+struct limit_view { const char *id, *name, *state, *project, *user, *model; int64_t limit_milli, used_milli, reserved_milli; };    /* name: what is limited */
+struct limits_view { const char *id, *name, *state, *project, *user, *model; struct limit limit; };
+struct queue_view {
+    int64_t id;
+    const char *name, *state, *reason, *reason_text, *class;
+    int64_t priority, ahead, project_ahead, starved_ms;     /* of the project: in the same class, and in all */
+    int64_t share_ppm, part_ppm, weight_milli, projects;
+};
 struct member_view { int64_t id; const char *name, *state, *roles; };
 struct user_view { int64_t id; const char *name, *state, *roles; int64_t created_ms, version; };
 struct key_view { int64_t id; const char *name, *state, *owner, *hint, *roles, *project; int64_t created_ms, expires_ms; const char *key; };   /* key: only in the reply that makes it */
@@ -57,7 +65,7 @@ struct join_view { int64_t id; const char *name, *state, *key; };
 struct batch_view { int64_t id; const char *name, *state; int64_t count; struct texts jobs; };   /* id, name: of the project */
 struct cancel_view { int64_t id; const char *name, *state; int64_t tasks; };
 
-extern const struct fields simple_view_fields, project_view_fields, member_view_fields, user_view_fields, key_view_fields, secret_view_fields,
+extern const struct fields simple_view_fields, project_view_fields, limit_view_fields, limits_view_fields, queue_view_fields, member_view_fields, user_view_fields, key_view_fields, secret_view_fields,
     volume_view_fields, image_view_fields, blob_view_fields, job_view_fields, job_brief_fields, task_view_fields, attempt_view_fields, node_view_fields,
     node_brief_fields, gpu_view_fields, flavor_view_fields, event_view_fields, audit_view_fields, audit_proof_fields, usage_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
     join_view_fields, cancel_view_fields, batch_view_fields;

@@ -49,6 +49,26 @@ static void print_hold(const struct hold *h, struct str *out)
                    LL(h->gpus[i].milli), LL(h->gpus[i].mem_mib));
 }
 
+static int by_limit(const void *a, const void *b)
+{
+    const struct limit_row *x = a, *y = b;
+    return x->owner != y->owner ? x->owner < y->owner ? -1 : 1 : strcmp(x->model, y->model);
+}
+
+static void print_limits(const struct books *l, struct str *out)
+{
+    if (l->count > 1) /* their order is nobody's business */
+        qsort(l->at, l->count, sizeof *l->at, by_limit);
+    for (size_t i = 0; i < l->count; i++) {
+        const struct limit_row *r = &l->at[i];
+        str_printf(out, "  limit owner %lld model '%s' tasks %lld/%lld gpu %lld/%lld", LL(r->owner), r->model,
+                   LL(r->tasks), LL(r->limit.most[LIMIT_TASKS]), LL(r->gpu_milli), LL(r->limit.most[LIMIT_GPUS]));
+        for (int p = 0; p < PERIODS; p++)
+            str_printf(out, " hours %lld+%lld/%lld", LL(r->used[p]), LL(r->reserved[p]), LL(r->limit.most[LIMIT_DAY + p]));
+        str_text(out, "\n");
+    }
+}
+
 static int by_project(const void *a, const void *b)
 {
     int64_t x = (*(struct project *const *)a)->id, y = (*(struct project *const *)b)->id;
@@ -90,6 +110,9 @@ void sched_print(const struct sched *s, struct str *out)
             str_printf(out, "project %lld holds gpu %lld/%lld cpu %lld/%lld mem %lld/%lld\n",
                        LL(p->id), LL(p->gpu_held), LL(p->quota.gpu_milli), LL(p->cpu_held),
                        LL(p->quota.cpu_milli), LL(p->mem_held), LL(p->quota.mem_mib));
+        if (p->weight_milli != 1000)
+            str_printf(out, "  weight %lld\n", LL(p->weight_milli));
+        print_limits(&p->limits, out);
     }
     for (void **at = jobs; *at; at++)
         print_job(*at, out);

@@ -36,28 +36,29 @@ void quota_hold(struct sched *s, struct hold *h, int64_t owner, int64_t bound_ms
     if (!h->project->limits.count)
         return;
     count(s, h);
-    limits_hold(&h->project->limits, h->counted, 1);
+    books_hold(&h->project->limits, h->counted, 1);
 }
 
 void quota_end(struct sched *s, struct hold *h)
 {
     (void)s;
     if (h->counted)
-        limits_hold(&h->project->limits, h->counted, -1);
+        books_hold(&h->project->limits, h->counted, -1);
 }
 
 void quota_used(struct sched *s, const struct hold *h, int64_t from_ms, int64_t to_ms)
 {
-    (void)s;
-    if (h->counted && from_ms)
-        limits_use(&h->project->limits, h->counted, from_ms, to_ms);
+    if (!h->counted || !from_ms)
+        return;
+    books_roll(&h->project->limits, s->clock.now_ms);
+    books_use(&h->project->limits, h->counted, from_ms, to_ms);
 }
 
 static bool any_hours(const struct sched *s)
 {
     struct project *p;
     for (size_t i = 0; (p = map_next(s->projects, &i));)
-        if (limits_have_hours(&p->limits))
+        if (books_have_hours(&p->limits))
             return true;
     return false;
 }
@@ -67,10 +68,10 @@ void quota_of(struct sched *s, const struct sched_event *e)
     struct project *p = project_at(s, e->project);
     if (!p) /* told with its quota before */
         return;
-    limits_roll(&p->limits, s->clock.now_ms);
-    struct limit_row *r = limits_set(&p->limits, e->owner, e->model, &e->limit);
+    books_roll(&p->limits, s->clock.now_ms);
+    struct limit_row *r = books_set(&p->limits, e->owner, e->model, &e->limit);
     if (r && !p->limits.begins_ms[0])
-        limits_roll(&p->limits, s->clock.now_ms);
+        books_roll(&p->limits, s->clock.now_ms);
     for (int i = 0; r && i < PERIODS; i++)
         r->used[i] = e->used_hours[i];
     struct hold *first;
@@ -103,7 +104,7 @@ void quota_time(struct sched *s, int64_t now_ms)
         return;
     s->hours_ms = period_begin(0, now_ms);
     for (size_t i = 0; (p = map_next(s->projects, &i));)
-        s->dirty |= limits_roll(&p->limits, now_ms);
+        s->dirty |= books_roll(&p->limits, now_ms);
 }
 
 /* --- what may be added */
@@ -118,7 +119,7 @@ static bool refused(struct class *c, int kind, int64_t owner, const char *model,
 static bool limits_allow(struct class *c, const struct limit_ask *a)
 {
     enum limit_kind kind;
-    const struct limit_row *r = limits_refuse(&c->project->limits, a, false, &kind);
+    const struct limit_row *r = books_refuse(&c->project->limits, a, false, &kind);
     return !r || refused(c, (int)kind, r->owner, r->model, r->limit.most[kind], limit_needs(a, r, kind));
 }
 

@@ -66,7 +66,7 @@ static void hold_chain_free(void *first)
 
 static void project_free(void *p)
 {
-    limits_done(&((struct project *)p)->limits);
+    books_done(&((struct project *)p)->limits);
     free(p);
 }
 
@@ -291,7 +291,7 @@ void fresh_add(struct sched *s, const struct job *j)
 /* Jobs of different length stand in one line, unless it matters. */
 static int64_t bound_of(const struct project *p, int64_t bound_ms)
 {
-    return limits_have_hours(&p->limits) ? bound_ms : 0;
+    return books_have_hours(&p->limits) ? bound_ms : 0;
 }
 
 void job_reclass(struct sched *s, struct job *j)

@@ -24,7 +24,7 @@ struct project {
     struct quota quota;
     int64_t gpu_held, cpu_held, mem_held, weight_milli;
     struct share share;
-    struct limits limits;
+    struct books limits;
     struct lane lanes[CLASS_COUNT];
 };
 

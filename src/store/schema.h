@@ -112,4 +112,10 @@
     X("CREATE INDEX job_idem_slot ON job (idem_slot, created_ms, id) WHERE idem IS NOT NULL")                                  \
     X("CREATE INDEX event_idem_slot ON event (idem_slot, at_ms, seq) WHERE idem IS NOT NULL") \
     X("ALTER TABLE blob ADD COLUMN used_ms BIGINT NOT NULL DEFAULT 0") /* uploaded again, or named by a job or an image: what nobody uses goes as old jobs do */ \
-    X("CREATE INDEX blob_used ON blob (used_ms)")
+    X("CREATE INDEX blob_used ON blob (used_ms)") \
+    /* Who may have how much: a project's weight, limits of it, its users and one model; and which of them holds a job. */      \
+    X("ALTER TABLE project ADD COLUMN weight BIGINT NOT NULL DEFAULT 1000")                                                    \
+    X("CREATE TABLE quota_limit (project BIGINT NOT NULL, owner BIGINT NOT NULL, model TEXT NOT NULL, tasks BIGINT NOT NULL,"    \
+      " gpu_milli BIGINT NOT NULL, day_milli BIGINT NOT NULL, week_milli BIGINT NOT NULL, month_milli BIGINT NOT NULL,"        \
+      " PRIMARY KEY (project, owner, model))")                                                                                 \
+    X("ALTER TABLE job ADD COLUMN why TEXT NOT NULL DEFAULT ''")

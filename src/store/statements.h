@@ -34,6 +34,10 @@
     X(PROJECT_SET, "iiti", "UPDATE project SET state = ?2, quota = ?3, version = ?4 WHERE id = ?1")                            \
     X(PERSON_ADD, "ittii", "INSERT INTO person (id, name, password, roles, state, created_ms, version) VALUES (?1, ?2, ?3, ?4, 0, ?5, 1)") \
     X(PERSON_SET, "itiii", "UPDATE person SET password = ?2, roles = ?3, state = ?4, version = ?5 WHERE id = ?1")              \
+    X(PROJECT_WEIGHT, "ii", "UPDATE project SET weight = ?2 WHERE id = ?1")                                                     \
+    X(LIMIT_SET, "iitiiiii", "INSERT INTO quota_limit (project, owner, model, tasks, gpu_milli, day_milli, week_milli, month_milli) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (project, owner, model) DO UPDATE SET tasks = ?4, gpu_milli = ?5, day_milli = ?6, week_milli = ?7, month_milli = ?8") \
+    X(LIMIT_DROP, "iit", "DELETE FROM quota_limit WHERE project = ?1 AND owner = ?2 AND model = ?3")                            \
+    X(JOB_WHY, "it", "UPDATE job SET why = ?2 WHERE id = ?1")                                                                  \
     X(MEMBER_SET, "iii", "INSERT INTO member (project, person, roles) VALUES (?1, ?2, ?3) ON CONFLICT (project, person) DO UPDATE SET roles = ?3") \
     X(MEMBER_DROP, "ii", "DELETE FROM member WHERE project = ?1 AND person = ?2")                                              \
     X(ACCOUNT_ADD, "iitii", "INSERT INTO account (id, project, name, roles, state, created_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5)") \
@@ -85,7 +89,9 @@
     X(RESTORED_DROP, "", "DELETE FROM restored")                                                                               \
     /* --- the writer's memory, read once at start */                                                                          \
     X(LOAD_ORG, "", "SELECT id, name, created_ms FROM org ORDER BY id")                                                        \
-    X(LOAD_PROJECT, "", "SELECT id, org, name, state, quota, created_ms, version FROM project ORDER BY id")                    \
+    X(LOAD_PROJECT, "", "SELECT id, org, name, state, quota, created_ms, version, weight FROM project ORDER BY id")            \
+    X(LOAD_LIMIT, "", "SELECT project, owner, model, tasks, gpu_milli, day_milli, week_milli, month_milli FROM quota_limit ORDER BY project, owner, model") \
+    X(LOAD_USED, "i", "SELECT project, owner, flavor, day, CAST(SUM(gpu_milli_ms) AS BIGINT), CAST(SUM(cpu_milli_ms) AS BIGINT), CAST(SUM(mem_mib_ms) AS BIGINT) FROM usage_day WHERE day >= ?1 GROUP BY project, owner, flavor, day ORDER BY project, owner, flavor, day") \
     X(LOAD_PERSON, "", "SELECT id, name, password, roles, state, created_ms, version FROM person ORDER BY id")                 \
     X(LOAD_MEMBER, "", "SELECT project, person, roles FROM member ORDER BY project, person")                                   \
     X(LOAD_ACCOUNT, "", "SELECT id, project, name, roles, state, created_ms FROM account ORDER BY id")                         \
@@ -131,7 +137,7 @@
     X(AUTH_PROJECT_ANY, "i", "SELECT p.id, p.org, m.roles FROM project p JOIN member m ON m.project = p.id WHERE m.person = ?1 AND p.state = 0 ORDER BY p.id LIMIT 1") \
     X(PERSON_BY_NAME, "t", "SELECT id, name, password, roles, state, created_ms, version FROM person WHERE name = ?1")         \
     /* --- reads; every one that a tenant can reach names the project */                                                       \
-    X(JOB_GET, "ii", "SELECT " JOB_COLUMNS ", COALESCE((SELECT t.detail FROM task t WHERE t.job = job.id AND t.detail <> '' ORDER BY t.task LIMIT 1), '') FROM job WHERE project = ?1 AND id = ?2") \
+    X(JOB_GET, "ii", "SELECT " JOB_COLUMNS ", COALESCE((SELECT t.detail FROM task t WHERE t.job = job.id AND t.detail <> '' ORDER BY t.task LIMIT 1), ''), why FROM job WHERE project = ?1 AND id = ?2") \
     X(JOB_BY_NAME, "it", "SELECT id FROM (SELECT id FROM job WHERE state < 4 AND +project = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1) AS a UNION ALL SELECT id FROM (SELECT id FROM job WHERE ended_ms > 0 AND project = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1) AS b ORDER BY id DESC LIMIT 1") \
     /* Live jobs are few and have an index of their own (the + keeps SQLite from another one); what has ended is found by what is asked for. */ \
     X(JOB_LIST, "iii", "SELECT " JOB_COLUMNS " FROM job WHERE project = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3")              \
@@ -173,8 +179,8 @@
     X(OLD_USAGE, "ii", "SELECT attempt, project, owner_kind, owner, job, node, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated FROM usage WHERE ended_ms < ?1 AND rolled = 1 ORDER BY ended_ms, attempt LIMIT ?2") \
     X(EVENT_FIRST, "", "SELECT COALESCE(MIN(seq), 0) FROM event")                                                              \
     X(ORG_LIST, "ii", "SELECT id, name, created_ms FROM org WHERE id > ?1 ORDER BY id LIMIT ?2")                               \
-    X(PROJECT_LIST, "iiii", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0) FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND p.id > ?3 ORDER BY p.id LIMIT ?4") \
-    X(PROJECT_FIND, "iiti", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0) FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND (p.name = ?3 OR p.id = ?4)") \
+    X(PROJECT_LIST, "iiii", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0), p.weight FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND p.id > ?3 ORDER BY p.id LIMIT ?4") \
+    X(PROJECT_FIND, "iiti", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0), p.weight FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND (p.name = ?3 OR p.id = ?4)") \
     X(PROJECT_NAME, "i", "SELECT name FROM project WHERE id = ?1")                                                             \
     X(MEMBER_LIST, "iii", "SELECT u.id, u.name, u.state, m.roles FROM member m JOIN person u ON u.id = m.person WHERE m.project = ?1 AND u.id > ?2 ORDER BY u.id LIMIT ?3") \
     X(PERSON_LIST, "ii", "SELECT id, name, roles, state, created_ms, version FROM person WHERE id > ?1 ORDER BY id LIMIT ?2")   \
@@ -185,6 +191,13 @@
     X(IMAGE_LIST, "iii", "SELECT id, name, digest, format, size, created_ms FROM image WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3") \
     X(NODE_LIST, "ii", "SELECT id, name, state, info, joined_ms, version FROM node WHERE id > ?1 ORDER BY id LIMIT ?2")         \
     X(NODE_FIND, "ti", "SELECT id, name, state, info, joined_ms, version FROM node WHERE name = ?1 OR id = ?2")                \
+    X(LIMIT_LIST, "i", "SELECT l.project, l.owner, l.model, l.tasks, l.gpu_milli, l.day_milli, l.week_milli, l.month_milli, p.name, COALESCE(u.name, a.name, '') FROM quota_limit l JOIN project p ON p.id = l.project LEFT JOIN person u ON u.id = l.owner LEFT JOIN account a ON a.id = l.owner WHERE l.project = ?1 ORDER BY l.owner, l.model") \
+    X(LIMIT_HELD, "i", "SELECT a.lease, n.info, j.owner, j.spec, a.placed_ms FROM attempt a JOIN job j ON j.id = a.job JOIN node n ON n.id = a.node WHERE a.state < 4 AND a.project = ?1") \
+    X(LIMIT_USED, "ii", "SELECT owner, flavor, day, CAST(SUM(gpu_milli_ms) AS BIGINT), CAST(SUM(cpu_milli_ms) AS BIGINT), CAST(SUM(mem_mib_ms) AS BIGINT) FROM usage_day WHERE project = ?1 AND day >= ?2 GROUP BY owner, flavor, day ORDER BY owner, flavor, day") \
+    X(LIMIT_JOBS, "i", "SELECT COUNT(*) FROM job WHERE state < 4 AND +project = ?1")                                            \
+    X(QUEUE_AHEAD, "iiiii", "SELECT COUNT(*) FROM job WHERE state < 4 AND state = 0 AND +project = ?1 AND priority >= ?2 AND priority <= ?3 AND (priority > ?4 OR (priority = ?4 AND id < ?5))") \
+    X(QUEUE_WEIGHTS, "i", "SELECT COALESCE(CAST(SUM(weight) AS BIGINT), 0), COUNT(*) FROM project WHERE id > ?1 AND id IN (SELECT project FROM job WHERE state < 4)") \
+    X(QUEUE_PROJECT, "i", "SELECT weight, quota FROM project WHERE id = ?1") \
     X(LEASE_LIST, "i", "SELECT node, lease, project FROM attempt WHERE state < 4 AND (?1 = 0 OR node = ?1)")                   \
     X(BLOB_ON_NODE, "itt", "SELECT j.project FROM attempt a JOIN job j ON j.id = a.job WHERE a.state < 4 AND a.node = ?1 AND (j.spec LIKE ?2 OR EXISTS (SELECT 1 FROM image i WHERE i.project = j.project AND i.digest = ?3 AND j.spec LIKE '%\"image\":\"' || i.name || '\"%')) AND EXISTS (SELECT 1 FROM blob b WHERE b.project = j.project AND b.digest = ?3) LIMIT 1") \
     X(BLOB_GET, "it", "SELECT size FROM blob WHERE project = ?1 AND digest = ?2")

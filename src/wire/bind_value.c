@@ -166,6 +166,13 @@ static bool read_int(const struct field *f, struct slice t, struct arena *mem, v
                      struct err *err)
 {
     (void)mem;
+    char word[32];
+    int64_t named;
+    if (f->named && t.len < sizeof word) {
+        snprintf(word, sizeof word, "%.*s", (int)t.len, t.at);
+        if (f->named(word, &named))
+            return set_number(f, named, to, err);
+    }
     bool minus = t.len && t.at[0] == '-';
     uint64_t n = 0, most = (uint64_t)INT64_MAX + minus;
     for (size_t i = minus; i < t.len; i++) {

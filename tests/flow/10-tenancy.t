@@ -128,6 +128,11 @@ arcus projects quota blue --jobs 1 >/dev/null
 first=$(as eve submit -c 0.1 -m 64MB -- sleep 600)
 is "a quota of jobs is refused with 6 when it is full" "$(code as eve submit -- true)" 6
 as eve cancel "$first" --grace 0s >/dev/null
+arcus quota set blue --user eve --model H200 --gpus 2 --gpu-hours-day 10 >/dev/null
+like "limits are shown in columns" "$(as eve quota)" "LIMIT .*USER +MODEL +MOST +USED.*gpus +eve +h200 +2 +0"
+is "only operators set them" "$(code as eve quota set blue --gpus 100)" 3
+is "what could never run is refused with 6" "$(code as eve submit -g H200:3 -t 1h -- true)" 6
+arcus quota set blue --user eve --model H200 --gpus -1 --gpu-hours-day -1 >/dev/null
 for j in "$JOB" "$first"; do until_ok 20 eval '[[ "$(arcus describe $j --project red -o json 2>/dev/null || arcus describe $j --project blue -o json)" == *ended* ]]'; done
 cd / || exit 1
 finish

@@ -71,7 +71,7 @@ static struct limit_ask some_ask(struct rng *r)
     return a;
 }
 
-static void end_some(struct limits *l, struct run *runs, int64_t now, struct rng *r)
+static void end_some(struct books *l, struct run *runs, int64_t now, struct rng *r)
 {
     for (int i = 0; i < RUNS; i++) {
         struct run *x = &runs[i];
@@ -81,8 +81,8 @@ static void end_some(struct limits *l, struct run *runs, int64_t now, struct rng
         x->to_ms = must ? x->from_ms + x->ask.bound_ms : now;
         x->live = false;
         x->over = true;
-        limits_hold(l, &x->ask, -1);
-        limits_use(l, &x->ask, x->from_ms, x->to_ms);
+        books_hold(l, &x->ask, -1);
+        books_use(l, &x->ask, x->from_ms, x->to_ms);
     }
 }
 
@@ -91,7 +91,7 @@ TEST(no_limit_is_exceeded_at_any_instant)
     int started = 0, refused = 0;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct rng r = { seed };
-        struct limits l = { 0 };
+        struct books l = { 0 };
         struct run runs[RUNS] = { 0 };
         int64_t now = ms_of("2026-11-15T13:22:41Z") + (int64_t)rng_below(&r, 40) * 24 * hour;
         bool ok = true;
@@ -99,23 +99,23 @@ TEST(no_limit_is_exceeded_at_any_instant)
             struct limit some = LIMIT_NONE;
             some.most[rng_below(&r, LIMIT_KINDS)] = (int64_t)rng_below(&r, 20) * (i % 2 ? 1000 : 9000);
             some.most[LIMIT_TASKS] = rng_below(&r, 2) ? -1 : 1 + (int64_t)rng_below(&r, 6);
-            limits_set(&l, (int64_t)rng_below(&r, OWNERS + 1), rng_below(&r, 2) ? "" : "h200", &some);
+            books_set(&l, (int64_t)rng_below(&r, OWNERS + 1), rng_below(&r, 2) ? "" : "h200", &some);
         }
-        limits_roll(&l, now);
+        books_roll(&l, now);
         for (int step = 0; step < STEPS && ok; step++) {
             now += (int64_t)rng_below(&r, 3 * (uint64_t)hour);
-            limits_roll(&l, now);
+            books_roll(&l, now);
             end_some(&l, runs, now, &r);
             struct run *x = &runs[rng_below(&r, RUNS)];
             struct limit_ask a = some_ask(&r);
             enum limit_kind kind;
-            const struct limit_row *why = limits_refuse(&l, &a, false, &kind);
+            const struct limit_row *why = books_refuse(&l, &a, false, &kind);
             refused += why != NULL;
-            ok = ok && (!limits_refuse(&l, &a, true, &kind) || why);    /* what could never run does not run now */
+            ok = ok && (!books_refuse(&l, &a, true, &kind) || why);    /* what could never run does not run now */
             if (x->live || x->over || why)
                 continue;
             *x = (struct run){ .live = true, .ask = a, .from_ms = now };
-            limits_hold(&l, &a, 1);
+            books_hold(&l, &a, 1);
             started++;
             for (size_t i = 0; i < l.count; i++)
                 ok = ok && holds(&l.at[i], runs, now);
@@ -125,7 +125,7 @@ TEST(no_limit_is_exceeded_at_any_instant)
         if (!ok)
             printf("# seed %llu\n", (unsigned long long)seed);
         CHECK(ok);
-        limits_done(&l);
+        books_done(&l);
     }
     CHECK(started > 1000 && refused > 1000);
 }
@@ -145,19 +145,19 @@ TEST(a_limit_says_whose_it_is_how_much_and_what_is_needed)
 
 TEST(a_limit_of_nothing_is_no_row_and_a_model_has_one_name)
 {
-    struct limits l = { 0 };
+    struct books l = { 0 };
     struct limit none = LIMIT_NONE, some = none;
     char name[MODEL_NAME];
     some.most[LIMIT_TASKS] = 2;
-    CHECK(!limits_set(&l, 0, "", &none) && !l.count);
-    CHECK(limits_set(&l, 0, "", &some) && limits_set(&l, 7, "h200", &some) && l.count == 2);
-    CHECK(limits_row(&l, 7, "h200") && !limits_row(&l, 7, ""));
-    CHECK(!limits_set(&l, 0, "", &none) && l.count == 1 && l.at[0].owner == 7);
+    CHECK(!books_set(&l, 0, "", &none) && !l.count);
+    CHECK(books_set(&l, 0, "", &some) && books_set(&l, 7, "h200", &some) && l.count == 2);
+    CHECK(books_row(&l, 7, "h200") && !books_row(&l, 7, ""));
+    CHECK(!books_set(&l, 0, "", &none) && l.count == 1 && l.at[0].owner == 7);
     model_name("NVIDIA H200", name);
     CHECK(text_is(name, "h200"));
     model_name("h200", name);
     CHECK(text_is(name, "h200"));
     model_name("", name);
     CHECK(text_is(name, "gpu"));
-    limits_done(&l);
+    books_done(&l);
 }
