@@ -157,7 +157,7 @@ static bool read_scalar(struct level *l, const struct at *at, const struct field
         return *(bool *)to = v->flag, true;
     if (v->type == JSON_NUMBER && k->number)
         return read_number(l, f, v, to);
-    if (v->type == JSON_TEXT && (v->plain || k->quoted))
+    if (v->type == JSON_TEXT && (v->plain || k->quoted || f->named))
         return k->read(f, text_of(v), l->mem, to, l->err);
     return wrong_type(f, v, l->err);
 }

@@ -1,5 +1,4 @@
 /* Limits at the door: refused, waiting, counted, and known again after a crash. */
-#include "base/when.h"
 #include "door.h"
 
 #define BODY "{\"command\":[\"true\"],\"gpus\":\"1\",\"cpus\":1,\"memory\":\"1GB\"%s}"
@@ -29,7 +28,6 @@ TEST(a_job_that_could_never_run_is_refused_with_the_limit_whose_it_is_and_what_i
     a = limit(d, "\"user\":\"nobody-such\",\"gpus\":1");
     CHECK(!a.ok && text_is(a.err.field, "user"));
     check_books(d, "limits");
-    check_picture(d, "limits");
 }
 
 TEST(a_job_over_a_limit_waits_and_says_which_and_the_books_outlive_a_crash)
@@ -47,7 +45,7 @@ TEST(a_job_over_a_limit_waits_and_says_which_and_the_books_outlive_a_crash)
     struct answer q = door_ask(d, d->admin, VERB_JOB_QUEUE, FMT(d, "{\"job\":\"%s\"}", b));
     CHECK(q.ok && strstr(q.text, "\"class\":\"normal\"") && strstr(q.text, "\"ahead\":0") && strstr(q.text, "\"fair_ppm\":1000000"));
     struct answer l = door_ask(d, d->admin, VERB_QUOTA_LIST, "{}");
-    CHECK(l.ok && strstr(l.text, "\"name\":\"gpus\"") && strstr(l.text, "\"state\":\"full\"") && strstr(l.text, "\"reserved\":1.025"));
+    CHECK(l.ok && strstr(l.text, "\"name\":\"gpus\"") && strstr(l.text, "\"state\":\"full\"") && strstr(l.text, "\"reserved\":1.016"));
     check_picture(d, "held");
     CHECK(door_crash(d) && door_hello(d, key, "n1", 4, 1, (struct texts){ 0 }).ok);
     door_run(d, 1500);
@@ -71,7 +69,7 @@ TEST(hours_that_were_used_are_known_again)
     door_run(d, 1500);
     int64_t now = os_wall_ms(d->os);
     CHECK(door_report(d, key, 1, door_attempt(d, a, 0), "ended",
-                      FMT(d, ",\"outcome\":\"succeeded\",\"started\":\"%s\"", when_text((char[WHEN_TEXT]){ 0 }, now - 20000))).ok);
+                      FMT(d, ",\"outcome\":\"succeeded\",\"started_ms\":%lld", (long long)now - 20000)).ok);
     CHECK(limit(d, "\"gpu_hours_month\":50").ok);        /* set afterwards: what was used counts */
     int64_t used = state_project(memory_of(d), "default")->limits.at[0].used[PERIODS - 1];
     CHECK(used > 0);
