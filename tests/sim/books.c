@@ -16,7 +16,7 @@ struct attempt_row {
     struct wish *wish;
     const struct run *run;
 };
-struct books {
+struct sim_books {
     struct cloud *c;
     struct conn *conn;
     struct arena *mem;
@@ -84,7 +84,7 @@ bool books_idle(struct cloud *c)
 
 /* --- jobs, tasks, attempts */
 
-static bool ask(struct books *b, enum statement st, const struct value *args, int count,
+static bool ask(struct sim_books *b, enum statement st, const struct value *args, int count,
                 struct rows *out)
 {
     struct err err = { 0 };
@@ -102,7 +102,7 @@ static bool begins_before(const struct run *a, const struct run *b)
     return a->container_ms && b->container_ms && a->container_ms < b->to_ms && b->container_ms < a->to_ms;
 }
 
-static void check_outcome(struct books *b, const struct attempt_row *a)
+static void check_outcome(struct sim_books *b, const struct attempt_row *a)
 {
     const struct run *r = a->run;
     enum outcome o = (enum outcome)a->outcome;
@@ -130,7 +130,7 @@ static void check_outcome(struct books *b, const struct attempt_row *a)
         cloud_fail(b->c, "an attempt of %s ran for longer than it may", a->wish->name);
 }
 
-static void take_attempts(struct books *b, struct wish *w, int64_t job)
+static void take_attempts(struct sim_books *b, struct wish *w, int64_t job)
 {
     struct rows r;
     if (!ASK(b, ATTEMPT_LIST, &r, V_INT(b->projects[w->tenant]), V_INT(job), V_INT(0), V_INT(10000)))
@@ -157,7 +157,7 @@ static void take_attempts(struct books *b, struct wish *w, int64_t job)
     }
 }
 
-static void check_overlaps(struct books *b)
+static void check_overlaps(struct sim_books *b)
 {
     for (size_t i = 0; i < b->attempt_count; i++)
         for (size_t k = i + 1; k < b->attempt_count; k++) {
@@ -172,7 +172,7 @@ static void check_overlaps(struct books *b)
 }
 
 /* What really ran on a GPU at any instant, whatever the server thought of it. */
-static int64_t share_of(struct books *b, const struct attempt_row *a, int64_t index)
+static int64_t share_of(struct sim_books *b, const struct attempt_row *a, int64_t index)
 {
     struct json *doc;
     struct err err = { 0 };
@@ -186,7 +186,7 @@ static int64_t share_of(struct books *b, const struct attempt_row *a, int64_t in
     return milli;
 }
 
-static void check_devices(struct books *b)
+static void check_devices(struct sim_books *b)
 {
     enum { GPUS = GPUS_MOST };
     int64_t(*held)[GPUS] = arena_take(b->mem, b->attempt_count + 1, sizeof *held);
@@ -210,7 +210,7 @@ static void check_devices(struct books *b)
 
 /* --- did each job come to the end it deserved? */
 
-static void check_dependency(struct books *b, const struct wish *w)
+static void check_dependency(struct sim_books *b, const struct wish *w)
 {
     if (!w->after || !job_ended((enum job_state)w->state) || w->state == JOB_CANCELLED)
         return;
@@ -221,7 +221,7 @@ static void check_dependency(struct books *b, const struct wish *w)
                    w->after->name, job_state_name((enum job_state)w->after->state));
 }
 
-static void check_end(struct books *b, struct wish *w, const struct rows *r, size_t row)
+static void check_end(struct sim_books *b, struct wish *w, const struct rows *r, size_t row)
 {
     struct cloud *c = b->c;
     int state = (int)row_int(r, row, 5), outcome = (int)row_int(r, row, 7);
@@ -252,7 +252,7 @@ static void check_end(struct books *b, struct wish *w, const struct rows *r, siz
 }
 
 /* A task that failed by its own fault is tried again as often as its job says, and no more. */
-static void check_retries(struct books *b, const struct wish *w)
+static void check_retries(struct sim_books *b, const struct wish *w)
 {
     for (int64_t task = 0; task < w->count; task++) {
         int64_t own = 0;
@@ -276,7 +276,7 @@ static void check_retries(struct books *b, const struct wish *w)
     }
 }
 
-static void check_jobs(struct books *b, int tenant)
+static void check_jobs(struct sim_books *b, int tenant)
 {
     struct rows r;
     struct cloud *c = b->c;
@@ -324,7 +324,7 @@ static void check_jobs(struct books *b, int tenant)
 
 /* --- usage */
 
-static void check_usage(struct books *b)
+static void check_usage(struct sim_books *b)
 {
     struct rows r;
     if (!ASK(b, USAGE_EDGE, &r, V_INT(0), V_INT(-1), V_INT(INT64_MAX), V_INT(0), V_INT(INT64_MAX)))
@@ -355,7 +355,7 @@ static void check_usage(struct books *b)
 
 /* --- events */
 
-static void check_events(struct books *b)
+static void check_events(struct sim_books *b)
 {
     struct rows r;
     if (!ASK(b, EVENT_LIST_ALL, &r, V_INT(0), V_INT(100000)))
@@ -371,7 +371,7 @@ static void check_events(struct books *b)
 
 /* --- nothing is left on the nodes */
 
-static void check_node(struct books *b, int node)
+static void check_node(struct sim_books *b, int node)
 {
     static const char *const folders[] = { "tasks", "status" };
     struct os *os = b->c->nodes[node].os;
@@ -403,12 +403,12 @@ static void check_node(struct books *b, int node)
                        LL(told->ended_n), LL(n->kept));
 }
 
-static struct books books_open(struct cloud *c, struct arena *mem)
+static struct sim_books books_open(struct cloud *c, struct arena *mem)
 {
     enum { ATTEMPTS_MOST = 4096 };
     struct control *k = server_control(c->server);
     struct state *s = k->writer.state;
-    return (struct books){ .c = c,
+    return (struct sim_books){ .c = c,
                            .mem = mem,
                            .conn = cloud_conn(c),
                            .attempt_room = ATTEMPTS_MOST,
@@ -420,7 +420,7 @@ static struct books books_open(struct cloud *c, struct arena *mem)
 void books_print(struct cloud *c)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct books b = books_open(c, mem);
+    struct sim_books b = books_open(c, mem);
     char name[ID_TEXT];
     int64_t id;
     for (size_t i = 0; i < c->wish_count; i++)
@@ -445,7 +445,7 @@ void books_print(struct cloud *c)
 void books_check(struct cloud *c)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct books b = books_open(c, mem);
+    struct sim_books b = books_open(c, mem);
     for (int i = 0; i < TENANTS; i++)
         check_jobs(&b, i);
     check_overlaps(&b);
