@@ -136,8 +136,8 @@ wait_for "$Q1" running
 Q2=$(submit "$(sh_job true '{"gpus":1}')")
 until_ok 10 reason_is "$Q2" Quota
 is "it waits because of its project's quota" "$(job "$Q2" .reason)" Quota
-call PATCH /v1/projects/default '{"gpus":-1}'
 like "... and says which limit, whose and how much" "$(job "$Q2" .reason_text)" "project default may hold 1 GPUs at once, and a task needs 1"
+call PATCH /v1/projects/default '{"gpus":-1}'
 is "... and starts when that is raised" "$(how "$Q2")" "done succeeded 0"
 call POST "/v1/jobs/$Q1/cancel" '{"grace":"0s"}'
 wait_end "$Q1"
