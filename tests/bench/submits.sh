@@ -136,16 +136,18 @@ CONF
 }
 
 if have slurmctld && have munged; then
-    echo "== Slurm: held batch jobs, through its library and through sbatch, 8 at a time"
+    echo "== Slurm: batch jobs, through its library and through sbatch, 8 at a time; they wait, as ours do, because the only node is down; and held ones"
     if start_slurm; then
         if [ -e /usr/include/slurm/slurm.h ]; then
             cc -O2 -w -o "$TMP/slurm_submit" tests/bench/peers/slurm_submit.c -lslurm
+            scontrol update NodeName="$(hostname -s)" State=DOWN Reason=bench
             for _ in $(seq "$runs"); do echo "slurm, library: $("$TMP/slurm_submit" 8 "$seconds") submits a second"; done
+            for _ in $(seq "$runs"); do echo "slurm, library, held: $("$TMP/slurm_submit" 8 "$seconds" held) submits a second"; done
         fi
         printf '#!/bin/sh\ntrue\n' >"$TMP/job.sh"
         count=$((seconds * 40))
         t0=$(date +%s%N)
-        seq "$count" | xargs -P8 -I{} sbatch -H -Q -D /tmp -o /dev/null "$TMP/job.sh" >/dev/null
+        seq "$count" | xargs -P8 -I{} sbatch -Q -D /tmp -o /dev/null "$TMP/job.sh" >/dev/null
         echo "slurm, sbatch: $(($count * 1000000000 / ($(date +%s%N) - t0))) submits a second"
     else
         echo "slurm does not start here: $(tail -n 1 "$TMP/slurm/slurmctld.log")"

@@ -1,9 +1,10 @@
 /* slurm_submit.c - how many batch jobs a second Slurm takes through its own library, from several processes at once. Held jobs: only
- * the taking is measured. Built by submits.sh where libslurm-dev is there; SLURM_CONF says which cluster.
+ * the taking is measured; else as sbatch gives them by default. Built by submits.sh where libslurm-dev is there; SLURM_CONF says which cluster.
  *
- *   slurm_submit PROCESSES SECONDS     prints a rate */
+ *   slurm_submit PROCESSES SECONDS [held]      prints a rate */
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -17,7 +18,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static int submit(double until, int out)
+static int submit(double until, bool held, int out)
 {
     char *env[] = { "PATH=/bin:/usr/bin", NULL };
     long count = 0;
@@ -33,7 +34,8 @@ static int submit(double until, int out)
         d.env_size = 1;
         d.user_id = getuid();
         d.group_id = getgid();
-        d.priority = 0;
+        if (held)
+            d.priority = 0;
         d.min_cpus = 1;
         if (slurm_submit_batch_job(&d, &r) != 0) {
             fprintf(stderr, "slurm_submit: %s\n", slurm_strerror(errno));
@@ -54,7 +56,7 @@ int main(int argc, char **argv)
         return 1;
     for (int i = 0; i < processes; i++)
         if (fork() == 0)
-            _exit(submit(until, fds[1]));
+            _exit(submit(until, argc > 3, fds[1]));
     close(fds[1]);
     while (read(fds[0], &one, sizeof one) == sizeof one)
         total += one;
