@@ -148,6 +148,13 @@ static bool read_number(struct level *l, const struct field *f, const struct jso
     return value_in_limits(f, v->number, l->err) && (*(int64_t *)to = v->number, true);
 }
 
+/* "high" stands for a number, "7" does not: a number has no quotes. */
+static bool may_be_named(const struct field *f, const struct json *v)
+{
+    struct slice t = text_of(v);
+    return f->named && t.len && !(t.at[0] >= '0' && t.at[0] <= '9') && t.at[0] != '-';
+}
+
 static bool read_scalar(struct level *l, const struct at *at, const struct field *f,
                         const struct json *v, void *to)
 {
@@ -157,7 +164,7 @@ static bool read_scalar(struct level *l, const struct at *at, const struct field
         return *(bool *)to = v->flag, true;
     if (v->type == JSON_NUMBER && k->number)
         return read_number(l, f, v, to);
-    if (v->type == JSON_TEXT && (v->plain || k->quoted || f->named))
+    if (v->type == JSON_TEXT && (v->plain || k->quoted || may_be_named(f, v)))
         return k->read(f, text_of(v), l->mem, to, l->err);
     return wrong_type(f, v, l->err);
 }

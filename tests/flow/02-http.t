@@ -64,10 +64,11 @@ is "every reference in it leads somewhere" "$(jq -r '. as $d | [.. | objects | .
 is "every operation has an id of its own" "$(jq '[.paths[][] | objects | .operationId? // empty] | (length > 0) and (length == (unique | length))' <<<"$API")" true
 is "every parameter of a path is described" "$(jq -r '. as $d | .paths | to_entries[] | .key as $p | ([$p | scan("\\{([a-z]+)\\}") | .[0]]) as $w | .value as $v | $v | to_entries[] | select(.value | type == "object") | select((([.value.parameters[]?, $v.parameters[]?] | map(if ."$ref" then (."$ref" | ltrimstr("#/") | split("/")) as $x | ($d | getpath($x)) else . end) | map(select(.in == "path") | .name)) as $have | $w - $have | length) > 0) | $p' <<<"$API")" ""
 
-wrong=''
+wrong='' other=x
+[ "${KEY: -1}" != x ] || other=y
 while read -r method path; do
     path=$(sed -E 's/\{digest\}/sha256:0000000000000000000000000000000000000000000000000000000000000000/; s/\{[a-z]+\}/x/g' <<<"$path")
-    for key in '' 'ark_nonsense' "${KEY%?}x"; do
+    for key in '' 'ark_nonsense' "${KEY%?}$other"; do
         case $method in POST | PUT | PATCH) data=(-H 'Content-Type: application/json' --data '{}') ;; HEAD) data=(-I) ;; *) data=() ;; esac
         [[ $path =~ ^/(healthz|readyz|openapi.json)$ ]] && continue
         case $path in
@@ -99,7 +100,9 @@ while IFS='|' read -r name body field; do
     call POST /v1/jobs "$body"
     is "refused: $name" "$STATUS $(field .field 2>/dev/null)" "400 $field"
 done <<'EOF'
-a number that is a text|{"command":["true"],"priority":"high"}|priority
+a number that is a text|{"command":["true"],"priority":"7"}|priority
+a word for a number that is none|{"command":["true"],"priority":"tall"}|priority
+a word where only numbers are known|{"command":["true"],"count":"high"}|count
 a priority beyond 100|{"command":["true"],"priority":101}|priority
 an absurd number|{"command":["true"],"count":99999999999999999999999999}|count
 a number with a fraction|{"command":["true"],"count":1.5}|count
