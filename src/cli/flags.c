@@ -103,6 +103,9 @@ static const char *nth(struct cli *c, const struct word *w, size_t n)
 
 static struct json *scalar(struct cli *c, const struct field *f, const char *text)
 {
+    int64_t named;
+    if (f->named && f->named(text, &named))
+        text = arena_printf(c->mem, "%lld", (long long)named);
     struct json *v = json_new(c->mem, f->type == F_BOOL  ? JSON_BOOL
                                       : f->type == F_INT ? JSON_NUMBER
                                                          : JSON_TEXT);

@@ -86,7 +86,7 @@ static void kind_schema(struct json_out *o, const struct field *f)
 {
     switch (f->type) {
     case F_BOOL: put_types(o, "boolean", NULL); break;
-    case F_INT: put_types(o, "integer", NULL), limits(o, f); break;
+    case F_INT: put_types(o, "integer", f->named ? "string" : NULL), limits(o, f); break;
     case F_TEXT:
         put_types(o, "string", may_be_null(f) ? "null" : NULL);
         put_pair(o, "pattern", value_pattern(f->pattern));
