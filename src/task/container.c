@@ -150,6 +150,22 @@ static const char *const helper_lost[]
     = { "read from the init process", "read from sync socket", "read pid from sync socket",
         "read status from sync socket", "invalid read from sync pipe", "unexpected EOF",
         "can't get final child's PID from pipe: EOF" };
+static const char *const helper_lost_end[]
+    = { ": No such process", ": Broken pipe", ": Connection reset by peer" };
+
+static bool lost_helper(const char *words)
+{
+    for (size_t i = 0; i < COUNT(helper_lost); i++)
+        if (strstr(words, helper_lost[i]))
+            return true;
+    size_t len = strlen(words);
+    for (size_t i = 0; i < COUNT(helper_lost_end); i++) {
+        size_t n = strlen(helper_lost_end[i]);
+        if (len >= n && text_is(words + len - n, helper_lost_end[i]))
+            return true;
+    }
+    return false;
+}
 
 bool container_why(struct task *t, const char *log, struct err *err)
 {
@@ -163,10 +179,9 @@ bool container_why(struct task *t, const char *log, struct err *err)
     char *line = arena_bytes(t->mem, text.at, text.len), *words = strstr(line, "msg=\"");
     words = words ? words + 5 : line;
     words[strcspn(words, "\n")] = 0;
-    for (size_t i = 0; i < COUNT(helper_lost); i++)
-        if (strstr(words, helper_lost[i]))
-            return err_set(err, RC_INTERNAL, "it could not be started: a process of %s was killed",
-                           t->plan.runtime);
+    if (lost_helper(words))
+        return err_set(err, RC_INTERNAL, "it could not be started: a process of %s was killed",
+                       t->plan.runtime);
     const char *names = strstr(words, "exec: ");
     if (strstr(words, "not found in $PATH") && quoted(names ? names + 6 : words, what, sizeof what))
         err_set(err, RC_BAD_INPUT, "%s: command not found in the image", what);
