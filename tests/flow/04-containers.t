@@ -31,7 +31,6 @@ is "/tmp and /outputs are its own" "$OUT" done
 is "... and nothing of it is on the host" "$(ls /tmp/mine /tmp/x /flow-root 2>/dev/null)" ""
 
 # --- who it is
-first_pid() { head -n 1 "$(find /sys/fs/cgroup -path "*arcus/$1/cgroup.procs" | head -n 1)"; }      # of an attempt, as the host sees it
 run_sh 'for n in user pid mnt net ipc uts; do readlink /proc/self/ns/$n; done; cat /proc/self/uid_map; ls -d /proc/[0-9]* | wc -l; hostname; grep -E "^(CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp):" /proc/self/status' '{"name":"who"}'
 shared=''
 for n in user pid mnt net ipc uts; do grep -qxF "$(readlink /proc/self/ns/$n)" <<<"$OUT" && shared+="$n "; done

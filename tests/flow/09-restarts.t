@@ -18,13 +18,12 @@ ticker() { submit "$(sh_job 'while [ ! -e /outputs/go ]; do date +%s%3N >>/outpu
 attempt_of() { get "/v1/jobs/$1/attempts" | jq -r '.items | sort_by(.id) | .[-1].id'; }
 go() { echo "$2" >"$DATA_OF_NODE/outputs/$1/go"; }
 ticks() { wc -l <"$DATA_OF_NODE/outputs/$1/ticks"; }
-pid_of() { head -n 1 "$(find /sys/fs/cgroup -path "*arcus/$1/cgroup.procs" | head -n 1)" 2>/dev/null; }
 ticking() { local n; n=$(ticks "$1"); until_ok 5 eval "[ \$(ticks $1) -gt $((n + 2)) ]"; }
 
 A=$(ticker) B=$(ticker) C=$(ticker)
 for j in $A $B $C; do wait_for "$j" running; done
 AA=$(attempt_of "$A") BA=$(attempt_of "$B") CA=$(attempt_of "$C")
-pids_before="$(pid_of "$AA") $(pid_of "$BA") $(pid_of "$CA")"
+pids_before="$(first_pid "$AA") $(first_pid "$BA") $(first_pid "$CA")"
 TALKS=$(submit "$(sh_job 'i=0; while [ ! -e /outputs/go ]; do i=$((i + 1)); echo "line $i"; sleep 0.05; done; echo over')")
 until_ok 20 has_said "$TALKS" 'line 20$'
 "$ARCUS" logs -f "$TALKS" --tail 3 --server "$URL" --key "$KEY" >"$BASE/last.out" 2>"$BASE/last.err" &
@@ -36,25 +35,25 @@ until_ok 10 test -s "$BASE/last.out"
 stop "$UP" KILL
 ok "with the server killed the containers go on" ticking "$AA"
 go "$AA" 0
-until_ok 10 eval "[ -z \"\$(pid_of $AA)\" ]"
+until_ok 10 eval "[ -z \"\$(first_pid $AA)\" ]"
 between=$(date +%s%3N)
 server
 is "what ended meanwhile is told when it is back" "$(how "$A")" "done succeeded 0"
 ok "... with the time at which it ended" test "$(date -d "$(get "/v1/jobs/$A/attempts" | jq -r '.items[0].ended')" +%s%3N)" -le $((between + 2000))
 is "... once" "$(sql "SELECT count(*) FROM event WHERE kind = 'attempt.ended'")" 1
 until_ok 10 node_ready
-is "the others run on, the same processes" "$(job "$B") $(job "$C") $(pid_of "$BA") $(pid_of "$CA")" "running running ${pids_before#* }"
+is "the others run on, the same processes" "$(job "$B") $(job "$C") $(first_pid "$BA") $(first_pid "$CA")" "running running ${pids_before#* }"
 
 # --- the agent
 kill -9 "$AGENT"
 wait "$AGENT" 2>/dev/null
 ok "with the agent killed the containers go on" ticking "$BA"
 go "$BA" 3
-until_ok 10 eval "[ -z \"\$(pid_of $BA)\" ]"
+until_ok 10 eval "[ -z \"\$(first_pid $BA)\" ]"
 agent
 is "what ended meanwhile is told with its exit code" "$(how "$B")" "failed exited 3"
 is "... by its first attempt" "$(get "/v1/jobs/$B/attempts" | jq '.items | length')" 1
-is "the last one runs on, the same process" "$(job "$C") $(pid_of "$CA")" "running ${pids_before##* }"
+is "the last one runs on, the same process" "$(job "$C") $(first_pid "$CA")" "running ${pids_before##* }"
 until_ok 10 eval '[ "$(job "$TALKS")" = running ]'
 go "$(attempt_of "$TALKS")" 0
 wait "$FOLLOW"
@@ -66,7 +65,7 @@ went"
 D=$(ticker '{"name":"victim"}')
 wait_for "$D" running
 DA=$(attempt_of "$D")
-container=$(pid_of "$DA")
+container=$(first_pid "$DA")
 supervisor=$(awk '/^PPid:/ {print $2}' "/proc/$container/status")
 like "the container's parent is its supervisor" "$(tr '\0' ' ' <"/proc/$supervisor/cmdline")" 'arcus-task'
 kill -9 "$supervisor"

@@ -116,6 +116,9 @@ stop() { # stop PID [SIGNAL]: and waits until it is gone; its exit code is ours
 }
 ours() { [ "$(ps -o ppid= -p "$1" 2>/dev/null | tr -d ' ')" = $$ ]; }     # numbers come again: one that has ended may be a stranger's by now
 agent_pid() { pgrep -f "^$ARCUS agent .*--data ${1:-$DATA/agent}( |$)" | head -n 1; }
+# The first process of an attempt's container, as the host sees it: the one that is number 1 inside. The lowest number would be
+# another one as soon as the host's numbers begin again.
+first_pid() { local p; for p in $(cat "$(find /sys/fs/cgroup -path "*arcus/$1/cgroup.procs" | head -n 1)" 2>/dev/null); do grep -qE '^NSpid:.*[[:space:]]1$' "/proc/$p/status" 2>/dev/null && echo "$p" && return; done; }
 supervisors() { pgrep -f "^$RUN/bin/arcus-task .*/att-" "$@"; }  # those that run something: others wait for a task
 
 # --- asking
