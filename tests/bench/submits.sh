@@ -98,7 +98,7 @@ if have etcd; then
     kill "$ETCD"; wait "$ETCD" 2>/dev/null || true
 fi
 
-start_slurm() {
+start_slurm() { # start_slurm NODES: one that is this machine, and others with eight GPUs each that are never heard of
     local host
     host=$(hostname -s)
     mkdir -p "$TMP/munge" "$TMP/slurm/state" "$TMP/slurm/spool"
@@ -125,7 +125,9 @@ TaskPlugin=task/none
 MpiDefault=none
 MaxJobCount=200000
 ReturnToService=2
+GresTypes=gpu
 NodeName=$host NodeAddr=127.0.0.1 CPUs=2 RealMemory=1000 State=UNKNOWN
+$([ "$1" = 1 ] || echo "NodeName=n[2-$1] NodeAddr=127.0.0.1 CPUs=64 RealMemory=100000 Gres=gpu:8 State=UNKNOWN")
 PartitionName=bench Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
     export SLURM_CONF=$TMP/slurm/slurm.conf
@@ -136,13 +138,24 @@ CONF
 }
 
 if have slurmctld && have munged; then
-    echo "== Slurm: batch jobs, through its library and through sbatch, 8 at a time; they wait, as ours do, because the only node is down; and held ones"
-    if start_slurm; then
-        if [ -e /usr/include/slurm/slurm.h ]; then
-            cc -O2 -w -o "$TMP/slurm_submit" tests/bench/peers/slurm_submit.c -lslurm
+    echo "== Slurm: batch jobs, through its library and through sbatch; they wait, as ours do, because no node is up; and held ones"
+    if [ -e /usr/include/slurm/slurm.h ]; then
+        cc -O2 -w -o "$TMP/slurm_submit" tests/bench/peers/slurm_submit.c -lslurm
+        start_slurm 1000 || true
+        for at_once in 64 8; do
+            for _ in $(seq "$runs"); do echo "slurm, 1,000 nodes, library, $at_once at a time: $("$TMP/slurm_submit" "$at_once" "$seconds") submits a second"; done
+        done
+        kill "$(cat "$TMP/slurm/slurmctld.pid")" "$(cat "$TMP/slurm/slurmd.pid")" "$(cat "$TMP/munge/pid")" || true
+        sleep 3
+        rm -rf "$TMP/slurm" "$TMP/munge"
+    fi
+    if start_slurm 1; then
+        if [ -x "$TMP/slurm_submit" ]; then
             scontrol update NodeName="$(hostname -s)" State=DOWN Reason=bench
-            for _ in $(seq "$runs"); do echo "slurm, library: $("$TMP/slurm_submit" 8 "$seconds") submits a second"; done
-            for _ in $(seq "$runs"); do echo "slurm, library, held: $("$TMP/slurm_submit" 8 "$seconds" held) submits a second"; done
+            for at_once in 64 8; do
+                for _ in $(seq "$runs"); do echo "slurm, one node, library, $at_once at a time: $("$TMP/slurm_submit" "$at_once" "$seconds") submits a second"; done
+            done
+            for _ in $(seq "$runs"); do echo "slurm, one node, library, 8 at a time, held: $("$TMP/slurm_submit" 8 "$seconds" held) submits a second"; done
         fi
         printf '#!/bin/sh\ntrue\n' >"$TMP/job.sh"
         count=$((seconds * 40))
