@@ -28,7 +28,6 @@ void sched_of_node(const struct state *s, const struct node *n, struct sched_eve
                                          .simulated = gpus[i].simulated };
         snprintf(e->gpus[i].model, sizeof e->gpus[i].model, "%s",
                  gpus[i].model ? gpus[i].model : "");
-        snprintf(e->gpus[i].uuid, sizeof e->gpus[i].uuid, "%s", gpus[i].uuid ? gpus[i].uuid : "");
     }
 }
 

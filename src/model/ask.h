@@ -39,7 +39,7 @@ struct audit_ask { const char *page; int64_t limit, since; const char *verb, *ac
 struct audit_verify_ask { const char *page; };
 struct usage_ask { const char *by; int64_t from_ms, to_ms; };
 /* The planner's verbs; no route leads to them. */
-struct placement { int64_t job, task, node; struct objects gpus; };     /* gpus: of struct order_gpu */
+struct placement { int64_t job, task, node; struct objects gpus; };     /* gpus: of struct order_gpu, without uuid */
 struct place_ask { struct objects placements, waits; };                 /* of struct placement, of struct wait */
 /* Why a job that was looked at does not start. With REASON_QUOTA also which limit holds it (enum limit_kind), whose (0: the project's), of
  * which model (or ""), how much that is and what one task needs. */

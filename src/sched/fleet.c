@@ -118,7 +118,6 @@ static struct node *node_new(struct fleet *f, const struct sched_event *e)
                            .kind = kind,
                            .healthy = e->gpus[i].healthy && kind != UINT16_MAX,
                            .simulated = e->gpus[i].simulated };
-        memcpy(g->uuid, e->gpus[i].uuid, sizeof g->uuid);
     }
     n->make = make_of(f, n);
     return n;

@@ -17,7 +17,6 @@ struct gpu {
     int32_t used_milli, used_mib;
     uint16_t kind, holders;
     bool healthy, simulated;
-    char uuid[48];
 };
 struct node {
     int64_t id;

@@ -49,8 +49,10 @@ static void give(struct pass *p, struct job *j, int64_t task, const struct node 
     struct order_gpu *out = ARENA_ARRAY(p->mem, struct order_gpu, (size_t)count);
     for (int i = 0; i < count; i++) {
         const struct gpu *g = node_gpu(n, gpus[i].index);
-        out[i] = (struct order_gpu){ gpus[i].index, arena_text(p->mem, g->uuid), gpus[i].milli,
-                                     gpus[i].mem_mib, g->simulated };
+        out[i] = (struct order_gpu){ .index = gpus[i].index,
+                                     .milli = gpus[i].milli,
+                                     .mem_mib = gpus[i].mem_mib,
+                                     .simulated = g->simulated };
     }
     plan->placements
         = more(p->mem, plan->placements, plan->count, &p->placement_room, sizeof *plan->placements);

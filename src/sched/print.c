@@ -15,8 +15,8 @@ static void print_node(const struct fleet *f, const struct node *n, struct str *
         const struct gpu *g = &n->gpus[i];
         const struct gpu_kind *k = g->kind < f->kind_count ? &f->kinds[g->kind] : &(struct gpu_kind){ .mem_mib = 0 };
         str_printf(out,
-                   "  gpu %lld %s %s%s%s used %lld milli %lld/%lld MiB holders %d project %lld\n",
-                   LL(g->index), g->uuid, k->model, g->healthy ? "" : " sick",
+                   "  gpu %lld %s%s%s used %lld milli %lld/%lld MiB holders %d project %lld\n",
+                   LL(g->index), k->model, g->healthy ? "" : " sick",
                    g->simulated ? " simulated" : "", LL(g->used_milli), LL(g->used_mib),
                    LL(k->mem_mib), g->holders, LL(g->project));
     }
@@ -33,7 +33,7 @@ static void print_job(const struct job *j, struct str *out)
                LL(c->shape.cpu_milli), LL(c->shape.mem_mib), LL(g->milli), g->model,
                LL(g->mem_min_mib), LL(g->mem_max_mib), LL(g->share_mib), g->mig);
     for (size_t i = 0; i < j->waiting.count; i++) {
-        const struct range *r = &j->waiting.at[j->waiting.head + i];
+        const struct range *r = &waiting_ranges(&j->waiting)[i];
         str_printf(out, "  waits %lld-%lld not before %lld\n", LL(r->first), LL(r->last),
                    LL(r->not_before_ms));
     }

@@ -28,7 +28,7 @@ enum sched_kind {
 };
 enum { SCHED_GPUS = 16 };   /* of one node; more are refused at hello */
 
-struct sched_gpu { int64_t index, mem_mib; char model[48]; char uuid[48]; bool healthy, simulated; };
+struct sched_gpu { int64_t index, mem_mib; char model[48]; bool healthy, simulated; };
 struct sched_held { int64_t index, milli, mem_mib; };
 struct sched_event {
     enum sched_kind kind;

@@ -7,8 +7,9 @@
 #include "sched/share.h"
 
 /* --- waiting.c: the tasks of one job that wait, as ranges in order: an untouched array of a million is one. */
-struct range { int64_t first, last, not_before_ms; };
-struct waiting { struct range *at; uint32_t head, count, room; };   /* at[head .. head + count) */
+struct range { int32_t first, last; int64_t not_before_ms; };
+struct waiting { union { struct range one, *more; }; uint32_t head, count, room; };    /* room 0: `one`, or none; else more[head .. head + count) */
+struct range *waiting_ranges(const struct waiting *w);              /* `count` of them, in order */
 void waiting_add(struct waiting *w, int64_t first, int64_t last, int64_t not_before_ms);   /* none of them may be in it */
 bool waiting_take(struct waiting *w, int64_t task, int64_t *not_before_ms);
 /* The first task that may start now. `from` is a place to go on from in the same pass, 0 at its beginning; *wake_ms is lowered to the

@@ -1,6 +1,12 @@
-/* waiting.c - sorted ranges of task numbers. Tasks leave mostly at the front, so the front moves instead of the rest. */
+/* waiting.c - sorted ranges of task numbers. Tasks leave mostly at the front, so the front moves instead of the rest. Most jobs are one
+ * range for as long as they wait, which takes no memory of its own. */
 #include "sched/sched_internal.h"
 #include <stdlib.h>
+
+struct range *waiting_ranges(const struct waiting *w)
+{
+    return w->room ? w->more + w->head : (struct range *)&w->one;
+}
 
 static void make_room(struct waiting *w, size_t at)
 {
@@ -9,28 +15,31 @@ static void make_room(struct waiting *w, size_t at)
         w->count++;
         return;
     }
-    if (w->head + w->count == w->room) {
-        /* most jobs are one range for as long as they wait */
-        size_t room = !w->room ? 1 : w->room - w->head < 4 ? 8 : (w->room - w->head) * 2;
+    if (!w->room && !w->count) {
+        w->count = 1;
+        return;
+    }
+    if (!w->room || w->head + w->count == w->room) {
+        size_t room = w->room - w->head < 4 ? 4 : (w->room - w->head) * 2;
         struct range *more = calloc(room, sizeof *more);
         if (!more)
             abort();
-        if (w->count)
-            memcpy(more, w->at + w->head, w->count * sizeof *more);
-        free(w->at);
-        *w = (struct waiting){ more, 0, w->count, (uint32_t)room };
+        memcpy(more, waiting_ranges(w), w->count * sizeof *more);
+        if (w->room)
+            free(w->more);
+        *w = (struct waiting){ .more = more, .count = w->count, .room = (uint32_t)room };
     }
-    struct range *r = w->at + w->head;
+    struct range *r = waiting_ranges(w);
     memmove(r + at + 1, r + at, (w->count - at) * sizeof *r);
     w->count++;
 }
 
 static void remove_at(struct waiting *w, size_t at)
 {
-    struct range *r = w->at + w->head;
+    struct range *r = waiting_ranges(w);
     w->count--;
     if (at == 0)
-        w->head++;
+        w->head += w->room != 0;
     else
         memmove(r + at, r + at + 1, (w->count - at) * sizeof *r);
 }
@@ -41,7 +50,7 @@ static size_t first_behind(const struct waiting *w,
     size_t low = 0, high = w->count;
     while (low < high) {
         size_t mid = (low + high) / 2;
-        if (w->at[w->head + mid].last < task)
+        if (waiting_ranges(w)[mid].last < task)
             low = mid + 1;
         else
             high = mid;
@@ -54,7 +63,7 @@ void waiting_add(struct waiting *w, int64_t first, int64_t last, int64_t not_bef
     if (first > last)
         return;
     size_t at = first_behind(w, first);
-    struct range *r = w->at ? w->at + w->head : NULL;
+    struct range *r = waiting_ranges(w);
     assert(at == w->count || r[at].first > last);
     bool left = at > 0 && r[at - 1].last + 1 == first && r[at - 1].not_before_ms == not_before_ms;
     bool right = at < w->count && r[at].first == last + 1 && r[at].not_before_ms == not_before_ms;
@@ -62,19 +71,19 @@ void waiting_add(struct waiting *w, int64_t first, int64_t last, int64_t not_bef
         r[at - 1].last = r[at].last;
         remove_at(w, at);
     } else if (left) {
-        r[at - 1].last = last;
+        r[at - 1].last = (int32_t)last;
     } else if (right) {
-        r[at].first = first;
+        r[at].first = (int32_t)first;
     } else {
         make_room(w, at);
-        w->at[w->head + at] = (struct range){ first, last, not_before_ms };
+        waiting_ranges(w)[at] = (struct range){ (int32_t)first, (int32_t)last, not_before_ms };
     }
 }
 
 bool waiting_take(struct waiting *w, int64_t task, int64_t *not_before_ms)
 {
     size_t at = first_behind(w, task);
-    struct range *r = at < w->count ? &w->at[w->head + at] : NULL;
+    struct range *r = at < w->count ? &waiting_ranges(w)[at] : NULL;
     if (!r || r->first > task)
         return false;
     *not_before_ms = r->not_before_ms;
@@ -85,10 +94,10 @@ bool waiting_take(struct waiting *w, int64_t task, int64_t *not_before_ms)
     } else if (r->last == task) {
         r->last--;
     } else {
-        struct range behind = { task + 1, r->last, r->not_before_ms };
-        r->last = task - 1;
+        struct range behind = { (int32_t)task + 1, r->last, r->not_before_ms };
+        r->last = (int32_t)task - 1;
         make_room(w, at + 1);
-        w->at[w->head + at + 1] = behind;
+        waiting_ranges(w)[at + 1] = behind;
     }
     return true;
 }
@@ -97,7 +106,7 @@ bool waiting_ready(const struct waiting *w, int64_t now_ms, size_t *from, int64_
                    int64_t *task)
 {
     for (; *from < w->count; (*from)++) {
-        const struct range *r = &w->at[w->head + *from];
+        const struct range *r = &waiting_ranges(w)[*from];
         if (r->not_before_ms <= now_ms)
             return *task = r->first, true;
         *wake_ms = MIN(*wake_ms, r->not_before_ms);
@@ -107,6 +116,7 @@ bool waiting_ready(const struct waiting *w, int64_t now_ms, size_t *from, int64_
 
 void waiting_done(struct waiting *w)
 {
-    free(w->at);
+    if (w->room)
+        free(w->more);
     *w = (struct waiting){ 0 };
 }

@@ -40,7 +40,6 @@ static void nodes_make(struct sched *s, int count)
         for (int g = 0; g < 8; g++) {
             gpus[g] = (struct sched_gpu){ .index = g, .mem_mib = mib[k], .healthy = true };
             snprintf(gpus[g].model, sizeof gpus[g].model, "%s", models[k]);
-            snprintf(gpus[g].uuid, sizeof gpus[g].uuid, "GPU-%08x-1111-2222-3333-%012x", (unsigned)i, (unsigned)g);
         }
         sched_apply(s, &(struct sched_event){ .kind = SCHED_NODE, .node = i + 1, .usable = true, .host_image = true, .cpu_milli = cpus[k] * 1000,
                                               .mem_mib = 1 << 20, .gpu_count = 8, .gpus = gpus });

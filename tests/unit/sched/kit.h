@@ -22,7 +22,6 @@ static inline struct sched_event kit_node_event(const struct kit_node *n)
     for (int i = 0; i < n->gpus; i++) {
         e.gpus[i] = (struct sched_gpu){ .index = i, .mem_mib = n->gpu_mib, .healthy = true };
         snprintf(e.gpus[i].model, sizeof e.gpus[i].model, "%s", n->model);
-        snprintf(e.gpus[i].uuid, sizeof e.gpus[i].uuid, "GPU-%lld-%d", (long long)n->id, i);
     }
     return e;
 }

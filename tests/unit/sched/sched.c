@@ -271,7 +271,7 @@ static bool same_plan(const struct sched_plan *a, const struct sched_plan *b)
         const struct order_gpu *g = x->gpus.at, *h = y->gpus.at;
         same = x->job == y->job && x->task == y->task && x->node == y->node && x->gpus.count == y->gpus.count;
         for (size_t k = 0; same && k < x->gpus.count; k++)
-            same = g[k].index == h[k].index && g[k].milli == h[k].milli && g[k].mem_mib == h[k].mem_mib && text_is(g[k].uuid, h[k].uuid);
+            same = g[k].index == h[k].index && g[k].milli == h[k].milli && g[k].mem_mib == h[k].mem_mib;
     }
     for (size_t i = 0; same && i < a->wait_count; i++)
         same = a->waits[i].job == b->waits[i].job && a->waits[i].reason == b->waits[i].reason;

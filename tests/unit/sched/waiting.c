@@ -13,9 +13,9 @@ TEST(an_array_is_one_range_until_its_tasks_are_given_out)
     CHECK(w.count == 1 && waiting_ready(&w, 0, &from, &wake, &task) && task == 0);
     for (int i = 0; i < 1000; i++)
         CHECK(waiting_take(&w, i, &before) && before == 0);
-    CHECK(w.count == 1 && w.at[w.head].first == 1000 && !waiting_take(&w, 5, &before));
+    CHECK(w.count == 1 && waiting_ranges(&w)[0].first == 1000 && !waiting_take(&w, 5, &before));
     waiting_add(&w, 999, 999, 0);
-    CHECK(w.count == 1 && w.at[w.head].first == 999);
+    CHECK(w.count == 1 && waiting_ranges(&w)[0].first == 999);
     CHECK(waiting_take(&w, 5000, &before) && w.count == 2);
     waiting_add(&w, 5000, 5000, 0);
     CHECK(w.count == 1);
@@ -65,7 +65,7 @@ TEST(ranges_say_the_same_as_a_plain_list)
             bool ready = waiting_ready(&w, now, &from, &wake, &task);
             same = same && ready == (want >= 0) && task == want;
             for (size_t i = 1; i < w.count; i++) {
-                const struct range *r = &w.at[w.head + i];
+                const struct range *r = &waiting_ranges(&w)[i];
                 same = same && r[-1].last < r->first && (r[-1].last + 1 < r->first || r[-1].not_before_ms != r->not_before_ms);
             }
         }
