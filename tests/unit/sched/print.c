@@ -13,7 +13,7 @@ TEST(the_print_names_everything_that_a_placement_hangs_on)
     sched_plan(s, 0, 1, mem);
     sched_print(s, &out);
     CHECK(text_is(out.at, "node 1 usable host cpu 1000/8000 mem 100/8000\n"
-                          "  gpu 0 GPU-1-0 H200 used 500 milli 500/1000 MiB holders 1 project 7\n"
+                          "  gpu 0 H200 used 500 milli 500/1000 MiB holders 1 project 7\n"
                           "project 7 holds gpu 500/-1000 cpu 1000/-1000 mem 100/-1\n"
                           "job 10 project 7 priority 50 created 10000 node 0\n"
                           "  asks cpu 1000 mem 100 gpu 500 'H200' 0..0 share 0 mig ''\n"
