@@ -205,6 +205,8 @@ static void put_at(struct lot *l, uint32_t at, struct node *n)
 {
     l->nodes[at] = n;
     n->at = at;
+    if (at == 0)
+        l->first = n->id;
 }
 
 static void sift_up(struct lot *l, uint32_t at, struct node *n)
@@ -263,7 +265,7 @@ static void lot_log(struct fleet *f, struct lot *l)
         f->log_from += half;
     }
     f->log = room_for(f->log, f->log_count, &f->log_room, sizeof *f->log);
-    l->logged = f->log_from + f->log_count;
+    f->briefs[l->id].logged = f->log_from + f->log_count;
     f->log[f->log_count++] = (struct lot_ref){ l->id, l->birth };
 }
 

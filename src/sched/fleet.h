@@ -37,7 +37,8 @@ enum { MICRO = 1000 };              /* scores count in millionths of a GPU */
 struct worth { int32_t stuck, unfed, sliver; };         /* of a state, see score.c; in millionths of a GPU */
 struct lot {
     struct lot *next;               /* of the same hash */
-    uint64_t hash, logged;          /* logged: where it was last written in the log of changes */
+    uint64_t hash;
+    int64_t first;                  /* the lowest id of its nodes */
     struct node **nodes, *only;     /* a heap by id; nodes == &only where there was never a second */
     uint32_t id, birth, count, room;
     int64_t cpu_milli, mem_mib, cpu_free, mem_free;
@@ -49,8 +50,9 @@ struct lot {
     struct worth worth;
     struct group group[];
 };
-/* Of a lot, what most questions can be answered with; they stand close together. */
-struct brief { int32_t cpu_free, mem_free; uint32_t birth; uint16_t largest, whole; };   /* largest: the most free of one GPU. birth 0: no lot */
+/* Of a lot, what most questions can be answered with; they stand close together. largest: the most free of one GPU. birth 0: no lot.
+ * logged: where it was last written in the log of changes. */
+struct brief { int32_t cpu_free, mem_free; uint32_t birth; uint16_t largest, whole; uint64_t logged; };
 struct lot_ref { uint32_t id, birth; };     /* a lot that may be gone: its number is used again, its birth is not */
 
 struct fleet {

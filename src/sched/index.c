@@ -208,7 +208,7 @@ static void look_at(struct index *x, struct wanted *w, struct lot *l)
         return;
     lot_score(&x->policy, x->mix, &w->is, w->suits, l, &p);
     x->scored++;
-    heap_add(x, w, &(struct ranked){ l->nodes[0]->id, p.score, { l->id, l->birth } });
+    heap_add(x, w, &(struct ranked){ l->first, p.score, { l->id, l->birth } });
 }
 
 /* What a lot must have at the least. */
@@ -250,7 +250,7 @@ static void read_on(struct index *x, struct wanted *w)
     for (; w->read < end; w->read++) {
         struct lot_ref ref = f->log[w->read - f->log_from];
         const struct brief *b = &f->briefs[ref.id];
-        if (b->birth == ref.birth && may_fit(&least, b) && f->lots[ref.id]->logged == w->read)
+        if (b->birth == ref.birth && may_fit(&least, b) && b->logged == w->read)
             look_at(x, w, f->lots[ref.id]);
     }
 }
@@ -261,11 +261,11 @@ static struct lot *heap_top(struct index *x, struct wanted *w)
     while (w->count) {
         struct ranked *top = &w->heap[0];
         struct lot *l = fleet_lot(x->fleet, top->lot);
-        if (l && l->nodes[0]->id == top->node)
+        if (l && l->first == top->node)
             return !w->cut || before(top, &w->floor) ? l : NULL;
         if (l) {
             struct ranked moved = *top;
-            moved.node = l->nodes[0]->id;
+            moved.node = l->first;
             heap_down(w, 0, moved);
         } else {
             heap_pop(w);
@@ -335,7 +335,7 @@ struct node *index_scan(struct index *x, struct wanted *w,
             continue;
         lot_score(&x->policy, x->mix, &w->is, w->suits, l, &p);
         if (!best || p.score > out->score
-            || (p.score == out->score && l->nodes[0]->id < best->id)) {
+            || (p.score == out->score && l->first < best->id)) {
             best = l->nodes[0];
             *out = p;
         }
