@@ -95,6 +95,7 @@ void sched_of_held(const struct attempt *a, struct sched_event *e)
     e->task = a->task->index;
     e->node = a->node->id;
     e->owner = a->task->job->owner;
+    e->priority = a->task->job->priority;
     e->bound_ms = limit_bound_ms(&a->task->job->spec);
     e->cpu_held = a->cpu_milli;
     e->mem_held = a->mem_mib;

@@ -40,7 +40,10 @@ struct audit_verify_ask { const char *page; };
 struct usage_ask { const char *by; int64_t from_ms, to_ms; };
 /* The planner's verbs; no route leads to them. */
 struct placement { int64_t job, task, node; struct objects gpus; };     /* gpus: of struct order_gpu, without uuid */
-struct place_ask { struct objects placements, waits; };                 /* of struct placement, of struct wait */
+struct place_ask { struct objects placements, waits, evictions; };      /* of struct placement, of struct wait, of struct eviction */
+/* A task that yields its place on a node to a job: work of class spot, of a lower class where the rules say so, or what was lent a reserved place. */
+enum evict_why { EVICT_SPOT, EVICT_CLASS, EVICT_RESERVATION, EVICT_WHY_COUNT };
+struct eviction { int64_t job, task, node, for_job; int why; };
 /* Why a job that was looked at does not start. With REASON_QUOTA also which limit holds it (enum limit_kind), whose (0: the project's), of
  * which model (or ""), how much that is and what one task needs. */
 struct wait { int64_t job; int reason, limit; int64_t owner, most, needs; char model[MODEL_NAME]; };

@@ -39,6 +39,12 @@ static bool allowed_on(struct sched *s, struct class *c, const struct node *n, c
     return quota_allows_on(s, c, n, gpus, count);
 }
 
+bool place_allowed(struct sched *s, struct class *c, const struct spot *at)
+{
+    return (!c->only_node || c->only_node == at->node->id) && within_quota(&at->pick, c->project)
+           && quota_allows_on(s, c, at->node, at->gpus, at->count);
+}
+
 /* The best place is of a model that the project has enough of: the first other one. Only projects with such limits pay for it. */
 static struct node *place_elsewhere(struct sched *s, struct class *c, struct pick *pick)
 {

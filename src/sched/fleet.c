@@ -93,7 +93,7 @@ static uint16_t make_of(struct fleet *f, const struct node *n)
     return (uint16_t)i;
 }
 
-static void node_moved(struct fleet *f, struct node *n)
+void fleet_touch(struct fleet *f, struct node *n)
 {
     if (n->moved)
         return;
@@ -148,7 +148,7 @@ void fleet_set(struct fleet *f, const struct sched_event *e)
     }
     f->nodes[at] = n;
     f->makes[n->make].nodes += n->usable;
-    node_moved(f, n);
+    fleet_touch(f, n);
     f->changes++;
 }
 
@@ -181,22 +181,26 @@ static void count_gpus(struct node *n, int64_t project, const struct held_gpu *g
     }
 }
 
+void node_count(struct node *n, int64_t project, int64_t cpu_milli, int64_t mem_mib,
+                const struct held_gpu *gpus, int count, int sign)
+{
+    n->cpu_used += sign * cpu_milli;
+    n->mem_used += sign * mem_mib;
+    count_gpus(n, project, gpus, count, sign);
+}
+
 void fleet_take(struct fleet *f, struct node *n, int64_t project, int64_t cpu_milli,
                 int64_t mem_mib, const struct held_gpu *gpus, int count)
 {
-    n->cpu_used += cpu_milli;
-    n->mem_used += mem_mib;
-    count_gpus(n, project, gpus, count, 1);
-    node_moved(f, n);
+    node_count(n, project, cpu_milli, mem_mib, gpus, count, 1);
+    fleet_touch(f, n);
 }
 
 void fleet_give(struct fleet *f, struct node *n, int64_t cpu_milli, int64_t mem_mib,
                 const struct held_gpu *gpus, int count)
 {
-    n->cpu_used -= cpu_milli;
-    n->mem_used -= mem_mib;
-    count_gpus(n, 0, gpus, count, -1);
-    node_moved(f, n);
+    node_count(n, 0, cpu_milli, mem_mib, gpus, count, -1);
+    fleet_touch(f, n);
 }
 
 /* --- the nodes of a lot: a heap by id */
@@ -335,20 +339,20 @@ static void group_add(struct lot *l, const struct group *g)
     l->group[at] = *g;
 }
 
-/* The state of a node, as a lot without nodes. */
-static void state_of(const struct fleet *f, const struct node *n, struct lot *out)
+void node_state(const struct fleet *f, const struct node *n, struct state *state)
 {
+    struct lot *out = &state->lot;
     *out = (struct lot){ .cpu_milli = n->cpu_milli,
                          .mem_mib = n->mem_mib,
-                         .cpu_free = n->cpu_milli - n->cpu_used,
-                         .mem_free = n->mem_mib - n->mem_used,
+                         .cpu_free = n->cpu_milli - n->cpu_used - n->cpu_claimed,
+                         .mem_free = n->mem_mib - n->mem_used - n->mem_claimed,
                          .gpu_count = n->gpu_count,
                          .make = n->make,
                          .host_image = n->host_image };
     for (int i = 0; i < n->gpu_count; i++) {
         const struct gpu *g = &n->gpus[i];
         int64_t mib = g->healthy ? f->kinds[g->kind].mem_mib - g->used_mib : 0;
-        if (g->used_milli >= 1000 || mib <= 0)
+        if (g->used_milli >= 1000 || mib <= 0 || g->closed)
             continue;
         struct group one
             = { gpu_owner(g), (uint32_t)mib, g->kind, (uint16_t)(1000 - g->used_milli), 1 };
@@ -420,11 +424,8 @@ static struct lot *lot_new(struct fleet *f, const struct lot *like)
 
 static void find_lot(struct fleet *f, struct node *n)
 {
-    union {
-        struct lot lot;
-        char bytes[sizeof(struct lot) + (SCHED_GPUS + 1) * sizeof(struct group)];
-    } state;
-    state_of(f, n, &state.lot);
+    struct state state;
+    node_state(f, n, &state);
     struct lot *l = f->table_size ? f->table[state.lot.hash & (f->table_size - 1)] : NULL;
     while (l && !same_state(l, &state.lot))
         l = l->next;

@@ -17,12 +17,14 @@ struct gpu {
     int32_t used_milli, used_mib;
     uint16_t kind, holders;
     bool healthy, simulated;
+    uint8_t closed;                 /* so many claims keep it for somebody: it is in no group */
 };
 struct node {
     int64_t id;
     int64_t cpu_milli, mem_mib, cpu_used, mem_used;
     struct lot *lot;                /* NULL: not usable */
     uint32_t at;                    /* its place in the lot */
+    int32_t cpu_claimed, mem_claimed;   /* kept for somebody: not free, and not used (claim.c) */
     bool usable, host_image, moved;
     uint8_t gpu_count;
     uint16_t make;
@@ -84,6 +86,17 @@ const struct gpu *node_gpu(const struct node *n, int64_t index);    /* NULL: it 
 
 void fleet_take(struct fleet *f, struct node *n, int64_t project, int64_t cpu_milli, int64_t mem_mib, const struct held_gpu *gpus, int count);
 void fleet_give(struct fleet *f, struct node *n, int64_t cpu_milli, int64_t mem_mib, const struct held_gpu *gpus, int count);
+
+/* The numbers alone, for a moment: whoever counts something in so counts it back before a lot is looked at. */
+void node_count(struct node *n, int64_t project, int64_t cpu_milli, int64_t mem_mib, const struct held_gpu *gpus, int count, int sign);
+struct state {
+    union {
+        struct lot lot;
+        char bytes[sizeof(struct lot) + (SCHED_GPUS + 1) * sizeof(struct group)];
+    };
+};
+void node_state(const struct fleet *f, const struct node *n, struct state *out);    /* as the numbers stand: a lot without nodes */
+void fleet_touch(struct fleet *f, struct node *n);                  /* its numbers have changed: its lot is to be found again */
 
 void fleet_settle(struct fleet *f);                                 /* every node in its lot */
 struct lot *fleet_lot(const struct fleet *f, struct lot_ref ref);   /* NULL: gone */

@@ -293,7 +293,7 @@ static struct node *any_node(struct index *x, struct wanted *w, struct pick *out
     return best;
 }
 
-static void prepare(struct index *x, struct wanted *w)
+void index_ready(struct index *x, struct wanted *w)
 {
     fleet_settle(x->fleet);
     mix_settle(x->mix, x->fleet);
@@ -303,7 +303,7 @@ static void prepare(struct index *x, struct wanted *w)
 
 struct node *index_best(struct index *x, struct wanted *w, struct pick *out)
 {
-    prepare(x, w);
+    index_ready(x, w);
     if (x->policy.dice)
         return any_node(x, w, out);
     ranking_open(x, w);
@@ -328,7 +328,7 @@ struct node *index_scan(struct index *x, struct wanted *w,
 {
     struct node *best = NULL;
     struct pick p;
-    prepare(x, w);
+    index_ready(x, w);
     for (size_t i = 0; i < x->fleet->lot_count; i++) {
         struct lot *l = x->fleet->lots[i];
         if (!l || !lot_fits(&w->is, w->suits, l, &p) || (allowed && !allowed(&p, arg)))
@@ -345,10 +345,37 @@ struct node *index_scan(struct index *x, struct wanted *w,
 
 bool index_on(struct index *x, struct wanted *w, struct node *n, struct pick *out)
 {
-    prepare(x, w);
+    index_ready(x, w);
     if (!n->lot || !lot_fits(&w->is, w->suits, n->lot, out))
         return false;
     lot_score(&x->policy, x->mix, &w->is, w->suits, n->lot, out);
+    return true;
+}
+
+bool index_fits(struct index *x, struct wanted *w, const struct node *n)
+{
+    struct state as;
+    struct pick p;
+    if (!n->usable)
+        return false;
+    node_state(x->fleet, n, &as);
+    return lot_fits(&w->is, w->suits, &as.lot, &p);
+}
+
+bool index_as(struct index *x, struct wanted *w, struct node *n, struct pick *out,
+              struct held_gpu gpus[static SCHED_GPUS], int *count)
+{
+    struct state as;
+    struct lot *was = n->lot;
+    if (!n->usable)
+        return false;
+    node_state(x->fleet, n, &as);
+    if (!lot_fits(&w->is, w->suits, &as.lot, out))
+        return false;
+    lot_score(&x->policy, x->mix, &w->is, w->suits, &as.lot, out);
+    n->lot = &as.lot;
+    *count = pick_gpus(&w->is, out, n, x->fleet, gpus);
+    n->lot = was;
     return true;
 }
 

@@ -32,6 +32,7 @@ struct index {
     uint64_t scored, scans, asked;  /* lots scored, rankings made anew, questions: for tests and benchmarks */
 };
 void index_done(struct index *x);
+void index_ready(struct index *x, struct wanted *w);        /* lots and tables are as they should be: index_as may be asked */
 struct wanted *wanted_of(struct index *x, const struct want *like);     /* shared by all who ask for the same; give it back */
 void wanted_leave(struct index *x, struct wanted *w);
 void ranking_drop(struct index *x, struct wanted *w);                   /* of one that has any: it is made anew when it is asked for */
@@ -42,3 +43,6 @@ struct node *index_best(struct index *x, struct wanted *w, struct pick *out);
 struct node *index_scan(struct index *x, struct wanted *w, bool (*allowed)(const struct pick *p, void *arg), void *arg, struct pick *out);
 /* On one node. */
 bool index_on(struct index *x, struct wanted *w, struct node *n, struct pick *out);
+/* On one node as its numbers stand, whatever its lot says, and with which devices. */
+bool index_fits(struct index *x, struct wanted *w, const struct node *n);     /* only whether; the cheaper question */
+bool index_as(struct index *x, struct wanted *w, struct node *n, struct pick *out, struct held_gpu gpus[static SCHED_GPUS], int *count);

@@ -20,6 +20,11 @@ static int64_t bound_ms(const struct job *j)
     return j->since_ms + priorities[priority_of(j->priority)].starved_s * 1000;
 }
 
+bool order_starved(const struct sched *s, const struct job *j)
+{
+    return bound_ms(j) <= s->last_now_ms;
+}
+
 /* Who of a line has waited longest for anything at all: the oldest, or the one behind it while an array before it is being served. */
 static struct job *hungriest(const struct class *c)
 {

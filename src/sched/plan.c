@@ -1,9 +1,9 @@
 /* plan.c - one pass: who starts now, where, and why the others wait.
  *
  * Order.c says who comes next, one task at a time, since each changes what its project has had. A job that does not fit does not hold back
- * those behind it: they start if they fit now. That keeps the fleet busy and may starve a large job under a stream of small ones;
- * reservations with backfill under them come with the planner that replaces this one. A pass only takes, so a line of equal jobs that
- * cannot start is parked until something is given back: a queue that stands still is not looked at. */
+ * those behind it: they start if they fit now, but not where a place is held for the first of a class (ahead.c), or is being freed for somebody
+ * (evict.c). A pass only takes, so a line of equal jobs that cannot start is parked until something is given back: a queue that stands
+ * still is not looked at. */
 #include "sched/sched_internal.h"
 #include <stdlib.h>
 
@@ -26,6 +26,11 @@ static void *more(struct arena *mem, const void *at, size_t count, size_t *room,
     if (count)
         memcpy(bigger, at, count * size);
     return bigger;
+}
+
+static void *copy(struct arena *mem, const void *from, size_t count, size_t size)
+{
+    return count ? memcpy(arena_take(mem, count, size), from, count * size) : NULL;
 }
 
 static bool possible(const struct sched *s, struct class *c)
@@ -63,13 +68,18 @@ static void give(struct pass *p, struct job *j, int64_t task, const struct node 
         = hold_new(p->s, j->id, task, n->id, c->project, pick->cpu_milli, pick->mem_mib, gpus, count);
     h->not_before_ms = not_before;
     quota_hold(p->s, h, c->owner, j->bound_ms);
+    hold_known(p->s, h, p->now_ms, j->priority, j->bound_ms, 0);
 }
 
 static bool place(struct pass *p, struct job *j, int64_t task)
 {
     struct pick pick;
-    struct node *n = place_find(p->s, j->class, &pick);
-    return n && (give(p, j, task, n, &pick), true);
+    struct node *n = place_for(p->s, j, &pick);
+    if (!n)
+        return false;
+    give(p, j, task, n, &pick);
+    claims_back(p->s, j, n);
+    return true;
 }
 
 /* Why this class cannot start another task in this pass; REASON_NONE: it did. */
@@ -128,8 +138,11 @@ static void park(struct pass *p, struct job *first)
 {
     struct sched *s = p->s;
     struct class *c = first->class;
-    if (c->why == REASON_RESOURCES)
+    if (c->why == REASON_RESOURCES) {
         say_next(p, first);
+        evict_line(s, c);
+        ahead_parked(s, first, p->whole);
+    }
     for (size_t i = 0; c->told != shown(c->why) && i < c->count; i++)
         if (c->ready[c->head + i] != s->next)
             say(p, c->ready[c->head + i], shown(c->why));
@@ -157,6 +170,16 @@ static void say_fresh(struct pass *p)
 
 /* --- the pass */
 
+static void started(struct pass *p, struct job *j)
+{
+    order_started(p->s, j, p->now_ms);
+    order_file(p->s, j);
+    if (!j->waiting.count)
+        say(p, j, REASON_NONE);
+    else if (!j->ready)
+        fresh_add(p->s, j);
+}
+
 static void start(struct pass *p, struct job *j)
 {
     size_t from = 0;
@@ -166,12 +189,23 @@ static void start(struct pass *p, struct job *j)
         park(p, j);
         return;
     }
-    order_started(p->s, j, p->now_ms);
-    order_file(p->s, j);
-    if (!j->waiting.count)
-        say(p, j, REASON_NONE);
-    else if (!j->ready)
-        fresh_add(p->s, j);
+    started(p, j);
+}
+
+/* Places that others have left for somebody are his before anybody is asked. */
+static void serve(struct pass *p)
+{
+    struct sched *s = p->s;
+    for (size_t i = 0; s->claims.evicts && i < s->claims.count && p->plan.count < p->most;) {
+        const struct claim *cl = s->claims.at[i];
+        struct job *j = cl->kind == CLAIM_EVICT ? map_get(s->jobs, cl->job) : NULL;
+        size_t from = 0, before = s->claims.count;
+        int64_t task, wake = INT64_MAX;
+        if (j && j->ready && waiting_ready(&j->waiting, p->now_ms, &from, &wake, &task) && quota_allows(s, j->class)
+            && claim_free(s, cl, j) && place(p, j, task))
+            started(p, j);
+        i += s->claims.count == before;
+    }
 }
 
 struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struct arena *mem)
@@ -182,14 +216,21 @@ struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struc
     if (now_ms != s->last_now_ms)
         order_time(s, now_ms);
     quota_time(s, now_ms);
+    reserves_time(s, now_ms);
+    evict_time(s, now_ms);
+    s->eviction_count = s->start_count = 0;
     struct job *was = p.was = s->next;
     s->pass++;
     p.whole = s->dirty;
     if (s->dirty) {
         order_unpark(s);
         s->next = NULL;
+        claims_check(s);
+        reserves_pin(s);
+        ahead_begin(s);
     }
     s->dirty = false;
+    serve(&p);
     while ((j = order_next(s)) && p.plan.count < most)
         start(&p, j);
     if (j && !s->next && was && was->ready)
@@ -197,6 +238,10 @@ struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struc
     if (was && was != s->next && was->ready && heap_has(&s->parked, was->class))
         say(&p, was, shown(was->class->why));
     say_fresh(&p);
-    p.plan.next_ms = j ? now_ms : MIN(order_wake(s), quota_wake(s));
+    if (!j)
+        ahead_end(s, p.whole);
+    p.plan.evictions = copy(mem, s->evictions, p.plan.eviction_count = s->eviction_count, sizeof *s->evictions);
+    p.plan.starts = copy(mem, s->starts, p.plan.start_count = s->start_count, sizeof *s->starts);
+    p.plan.next_ms = j || s->dirty ? now_ms : MIN(MIN(order_wake(s), quota_wake(s)), MIN(s->reserve_ms, s->braked_ms));
     return p.plan;
 }

@@ -41,12 +41,40 @@ static void print_job(const struct job *j, struct str *out)
 
 static void print_hold(const struct hold *h, struct str *out)
 {
-    str_printf(out, "hold %lld.%lld project %lld node %lld cpu %lld mem %lld%s\n", LL(h->job),
+    str_printf(out, "hold %lld.%lld project %lld node %lld cpu %lld mem %lld class %s%s", LL(h->job),
                LL(h->task), LL(h->project->id), LL(h->node), LL(h->cpu_milli), LL(h->mem_mib),
-               h->confirmed ? "" : " unconfirmed");
+               priorities[h->rank].name, h->confirmed ? "" : " unconfirmed");
+    if (h->yields_ms)
+        str_printf(out, " yields %lld", LL(h->yields_ms));
+    else if (h->ends_ms < INT64_MAX)
+        str_printf(out, " ends %lld", LL(h->ends_ms));
+    str_text(out, "\n");
     for (int i = 0; i < h->count; i++)
         str_printf(out, "  gpu %lld milli %lld mem %lld\n", LL(h->gpus[i].index),
                    LL(h->gpus[i].milli), LL(h->gpus[i].mem_mib));
+}
+
+static void print_reserve(const struct reserve *r, struct str *out)
+{
+    const struct shape *w = &r->class->shape;
+    str_printf(out, "reserve %lld project %lld from %lld until %lld: %lld of cpu %lld mem %lld gpu %lld '%s'\n", LL(r->id),
+               LL(r->class->project->id), LL(r->from_ms), LL(r->until_ms), LL(r->count), LL(w->cpu_milli),
+               LL(w->mem_mib), LL(w->gpu.milli), w->gpu.model);
+}
+
+static void print_rules(const struct sched_rules *r, struct str *out)
+{
+    str_text(out, "rules");
+    for (int i = 0; i < CLASS_COUNT; i++)
+        str_printf(out, " %s:%u", priorities[i].name, r->preempt[i]);
+    str_printf(out, " brake %lld in %lld notice %lld depth %lld\n", LL(r->brake_permille), LL(r->brake_window_ms),
+               LL(r->notice_ms), LL(r->backfill_depth));
+}
+
+static int by_reserve(const void *a, const void *b)
+{
+    int64_t x = (*(struct reserve *const *)a)->id, y = (*(struct reserve *const *)b)->id;
+    return x < y ? -1 : x > y;
 }
 
 static int by_limit(const void *a, const void *b)
@@ -103,7 +131,9 @@ void sched_print(const struct sched *s, struct str *out)
     for (size_t i = 0; i < s->fleet.count; i++)
         print_node(&s->fleet, s->fleet.nodes[i], out);
     void **projects = sorted(s->projects, by_project), **jobs = sorted(s->jobs, by_order),
-         **holds = sorted(s->holds, by_task);
+         **holds = sorted(s->holds, by_task), **reserves = sorted(s->reserves, by_reserve);
+    if (s->rules.brake_permille || s->rules.notice_ms)
+        print_rules(&s->rules, out);
     for (void **at = projects; *at; at++) {
         const struct project *p = *at;
         if (p->told || p->gpu_held || p->cpu_held || p->mem_held)
@@ -119,6 +149,9 @@ void sched_print(const struct sched *s, struct str *out)
     for (void **at = holds; *at; at++)
         for (const struct hold *h = *at; h; h = h->same)
             print_hold(h, out);
+    for (void **at = reserves; *at; at++)
+        print_reserve(*at, out);
+    free(reserves);
     free(projects);
     free(jobs);
     free(holds);

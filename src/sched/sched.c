@@ -21,6 +21,11 @@ struct sched *sched_new(void)
     s->holds = map_new();
     s->held_on = map_new();
     s->classes = map_new();
+    s->reserves = map_new();
+    s->claims.on = map_new();
+    s->claims.of = map_new();
+    s->rules = (struct sched_rules){ .brake_window_ms = 1, .backfill_depth = 1 };
+    s->reserve_ms = s->braked_ms = INT64_MAX;
     s->index = (struct index){ .fleet = &s->fleet, .mix = &s->mix, .policy = *policy_at(0) };
     order_start(s);
     s->pass = 1; /* 0 is never: a class begins without having failed */
@@ -79,6 +84,11 @@ void sched_free(struct sched *s)
 {
     if (!s)
         return;
+    struct reserve *r;
+    for (size_t i = 0; (r = map_next(s->reserves, &i));)
+        reserve_free(s, r);
+    map_free(s->reserves);
+    claims_done(&s->claims);
     free_all(s->jobs, job_free_any);
     free_all(s->holds, hold_chain_free);
     order_done(s);
@@ -89,6 +99,10 @@ void sched_free(struct sched *s)
     mix_done(&s->mix);
     fleet_done(&s->fleet);
     free(s->fresh);
+    free(s->touched);
+    free(s->brakes);
+    free(s->evictions);
+    free(s->starts);
     free(s);
 }
 
@@ -103,6 +117,8 @@ static void on_node(struct sched *s, const struct sched_event *e)
     order_node(s, n, 1);
     for (const struct hold *h = map_get(s->held_on, n->id); h; h = h->next)
         fleet_take(&s->fleet, n, h->project->id, h->cpu_milli, h->mem_mib, h->gpus, h->count);
+    claims_node(s, n->id);
+    ahead_touch(s, n->id);
     s->dirty = true;
 }
 
@@ -110,6 +126,7 @@ static void on_node_gone(struct sched *s, const struct sched_event *e)
 {
     order_node(s, fleet_node(&s->fleet, e->node), -1);
     s->dirty = fleet_drop(&s->fleet, e->node) || s->dirty;
+    claims_node(s, e->node);
 }
 
 /* --- projects */
@@ -198,6 +215,29 @@ static void hold_count(struct sched *s, const struct hold *h, int sign)
     order_moved(s, h->project);
 }
 
+static void hold_tally(struct sched *s, struct hold *h, bool in)
+{
+    if (h->tallied == in)
+        return;
+    s->ending += h->ends_ms == INT64_MAX ? 0 : in ? 1 : (size_t)-1;
+    s->ranks[h->rank] += in ? 1 : (size_t)-1;
+    h->tallied = in;
+}
+
+void hold_known(struct sched *s, struct hold *h, int64_t since_ms, int64_t priority, int64_t bound_ms, int64_t yields_ms)
+{
+    int64_t was = h->ends_ms;
+    hold_tally(s, h, false);
+    h->since_ms = since_ms;
+    h->rank = (uint8_t)priority_of(priority);
+    h->yields_ms = yields_ms;
+    h->ends_ms = yields_ms ? yields_ms : bound_ms ? since_ms + bound_ms : INT64_MAX;
+    hold_tally(s, h, true);
+    if (h->ends_ms < was)
+        ahead_touch(s, h->node);
+    claims_count(s, h->node);
+}
+
 struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, struct project *p,
                       int64_t cpu_milli, int64_t mem_mib, const struct held_gpu *gpus, int count)
 {
@@ -208,6 +248,7 @@ struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, 
                         .project = p,
                         .cpu_milli = cpu_milli,
                         .mem_mib = mem_mib,
+                        .ends_ms = INT64_MAX,
                         .count = count };
     if (count)
         memcpy(h->gpus, gpus, (size_t)count * sizeof *gpus);
@@ -218,10 +259,14 @@ struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, 
 
 void hold_end(struct sched *s, struct hold *h)
 {
+    int64_t node = h->node;
     hold_count(s, h, -1);
     quota_end(s, h);
+    hold_tally(s, h, false);
     hold_leave(s, h);
     hold_free(h);
+    ahead_touch(s, node);
+    claims_count(s, node);
 }
 
 /* --- jobs */
@@ -264,7 +309,7 @@ static struct class *class_of(struct sched *s, const struct class *like)
     return c;
 }
 
-static void class_leave(struct sched *s, struct class *c)
+void class_leave(struct sched *s, struct class *c)
 {
     if (--c->jobs)
         return;
@@ -288,10 +333,15 @@ void fresh_add(struct sched *s, const struct job *j)
     s->fresh[s->fresh_count++] = j->id;
 }
 
-/* Jobs of different length stand in one line, unless it matters. */
+/* Jobs of about the same length stand in one line: who is shorter may find a place where a longer one does not. */
 static int64_t bound_of(const struct project *p, int64_t bound_ms)
 {
-    return books_have_hours(&p->limits) ? bound_ms : 0;
+    int64_t grain = 1;
+    if (books_have_hours(&p->limits))
+        return bound_ms;
+    while (bound_ms / grain >= 16)
+        grain *= 2;
+    return (bound_ms + grain - 1) / grain * grain;
 }
 
 void job_reclass(struct sched *s, struct job *j)
@@ -316,10 +366,18 @@ void job_reclass(struct sched *s, struct job *j)
     fresh_add(s, j);
 }
 
-/* A job that is known keeps its waiting tasks: what comes again is its priority, its dependencies, its node. */
-static void on_job(struct sched *s, const struct sched_event *e)
+/* What it holds counts as much as it does. */
+static void holds_rank(struct sched *s, int64_t job, int64_t priority)
 {
-    struct job *j = map_get(s->jobs, e->job);
+    struct hold *first;
+    for (size_t i = 0; (first = map_next(s->holds, &i));)
+        for (struct hold *h = first; h; h = h->same)
+            if (h->job == job && h->tallied)
+                hold_known(s, h, h->since_ms, priority, h->bound_ms, h->yields_ms);
+}
+
+struct class *class_like(struct sched *s, const struct sched_event *e)
+{
     struct class like = { .project = project_of(s, e->project),
                           .shape = e->shape,
                           .only_node = e->only_node,
@@ -328,8 +386,17 @@ static void on_job(struct sched *s, const struct sched_event *e)
                           .bound_ms = bound_of(project_of(s, e->project), e->bound_ms),
                           .wants_host_image = e->wants_host_image,
                           .by_volume = e->by_volume };
-    struct class *c = class_of(s, &like);
+    return class_of(s, &like);
+}
+
+/* A job that is known keeps its waiting tasks: what comes again is its priority, its dependencies, its node. */
+static void on_job(struct sched *s, const struct sched_event *e)
+{
+    struct job *j = map_get(s->jobs, e->job);
+    struct class *c = class_like(s, e);
     if (j) {
+        if (priority_of(j->priority) != priority_of(e->priority))
+            holds_rank(s, j->id, e->priority);
         order_remove(s, j);
         class_leave(s, j->class);
         s->dirty = true;
@@ -358,6 +425,7 @@ static void on_job_gone(struct sched *s, const struct sched_event *e)
     order_remove(s, j);
     class_leave(s, j->class);
     job_free(j);
+    claims_drop_of(s, e->job);
     s->dirty = true;
 }
 
@@ -409,6 +477,9 @@ static void on_held(struct sched *s, const struct sched_event *e)
         quota_hold(s, h, e->owner, e->bound_ms);
     }
     h->confirmed = true;
+    h->evicted_for = e->yielding ? 0 : h->evicted_for;
+    hold_known(s, h, e->at_ms ? e->at_ms : known ? h->since_ms : s->clock.now_ms, e->priority, e->bound_ms,
+               e->yielding ? MAX(e->yields_ms, 1) : 0);
     if (!known) /* from a snapshot: it has held it since then */
         order_since(s, h, e->at_ms);
     struct job *j = map_get(s->jobs, e->job);
@@ -460,12 +531,29 @@ static void on_refused(struct sched *s, const struct sched_event *e)
     s->dirty = true;
 }
 
+/* The door did not stop it, so the place that was to be free will not be: whoever it was for asks again, after a moment. */
+static void on_kept(struct sched *s, const struct sched_event *e)
+{
+    struct hold *h = hold_find(s, e->job, e->task);
+    if (h && h->evicted_for)
+        evict_kept(s, h);
+}
+
+static void on_rules(struct sched *s, const struct sched_event *e)
+{
+    s->rules = e->rules;
+    s->rules.brake_window_ms = MAX(s->rules.brake_window_ms, 1);
+    s->dirty = true;
+}
+
 static void (*const on[])(struct sched *, const struct sched_event *) = {
     [SCHED_NODE] = on_node,           [SCHED_NODE_GONE] = on_node_gone,
     [SCHED_PROJECT] = on_project,     [SCHED_LIMIT] = quota_of,         [SCHED_JOB] = on_job,
     [SCHED_JOB_GONE] = on_job_gone,   [SCHED_TASK_HELD] = on_held,
     [SCHED_TASK_FREED] = on_freed,    [SCHED_TASK_QUEUED] = on_queued,
     [SCHED_TASK_GONE] = on_task_gone, [SCHED_TASK_REFUSED] = on_refused,
+    [SCHED_TASK_KEPT] = on_kept,      [SCHED_RESERVE] = reserve_told,
+    [SCHED_RESERVE_GONE] = reserve_gone, [SCHED_RULES] = on_rules,
 };
 _Static_assert(COUNT(on) == SCHED_KIND_COUNT, "every kind of event has a row");
 

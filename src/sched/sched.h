@@ -11,6 +11,7 @@
 #include "model/ask.h"
 #include "model/node.h"
 #include "model/order.h"
+#include "model/priority.h"
 
 enum sched_kind {
     SCHED_NODE,             /* a node is there, or changed: capacity, gpus, usable */
@@ -24,15 +25,29 @@ enum sched_kind {
     SCHED_TASK_QUEUED,      /* one task of a job waits (again), not before a time */
     SCHED_TASK_GONE,        /* one waiting task was cancelled */
     SCHED_TASK_REFUSED,     /* job.place did not take a placement: it waits again */
+    SCHED_TASK_KEPT,        /* job.place did not take an eviction: it stays where it is */
+    SCHED_RESERVE,          /* a project shall have room in a time: reserve, project, shape, count, from_ms, until_ms. Told again: it changed */
+    SCHED_RESERVE_GONE,
+    SCHED_RULES,            /* who yields to whom, and how many at most; until it is told nobody is evicted */
     SCHED_KIND_COUNT
 };
 enum { SCHED_GPUS = 16 };   /* of one node; more are refused at hello */
 
 struct sched_gpu { int64_t index, mem_mib; char model[48]; bool healthy, simulated; };
 struct sched_held { int64_t index, milli, mem_mib; };
+/* preempt: for each class of priority a set (1 << class) of those whose work it may evict; what is brought by a reservation yields
+ * whatever stands here. */
+struct sched_rules {
+    uint8_t preempt[CLASS_COUNT];
+    int64_t brake_permille, brake_window_ms;    /* of all GPUs at most so many are evicted in such a time (one node's always); 0: none */
+    int64_t notice_ms;                          /* until a task that was told to yield is gone, as far as the planner reckons */
+    int64_t backfill_depth;                     /* so many of the first of a class that cannot start get a time that is held for them; 0: none */
+};
+#define SPOT_YIELDS (1 << CLASS_SPOT)
+#define SCHED_RULES_USUAL ((struct sched_rules){ { 0, SPOT_YIELDS, SPOT_YIELDS, SPOT_YIELDS, SPOT_YIELDS }, 100, 3600 * 1000, 60 * 1000, 1 })
 struct sched_event {
     enum sched_kind kind;
-    int64_t node, project, job, task;
+    int64_t node, project, job, task, reserve;
     int64_t at_ms;          /* when it happened; 0: now, which is when the last plan was made */
     /* SCHED_NODE */
     bool usable;            /* ready, not cordoned, not silent */
@@ -50,9 +65,13 @@ struct sched_event {
     int64_t used_hours[PERIODS];    /* in this period so far, by what has ended: thousandths of a GPU times ms */
     /* SCHED_JOB, SCHED_TASK_HELD: whose it is, and how long a task may run at most (0: nobody knows) */
     int64_t owner, bound_ms;
+    int64_t priority;       /* of the job */
+    /* SCHED_TASK_HELD: it has been told to stop, and is gone at that time at the latest; whether for us or for another reason is no matter */
+    bool yielding;
+    int64_t yields_ms;
     /* SCHED_JOB */
-    int64_t priority, created_ms, first_task, last_task;    /* tasks first..last wait (an array is one row) */
-    struct shape shape;
+    int64_t created_ms, first_task, last_task;    /* tasks first..last wait (an array is one row) */
+    struct shape shape;     /* also of one part of a reservation, which has `count` of them */
     bool wants_host_image;
     int64_t only_node;      /* 0: any; else the node of its volume, or the one it named */
     bool by_volume;         /* only_node is the node of its volume: then it waits with REASON_VOLUME, not REASON_RESOURCES */
@@ -64,6 +83,10 @@ struct sched_event {
     /* SCHED_TASK_FREED: what of its time counts, in used_from_ms and used_until_ms; none: 0 */
     /* SCHED_TASK_QUEUED */
     int64_t not_before_ms;
+    /* SCHED_RESERVE */
+    int64_t count, from_ms, until_ms;
+    /* SCHED_RULES */
+    struct sched_rules rules;
 };
 
 struct sched;
@@ -79,8 +102,22 @@ void sched_expect_no_other(struct sched *s);
 bool sched_foreknown(const struct sched *s);    /* its policy wants to be told before what will be asked for */
 int64_t sched_stuck(struct sched *s);           /* idle thousandths of GPUs that the tasks usually asked for cannot use where they are */
 void sched_apply(struct sched *s, const struct sched_event *e);
-/* Placements of tasks that can start at now_ms, at most `most`; waits: jobs whose named reason changed. Both in mem. *next_ms: when to
- * call again although nothing happened (a retry's pause ends); INT64_MAX: never. */
-struct sched_plan { struct placement *placements; size_t count; struct wait *waits; size_t wait_count; int64_t next_ms; };
+/* Placements of tasks that can start at now_ms, at most `most`; waits: jobs whose named reason changed; evictions: tasks that are to be
+ * told to stop, each for a job that gets its place (SCHED_TASK_HELD with yielding, or SCHED_TASK_KEPT, settles it); starts: jobs whose
+ * held start is new or other than it was by more than a little (start_ms INT64_MAX: none any more). All in mem. next_ms: when to call
+ * again although nothing happened (a retry's pause ends); INT64_MAX: never. */
+struct start_hint { int64_t job, node, start_ms; };
+struct sched_plan {
+    struct placement *placements; size_t count;
+    struct wait *waits; size_t wait_count;
+    struct eviction *evictions; size_t eviction_count;
+    struct start_hint *starts; size_t start_count;
+    int64_t next_ms;
+};
 struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struct arena *mem);
+/* Where and when a task of such a job (SCHED_JOB; one that is known by its number too) would start as things stand: now_ms, or when those
+ * before it are expected to end. node 0, INT64_MAX: nobody knows. Changes nothing that can be seen. */
+struct start_hint sched_when(struct sched *s, const struct sched_event *job, int64_t now_ms);
+/* How many of the `count` parts of such a reservation (SCHED_RESERVE) could be had, as things stand. Changes nothing that can be seen. */
+int64_t sched_can_reserve(struct sched *s, const struct sched_event *reserve, int64_t now_ms);
 void sched_print(const struct sched *s, struct str *out);       /* the whole picture as text in a fixed order, for tests */

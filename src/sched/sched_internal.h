@@ -47,6 +47,7 @@ struct class {
     uint64_t failed_pass;       /* in this pass it did not fit, because of: */
     enum reason why;
     uint64_t known_fleet;       /* `possible` is about this fleet */
+    int64_t evict_ms;           /* nobody was found who could yield: not again before that */
     bool possible;              /* some node could run it if nothing else ran there */
 };
 struct job {
@@ -63,17 +64,94 @@ struct job {
 };
 struct hold {
     int64_t job, task, node, cpu_milli, mem_mib, not_before_ms, owner, bound_ms;
+    int64_t since_ms, ends_ms, yields_ms;   /* ends_ms: expected, INT64_MAX where nobody knows; yields_ms: of one that was told to stop, else 0 */
+    int64_t evicted_for;        /* job that its eviction was asked for, not yet told by an event; 0: none */
     struct project *project;
     struct limit_ask *counted;  /* as the limits of its project count it; NULL: there are none */
     struct hold *next, *prev;   /* on the same node */
     struct hold *same;          /* of the same key in sched.holds */
     bool confirmed;             /* false: placed by us, not yet told by an event */
     bool cancelled;             /* must not wait again if it is refused */
+    bool tallied;
+    uint8_t rank;               /* enum priority_class */
     int count;
     struct held_gpu gpus[];
 };
 
-enum { REFUSED_PAUSE_MS = 100 };
+/* --- claim.c: room on a node that is kept for somebody who is not there yet. Not part of the picture: after a restart they are made anew. */
+enum claim_kind { CLAIM_HEAD, CLAIM_EVICT, CLAIM_RESERVE };
+struct claim {
+    enum claim_kind kind;
+    bool taken, aside;          /* taken: it is in force. Else it is lifted: for a moment; aside: until its owner's turn has come in this pass */
+    int64_t job;                /* 0: of a reservation */
+    struct reserve *reserve;
+    int64_t node, start_ms;     /* start_ms: when it is wanted; INT64_MAX: as soon as it is free */
+    int64_t cpu_milli, mem_mib;
+    struct claim *next, *same;  /* on the same node; of the same job */
+    size_t at;                  /* its place in claims.at */
+    size_t seen;                /* of a head: of the fleet's nodes so many were looked at */
+    int64_t told_ms;            /* the start that was last given out */
+    int count;
+    struct held_gpu gpus[SCHED_GPUS];
+};
+struct claims {
+    struct claim **at;          /* by age */
+    size_t count, room, cursor, heads, evicts;
+    struct map *on, *of;        /* node -> the first claim there; job -> its first */
+};
+/* A task as it would stand on a node. */
+struct spot { struct node *node; struct pick pick; struct held_gpu gpus[SCHED_GPUS]; int count; };
+struct claim *claim_new(struct sched *s, const struct claim *like);     /* takes it */
+void claim_drop(struct sched *s, struct claim *cl);
+void claim_lift(struct sched *s, struct claim *cl);
+void claim_take(struct sched *s, struct claim *cl);
+void claims_done(struct claims *c);
+struct claim *claims_of(const struct sched *s, int64_t job);
+void claims_count(struct sched *s, int64_t node);                   /* what is held there has changed */
+void claims_whole(const struct sched *s, struct node *n);           /* for a moment: put cpu_claimed and mem_claimed back */
+void claims_check(struct sched *s);                                 /* those whose owner does not wait any more go */
+void claims_node(struct sched *s, int64_t node);                    /* the node was told, or is gone */
+bool claim_free(struct sched *s, const struct claim *cl, struct job *j);       /* its owner could start there now */
+void claims_drop_of(struct sched *s, int64_t job);
+/* Where a task of a job may start now: its own claims and its project's reservations first, then anywhere, then what is lent under the
+ * claims of others. What was lifted for it stays so until claims_back. */
+struct node *place_for(struct sched *s, struct job *j, struct pick *pick);
+void claims_back(struct sched *s, struct job *j, struct node *n);
+
+/* --- ahead.c: when those who cannot start now will. A head is the first of its class of priority that waits for room. */
+enum { AHEAD_LOOK = 1024, HOLDS_MOST = 256 };
+void ahead_touch(struct sched *s, int64_t node);                    /* something ends there earlier than was thought */
+void ahead_begin(struct sched *s);                                  /* a pass over everything: the heads' claims are lifted until their turn */
+void ahead_end(struct sched *s, bool whole);
+void ahead_parked(struct sched *s, struct job *j, bool whole);      /* no node has room for it */
+
+/* --- evict.c: who yields. */
+enum { VICTIMS_MOST = 64 };
+struct victims { struct spot at; int count; int64_t oldest_ms; struct hold *of[VICTIMS_MOST]; };     /* at.node NULL: none; count: not more than these */
+void evict_line(struct sched *s, struct class *c);                  /* no node has room for it: places for the first of it, if others must yield */
+/* Whether fewer, or younger, of the given classes (a set of bits) are in its way on that node than best has; then best is that. */
+enum { VICTIMS_ALL = (1 << CLASS_COUNT) - 1 };
+bool victims_least(struct sched *s, struct class *c, struct node *n, unsigned ranks, struct victims *best);
+void evict_kept(struct sched *s, struct hold *h);
+void evict_time(struct sched *s, int64_t now_ms);                   /* the brake lets go of what was long ago */
+
+/* --- reserve.c */
+struct reserve {
+    int64_t id, from_ms, until_ms, count, tried_ms;
+    uint64_t tried_fleet;
+    struct class *class;        /* a part of it, as if it were a job's */
+    struct claim **parts;       /* `count` of them; NULL: has no place yet */
+};
+void reserve_told(struct sched *s, const struct sched_event *e);
+void reserve_gone(struct sched *s, const struct sched_event *e);
+void reserve_free(struct sched *s, struct reserve *r);
+void reserves_time(struct sched *s, int64_t now_ms);
+void reserves_pin(struct sched *s);
+void reserve_lost(struct sched *s, struct claim *cl);               /* a part has lost its place */
+bool reserve_open(const struct sched *s, const struct reserve *r);  /* its time has come */
+
+struct brake { int64_t at_ms, milli; };
+enum { REFUSED_PAUSE_MS = 100, EVICT_PAUSE_MS = 1000 };
 
 struct sched {
     struct map *projects, *jobs, *holds, *classes;
@@ -94,6 +172,21 @@ struct sched {
     struct job *next;           /* the one that is told to wait for resources; those behind it wait for their turn */
     int64_t last_now_ms, hours_ms;      /* hours_ms: the day that limits of hours are counted in; 0: there are none */
     uint64_t looks;             /* tries since the beginning, for tests */
+    struct sched_rules rules;
+    size_t ending, ranks[CLASS_COUNT];  /* holds whose end is known; of each class of priority */
+    struct claims claims;
+    struct map *reserves;
+    int64_t reserve_ms;         /* when the next reservation begins or ends */
+    int64_t *touched;           /* nodes where something ended since the last look for the heads */
+    size_t touched_count, touched_room;
+    struct brake *brakes;       /* what was evicted in the window */
+    size_t brake_from, brake_count, brake_room;
+    int64_t evict_pause_ms;     /* the door did not take an eviction: none before that */
+    int64_t braked_ms;          /* somebody is to be tried again then */
+    struct eviction *evictions; /* of this pass */
+    size_t eviction_count, eviction_room;
+    struct start_hint *starts;
+    size_t start_count, start_room;
 };
 
 int job_order(const struct job *a, const struct job *b);           /* by priority, then age; <0: a goes first. For one project, and to print */
@@ -107,6 +200,7 @@ void order_remove(struct sched *s, struct job *j);                  /* it is now
 /* Who comes next; NULL: nothing that could start. It comes again until its class is parked, or it has nothing more to start. */
 struct job *order_next(struct sched *s);
 void order_started(struct sched *s, struct job *j, int64_t at_ms);  /* a task of it has: its time of waiting begins anew */
+bool order_starved(const struct sched *s, const struct job *j);     /* it goes before all */
 bool order_before(const struct sched *s, const struct job *a, const struct job *b);
 void order_park(struct sched *s, struct class *c);                  /* it cannot start anything, until: */
 void order_unpark(struct sched *s);
@@ -122,7 +216,14 @@ struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, 
                       const struct held_gpu *gpus, int count);
 void job_reclass(struct sched *s, struct job *j);                   /* whether its time counts has changed */
 void hold_end(struct sched *s, struct hold *h);
+static inline void hold_as(struct node *n, const struct hold *h, int sign)     /* for a moment, see node_count */
+{
+    node_count(n, h->project->id, h->cpu_milli, h->mem_mib, h->gpus, h->count, sign);
+}
 struct hold *hold_find(const struct sched *s, int64_t job, int64_t task);
+void hold_known(struct sched *s, struct hold *h, int64_t since_ms, int64_t priority, int64_t bound_ms, int64_t yields_ms);     /* how long, and how much it counts */
+struct class *class_like(struct sched *s, const struct sched_event *e);     /* of such a job; give it back: */
+void class_leave(struct sched *s, struct class *c);
 
 /* --- quota.c */
 void quota_of(struct sched *s, const struct sched_event *e);        /* SCHED_LIMIT */
@@ -138,3 +239,4 @@ bool quota_allows_on(struct sched *s, struct class *c, const struct node *n, con
 bool node_could(const struct fleet *f, const struct node *n, const struct class *c);       /* if nothing else ran there */
 /* The best place for a task of that class now, within its project's quota; NULL: there is none. */
 struct node *place_find(struct sched *s, struct class *c, struct pick *pick);
+bool place_allowed(struct sched *s, struct class *c, const struct spot *at);    /* its quota and limits allow it there */

@@ -268,7 +268,7 @@ int pick_gpus(const struct want *w, const struct pick *p, const struct node *n,
     for (int i = 0; i < n->gpu_count; i++) {
         const struct gpu *g = &n->gpus[i];
         int64_t mem = g->healthy ? f->kinds[g->kind].mem_mib : 0;
-        for (int k = 0; g->healthy && k < l->groups; k++) {
+        for (int k = 0; g->healthy && !g->closed && k < l->groups; k++) {
             const struct group *of = &l->group[k];
             if (!left[k] || of->kind != g->kind || of->free_milli != 1000 - g->used_milli
                 || of->project != gpu_owner(g) || (int64_t)of->free_mib != mem - g->used_mib)

@@ -65,17 +65,12 @@ static struct happening next_one(struct live *l)
     return first;
 }
 
-static int64_t length_ms(const struct trace_task *t)
-{
-    return MAX(t->deleted_s - (t->scheduled_s >= 0 ? t->scheduled_s : t->created_s), 1) * 1000;
-}
-
 static void started(struct world *w, size_t arrival, int64_t now_ms)
 {
     struct live *l = w->live;
     if (l->wait_ms[arrival] < 0)
         l->wait_ms[arrival] = now_ms - l->came_ms[arrival];
-    happen(l, now_ms + length_ms(world_task(w, arrival)), TASK_ENDS, (uint32_t)arrival,
+    happen(l, now_ms + world_length_ms(w, world_task(w, arrival)), TASK_ENDS, (uint32_t)arrival,
            ++l->starts[arrival]);
 }
 
@@ -183,7 +178,7 @@ static void fairness(struct world *w, struct live *l)
     size_t n = 0;
     for (size_t i = 0; i < w->count; i++) {
         const struct trace_task *t = world_task(w, i);
-        double length = (double)length_ms(t), weight = (double)MAX(trace_milli(t), 1);
+        double length = (double)world_length_ms(w, t), weight = (double)MAX(trace_milli(t), 1);
         int64_t p = world_project(w, t),
                 wait = l->wait_ms[i] < 0 ? l->seen_ms - l->came_ms[i] : l->wait_ms[i];
         asked[p] += weight * (length + (double)wait);
@@ -228,6 +223,8 @@ bool world_live(struct world *w, struct err *err)
                       .came_ms = must(calloc(w->count, sizeof *l.came_ms)),
                       .starts = must(calloc(w->count, sizeof *l.starts)) };
     w->live = &l;
+    if (w->ask->no_backfill)
+        sched_apply(w->sched, &(struct sched_event){ .kind = SCHED_RULES });
     w->on_start = started;
     bool ok = begin(w, &l, err);
     if (ok) {

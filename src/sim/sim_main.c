@@ -30,6 +30,7 @@ static const char help[]
       "  --leave             tasks come at their creation_time, wait until there is room, and "
       "leave when they have run; else they stay,\n"
       "                      and what does not fit is refused\n"
+      "  --no-backfill       no start is held for the first in line (with --leave): whatever fits runs\n"
       "  --fail-every TIME   a node fails once in that time, in the mean, and its tasks start "
       "again elsewhere (with --leave), e.g. 30d\n"
       "  --repair TIME       and is back after that time (4h)\n"
@@ -49,7 +50,7 @@ static const char help[]
 struct words {
     const char *nodes, *tasks, *policy, *seed, *seeds, *inflate, *fail_every, *repair, *output,
         *svg;
-    bool in_order, leave, quiet, help;
+    bool in_order, leave, no_backfill, quiet, help;
     const char *add_nodes[16], *weights[SIM_WEIGHTS];
     size_t add_count, weight_count;
 };
@@ -71,6 +72,7 @@ static const struct {
     { "--output", offsetof(struct words, output), false },
     { "--in-order", offsetof(struct words, in_order), true },
     { "--leave", offsetof(struct words, leave), true },
+    { "--no-backfill", offsetof(struct words, no_backfill), true },
     { "-q", offsetof(struct words, quiet), true },
     { "--quiet", offsetof(struct words, quiet), true },
     { "--help", offsetof(struct words, help), true },
@@ -220,7 +222,7 @@ static bool ask_read(const struct words *w, struct arena *mem, const struct trac
 {
     int64_t seed = 1;
     *ask = (struct sim_ask){
-        .trace = t, .in_order = w->in_order, .leave = w->leave, .repair_s = 4 * 3600
+        .trace = t, .in_order = w->in_order, .leave = w->leave, .no_backfill = w->no_backfill, .repair_s = 4 * 3600
     };
     if (!number("--seed", w->seed, 0, INT64_MAX, 1, &seed, err)
         || !number("--seeds", w->seeds, 1, SEEDS_MAX, 1, seeds, err)

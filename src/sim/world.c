@@ -160,7 +160,7 @@ static bool book_count(struct world *w, const struct stay *at, const struct trac
     return right && b->cpu_free >= 0 && b->mem_free >= 0;
 }
 
-static void placed(struct world *w, const struct placement *p)
+static void placed(struct world *w, const struct placement *p, int64_t now_ms)
 {
     size_t a = (size_t)p->job - 1;
     const struct trace_task *t = world_task(w, a);
@@ -179,6 +179,9 @@ static void placed(struct world *w, const struct placement *p)
                              .node = p->node,
                              .project = world_project(w, t),
                              .job = p->job,
+                             .at_ms = w->ask->leave ? now_ms : 0,
+                             .priority = t->priority,
+                             .bound_ms = world_length_ms(w, t),
                              .cpu_held = t->cpu_milli,
                              .mem_held = t->mem_mib,
                              .held_count = s->gpus,
@@ -217,6 +220,7 @@ void world_arrive(struct world *w, size_t arrival, int64_t now_ms)
                              .project = world_project(w, t),
                              .priority = t->priority,
                              .created_ms = now_ms,
+                             .bound_ms = world_length_ms(w, t),
                              .shape = shape_of(t) };
     sched_apply(w->sched, &e);
 }
@@ -231,12 +235,12 @@ bool world_plan(struct world *w, int64_t now_ms)
         struct sched_plan p = sched_plan(w->sched, now_ms, 1000, mem);
         w->out->busy_us += now_us() - from;
         for (size_t i = 0; i < p.count; i++) {
-            placed(w, &p.placements[i]);
+            placed(w, &p.placements[i], now_ms);
             if (w->on_start)
                 w->on_start(w, (size_t)p.placements[i].job - 1, now_ms);
         }
         any = any || p.count;
-        more = p.count == 1000;
+        more = p.next_ms <= now_ms;
     }
     return any;
 }

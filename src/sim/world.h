@@ -16,6 +16,7 @@ struct sim_ask {
     int64_t inflate_milli;          /* clones until so much of the GPU capacity is asked for; 0: none */
     bool in_order;                  /* arrivals as in the file, else shuffled */
     bool leave;                     /* tasks come and go at their times, and wait where nothing is free; else they stay, or are refused */
+    bool no_backfill;               /* with leave: no start is held for the first in line */
     int64_t fail_every_s, repair_s; /* of one node, in the mean; 0: nodes do not fail */
     struct sim_weight weights[SIM_WEIGHTS];
     size_t weight_count;

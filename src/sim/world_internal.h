@@ -30,6 +30,11 @@ static inline const struct trace_task *world_task(const struct world *w, size_t 
 {
     return &w->ask->trace->tasks[w->order[arrival]];
 }
+/* How long it runs, which the scheduler is told as the most it may; 0: it stays. */
+static inline int64_t world_length_ms(const struct world *w, const struct trace_task *t)
+{
+    return w->ask->leave ? MAX(t->deleted_s - (t->scheduled_s >= 0 ? t->scheduled_s : t->created_s), 1) * 1000 : 0;
+}
 int64_t world_project(struct world *w, const struct trace_task *t);
 void world_arrive(struct world *w, size_t arrival, int64_t now_ms);
 bool world_plan(struct world *w, int64_t now_ms);

@@ -48,7 +48,7 @@ static inline void kit_task(struct sched *s, enum sched_kind kind, int64_t job, 
 static inline struct sched_event kit_held_event(const struct placement *p, const struct sched_event *job)
 {
     struct sched_event e = { .kind = SCHED_TASK_HELD, .node = p->node, .project = job->project, .job = p->job, .task = p->task,
-                             .cpu_held = job->shape.cpu_milli, .mem_held = job->shape.mem_mib, .held_count = (int)p->gpus.count };
+                             .priority = job->priority, .bound_ms = job->bound_ms, .cpu_held = job->shape.cpu_milli, .mem_held = job->shape.mem_mib, .held_count = (int)p->gpus.count };
     const struct order_gpu *g = p->gpus.at;
     e.held = kit_keep(p->gpus.count, sizeof *e.held);
     for (size_t i = 0; i < p->gpus.count; i++) {

@@ -18,6 +18,6 @@ TEST(the_print_names_everything_that_a_placement_hangs_on)
                           "job 10 project 7 priority 50 created 10000 node 0\n"
                           "  asks cpu 1000 mem 100 gpu 500 'H200' 0..0 share 0 mig ''\n"
                           "  waits 1-2 not before 0\n"
-                          "hold 10.0 project 7 node 1 cpu 1000 mem 100 unconfirmed\n"
+                          "hold 10.0 project 7 node 1 cpu 1000 mem 100 class normal unconfirmed\n"
                           "  gpu 0 milli 500 mem 500\n"));
 }

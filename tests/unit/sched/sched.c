@@ -8,18 +8,20 @@
 enum { NODES_MAX = 5, JOBS_MAX = 30, TASKS_MAX = 8, PROJECTS = 3, STEPS = 80, SEEDS = 200 };
 enum fate { NONE, WAITS, ASKED, HELD, OVER };
 
-struct truth_task { enum fate fate; int64_t not_before; struct placement at; struct order_gpu gpus[SCHED_GPUS]; };
+struct truth_task { enum fate fate; int64_t not_before, at_ms, yields_ms; struct placement at; struct order_gpu gpus[SCHED_GPUS]; };
 struct truth_job { bool live; struct sched_event e; int64_t tasks; struct truth_task task[TASKS_MAX]; };
 struct truth {
     struct rng rng;
     struct sched *a, *b;        /* two that are told the same */
-    struct sched_event nodes[NODES_MAX], projects[PROJECTS];
+    struct sched_event nodes[NODES_MAX], projects[PROJECTS], reserves[2], rules;
     bool node_there[NODES_MAX];
     struct truth_job jobs[JOBS_MAX];
     int job_count;
     int64_t now;
     bool ok;
 };
+
+static size_t evicted_in_all;
 
 static void tell(struct truth *t, const struct sched_event *e)
 {
@@ -65,6 +67,33 @@ static void change_project(struct truth *t)
     tell(t, &t->projects[i]);
 }
 
+static void change_rules(struct truth *t)
+{
+    t->rules = (struct sched_event){ .kind = SCHED_RULES, .rules = SCHED_RULES_USUAL };
+    t->rules.rules.brake_permille = 1 + (int64_t)rng_below(&t->rng, 1000);
+    t->rules.rules.brake_window_ms = 1000;
+    t->rules.rules.preempt[CLASS_URGENT] = (uint8_t)rng_below(&t->rng, 16);
+    tell(t, &t->rules);
+}
+
+static void change_reserve(struct truth *t)
+{
+    static const char *const asks[] = { "0", "1", "2", "0.5", "H200:1" };
+    int i = (int)rng_below(&t->rng, 2);
+    if (t->reserves[i].reserve) {
+        t->reserves[i] = (struct sched_event){ 0 };
+        tell(t, &(struct sched_event){ .kind = SCHED_RESERVE_GONE, .reserve = i + 1 });
+        return;
+    }
+    t->reserves[i] = kit_job_event(0, 1 + (int64_t)rng_below(&t->rng, PROJECTS), 0, asks[rng_below(&t->rng, COUNT(asks))], 0, 0, 1);
+    t->reserves[i].kind = SCHED_RESERVE;
+    t->reserves[i].reserve = i + 1;
+    t->reserves[i].count = 1 + (int64_t)rng_below(&t->rng, 3);
+    t->reserves[i].from_ms = t->now + (int64_t)rng_below(&t->rng, 1500);
+    t->reserves[i].until_ms = t->reserves[i].from_ms + (int64_t)rng_below(&t->rng, 3000);
+    tell(t, &t->reserves[i]);
+}
+
 static void new_job(struct truth *t)
 {
     static const char *const asks[] = { "0", "0", "1", "2", "4", "0.5", "0.25", "0.1", "H200:1", "A100:0.5", "24GB..60GB:1", "L4:2" };
@@ -81,6 +110,7 @@ static void new_job(struct truth *t)
     j->e.by_volume = j->e.only_node && chance(t, 50);
     if (j->e.shape.gpu.milli > 0 && j->e.shape.gpu.milli < 1000 && chance(t, 30))
         j->e.shape.gpu.share_mib = 5000;
+    j->e.bound_ms = chance(t, 50) ? 1 + (int64_t)rng_below(&t->rng, 4000) : 0;
     j->live = true;
     for (int k = 0; k < j->tasks; k++)
         j->task[k].fate = WAITS;
@@ -160,6 +190,37 @@ static void take_plan(struct truth *t, const struct sched_plan *p)
     }
 }
 
+static struct sched_event held_event(const struct truth_job *j, int64_t k)
+{
+    const struct truth_task *task = &j->task[k];
+    struct sched_event e = kit_held_event(&task->at, &j->e);
+    e.at_ms = task->at_ms;
+    e.yielding = task->yields_ms > 0;
+    e.yields_ms = task->yields_ms;
+    return e;
+}
+
+/* Who is evicted holds something, is of a class that the rules name (or was lent it), and is asked once. */
+static void take_evictions(struct truth *t, const struct sched_plan *p)
+{
+    for (size_t i = 0; i < p->eviction_count; i++) {
+        const struct eviction *v = &p->evictions[i];
+        struct truth_job *j = job_of(t, v->job), *by = job_of(t, v->for_job);
+        struct truth_task *task = &j->task[v->task];
+        int rank = (int)priority_of(j->e.priority), mask = t->rules.rules.preempt[priority_of(by->e.priority)];
+        t->ok = t->ok && task->fate == HELD && !task->yields_ms && task->at.node == v->node && by->live
+             && (v->why == EVICT_RESERVATION ? rank == CLASS_SPOT : (mask >> rank & 1) && (v->why == EVICT_SPOT) == (rank == CLASS_SPOT));
+        if (chance(t, 80)) {
+            task->yields_ms = t->now + 1 + (int64_t)rng_below(&t->rng, 500);
+            struct sched_event e = held_event(j, v->task);
+            tell(t, &e);
+        } else {
+            tell(t, &(struct sched_event){ .kind = SCHED_TASK_KEPT, .job = v->job, .task = v->task });
+        }
+        evicted_in_all++;
+    }
+}
+
 /* Nothing is given twice: sums over all that is held or asked for, from nothing but the truth. */
 static void check_sums(struct truth *t)
 {
@@ -209,7 +270,9 @@ static void settle_asked(struct truth *t)
             if (task->fate != ASKED)
                 continue;
             if (chance(t, 80)) {
-                struct sched_event held = kit_held_event(&task->at, &j->e);
+                task->at_ms = t->now;
+                task->yields_ms = 0;
+                struct sched_event held = held_event(j, k);
                 tell(t, &held);
                 task->fate = HELD;
             } else {
@@ -230,6 +293,11 @@ static struct sched *from_scratch(const struct truth *t)
     for (int i = 0; i < NODES_MAX; i++)
         if (t->node_there[i])
             sched_apply(s, &t->nodes[i]);
+    for (size_t i = 0; i < COUNT(t->reserves); i++)
+        if (t->reserves[i].reserve)
+            sched_apply(s, &t->reserves[i]);
+    if (t->rules.kind == SCHED_RULES)
+        sched_apply(s, &t->rules);
     for (int i = 0; i < t->job_count; i++) {
         const struct truth_job *j = &t->jobs[i];
         struct sched_event e = j->e;
@@ -242,7 +310,7 @@ static struct sched *from_scratch(const struct truth *t)
             sched_apply(s, &e);
         for (int64_t k = 0; j->live && k < j->tasks; k++)
             if (j->task[k].fate == HELD) {
-                struct sched_event held = kit_held_event(&j->task[k].at, &j->e);
+                struct sched_event held = held_event(j, k);
                 sched_apply(s, &held);
             } else if (j->task[k].fate == WAITS && k < fresh) {
                 kit_task(s, SCHED_TASK_QUEUED, j->e.job, k, j->task[k].not_before);
@@ -273,6 +341,11 @@ static bool same_plan(const struct sched_plan *a, const struct sched_plan *b)
         for (size_t k = 0; same && k < x->gpus.count; k++)
             same = g[k].index == h[k].index && g[k].milli == h[k].milli && g[k].mem_mib == h[k].mem_mib;
     }
+    same = same && a->eviction_count == b->eviction_count && a->start_count == b->start_count;
+    for (size_t i = 0; same && i < a->eviction_count; i++)
+        same = memcmp(&a->evictions[i], &b->evictions[i], offsetof(struct eviction, why)) == 0;
+    for (size_t i = 0; same && i < a->start_count; i++)
+        same = memcmp(&a->starts[i], &b->starts[i], sizeof a->starts[i]) == 0;
     for (size_t i = 0; same && i < a->wait_count; i++)
         same = a->waits[i].job == b->waits[i].job && a->waits[i].reason == b->waits[i].reason;
     return same;
@@ -292,7 +365,8 @@ static void check_quota(struct truth *t, const int64_t before[PROJECTS][3])
 
 static void step(struct truth *t)
 {
-    static void (*const acts[])(struct truth *) = { change_node, change_project, new_job, new_job, live_on, live_on, live_on, live_on };
+    static void (*const acts[])(struct truth *) = { change_node, change_project, new_job, new_job, live_on, live_on, live_on, live_on,
+                                                    new_job, live_on, live_on, change_rules, change_reserve };
     int64_t before[PROJECTS][3];
     AUTO(arena_free) struct arena *mem = arena_new();
     t->now += (int64_t)rng_below(&t->rng, 400);
@@ -307,6 +381,7 @@ static void step(struct truth *t)
     take_plan(t, &p);
     check_sums(t);
     check_quota(t, before);
+    take_evictions(t, &p);
     settle_asked(t);
     AUTO(sched_free) struct sched *fresh = from_scratch(t);
     t->ok = t->ok && same_picture(t->a, fresh);
@@ -328,6 +403,7 @@ TEST(random_lives_never_overgive_and_the_picture_equals_one_from_scratch)
         CHECK(t.ok);
         placed_in_all += map_count(a->holds);
     }
+    CHECK(evicted_in_all > SEEDS / 4);
     CHECK(placed_in_all > SEEDS);       /* the worlds are not so empty that nothing could go wrong */
 }
 
@@ -384,7 +460,7 @@ TEST(news_about_what_is_not_known_changes_nothing)
     AUTO(sched_free) struct sched *s = sched_new();
     AUTO(str_done) struct str out = { 0 };
     for (enum sched_kind k = SCHED_NODE_GONE; k < SCHED_KIND_COUNT; k++)
-        if (k != SCHED_PROJECT && k != SCHED_JOB && k != SCHED_TASK_HELD)
+        if (k != SCHED_PROJECT && k != SCHED_JOB && k != SCHED_TASK_HELD && k != SCHED_RESERVE)
             kit_task(s, k, 5, 0, 0);
     sched_print(s, &out);
     CHECK(out.len == 0);
