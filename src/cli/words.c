@@ -17,7 +17,7 @@ static const struct column node_columns[] = {
     { "NAME", "name" }, { "STATE", "state:state" }, { "GPUS", "gpus:gpus" }, { "FREE", "gpus_free", .right = true }, { "MODEL", "gpu_model" },
     { "CPUS", "cpus", .right = true }, { "FREE", "cpus_free", .right = true }, { "MEMORY", "mib:memory_mib", .right = true },
     { "FREE", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true },
-    { "JOINED", "age:joined", .wide = true }, { "ID", "id", .wide = true },
+    { "DRAIN UNTIL", "some:drain_until" }, { "NOTE", "some:note" }, { "JOINED", "age:joined", .wide = true }, { "ID", "id", .wide = true },
 };
 static const struct column gpu_columns[] = {
     { "NODE", "node" }, { "GPU", "index", .right = true }, { "MODEL", "gpus:model" }, { "STATE", "state:state" }, { "MEMORY", "mib:memory_mib", .right = true },
@@ -114,10 +114,25 @@ const struct word words[] = {
     { "nodes rotate", VERB_NODE_ROTATE, word_generic, "NODE...", "Have a node replace its key now; each does so by itself every week", .many = true, .examples = "arcus nodes rotate gpu-07" },
     { "nodes cordon", VERB_NODE_UPDATE, word_generic, "NODE...", "Place nothing new on a node", .fixed = "{\"state\":\"cordoned\"}", .takes = "node", .many = true, .examples = "arcus nodes cordon gpu-07" },
     { "nodes uncordon", VERB_NODE_UPDATE, word_generic, "NODE...", "Use a node again", .fixed = "{\"state\":\"ready\"}", .takes = "node", .many = true, .examples = "arcus nodes uncordon gpu-07" },
+    { "nodes drain", VERB_NODE_DRAIN, word_generic, "NODE... [FLAGS]", "Empty a node: its tasks may finish until a deadline, then they are queued again", .takes = "node", .many = true,
+      .more = "Nothing new is placed there from now on. What still runs at the deadline gets SIGTERM, SIGKILL after its grace period, and runs\n"
+              "again elsewhere; that is no failed try and is not billed. The node is `drained` when it holds nothing; `arcus uncordon` uses it again.",
+      .examples = "arcus nodes drain gpu-07\narcus nodes drain gpu-07 --deadline 4h\narcus nodes drain gpu-07 --requeue\narcus nodes drain gpu-07 --wait" },
+    { "nodes lost", VERB_NODE_LOST, word_generic, "NODE...", "Say that a silent node is gone for good", .many = true,
+      .more = "Its tasks are queued again as soon as they can run there no more, also while so much of the fleet is silent that nothing else is moved;\n"
+              "what was to wait for it has failed. If it comes back after all, it is a node as before.", .examples = "arcus nodes lost gpu-07" },
     { "nodes remove", VERB_NODE_REMOVE, word_generic, "NODE...", "Take a node out of the fleet; its tasks count as lost", .many = true, .examples = "arcus nodes remove gpu-07" },
+    { "cordon", VERB_NODE_UPDATE, word_generic, "NODE...", "Place nothing new on a node", .fixed = "{\"state\":\"cordoned\"}", .takes = "node", .many = true, .examples = "arcus cordon gpu-07" },
+    { "uncordon", VERB_NODE_UPDATE, word_generic, "NODE...", "Use a node again: it is neither cordoned nor drained any more", .fixed = "{\"state\":\"ready\"}", .takes = "node", .many = true, .examples = "arcus uncordon gpu-07" },
+    { "drain", VERB_NODE_DRAIN, word_generic, "NODE... [FLAGS]", "Empty a node, as `arcus nodes drain` does", .takes = "node", .many = true,
+      .examples = "arcus drain gpu-07 --deadline 1h\narcus drain gpu-07 --requeue" },
     { "gpus list", VERB_GPU_LIST, word_generic, "", "List GPUs and what is free of them", COLUMNS(gpu_columns), .examples = "arcus gpus" },
     { "flavors list", VERB_FLAVOR_LIST, word_generic, "", "List the standard shapes that this cloud can give", COLUMNS(flavor_columns), .examples = "arcus flavors" },
 
+    { "status", VERB_FLEET_GET, word_generic, "", "How the cloud stands: nodes, jobs, and whether too much of it is silent", .takes = "", .examples = "arcus status" },
+    { "rules list", VERB_RULES_GET, word_generic, "", "Show who yields to whom, the brake, and how much silence is too much", .takes = "", .examples = "arcus rules" },
+    { "rules set", VERB_RULES_SET, word_generic, "[FLAGS]", "Change the rules of the cloud; what is not given stays", .takes = "",
+      .examples = "arcus rules set --brake 10% --window 1h\narcus rules set --preempt high:low,spot\narcus rules set --lift 30m\narcus rules set --silent 30%" },
     { "servers list", VERB_SERVER_LIST, word_generic, "", "List the servers of this cloud, and which of them writes", COLUMNS(server_columns), .examples = "arcus servers" },
 
     { "projects list", VERB_PROJECT_LIST, word_generic, "", "List the projects that you are in", COLUMNS(project_columns), .examples = "arcus projects" },

@@ -77,7 +77,7 @@ VERB(key_create); VERB(key_list); VERB(key_disable); VERB(secret_set); VERB(secr
 VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files); VERB(image_add); VERB(image_list); VERB(image_remove);
 VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_batch); VERB(job_list); VERB(job_get); VERB(job_update);
 VERB(job_cancel); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_files); VERB(job_place); VERB(job_tick);
-VERB(node_token); VERB(node_join); VERB(node_rekey); VERB(node_rotate); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_remove); VERB(node_link); VERB(node_stream);
+VERB(node_token); VERB(node_join); VERB(node_rekey); VERB(node_rotate); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_drain); VERB(node_lost); VERB(node_remove); VERB(fleet_get); VERB(rules_get); VERB(rules_set); VERB(node_link); VERB(node_stream);
 VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(backup); VERB(server_list);
 VERB(data_drop); VERB(data_drop_prepare); VERB(audit_note); VERB(audit_list); VERB(audit_verify);
 
@@ -108,6 +108,20 @@ bool key_make(struct call *c, enum principal kind, int64_t owner, int64_t projec
 bool key_keep(struct call *c, enum principal kind, int64_t owner, int64_t project, unsigned roles, const char *name, const char *prefix,
               int64_t expires_ms, const char *own, struct key_view *view);
 void node_reply(struct call *c, const struct node *n);
+void node_write(struct call *c, struct node *n, enum node_state state, const char *kind);  /* its row, its event, and the planner is told */
+enum { NODE_SILENT_MS = 20000 };                                                     /* four beats missed: nothing new is placed there */
+bool fleet_holds(struct call *c);                                               /* so much is silent at once that nothing is taken from silent nodes; raises and ends the alarm */
+void node_lost_set(struct call *c, struct node *n, int lost);
+void node_lose_tick(struct call *c, struct node *n);                            /* what of a silent node can run there no more waits again */
+const char *node_note(const struct rules *r, enum node_state state, int lost, enum node_drain drain);
+void rule_set(struct call *c, enum rule r, int64_t value);
+MUST_CHECK bool rules_read(struct call *c, struct rules *out, struct err *err); /* in a read */
+bool brake_lifted(const struct rules *r, int64_t now_ms);
+void node_drain_end(struct call *c, struct node *n);                            /* it is used again, or only cordoned */
+void node_drain_tick(struct call *c, struct node *n);                           /* is its deadline over? */
+void node_emptied(struct call *c, struct node *n);                              /* maybe: if it holds nothing and was to be emptied, it is drained */
+/* It is told to end, as this outcome, and waits again then. why: for its owner; word: the same for programs. */
+void attempt_yield(struct call *c, struct attempt *a, enum outcome as, const char *why, const char *word);
 void node_key_used(struct call *c, struct node *n);                             /* the caller has come with it: the one before is good no more */
 bool node_key_is_old(const struct node *n, int64_t now_ms);                     /* it is to bring a new one */
 bool job_locate(struct call *c, const char *ref, int64_t *id, struct err *err); /* in a read: a job of the caller's project, by id or name */

@@ -159,7 +159,7 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
                          .grace_s = a->grace_s,
                          .run_for_s = a->run_for_s };
     o->gpus = (struct objects){ a->gpus, (size_t)a->gpu_count };
-    if (a->state != JOB_PLACED)
+    if (a->state != JOB_PLACED || a->stop)
         return; /* nobody begins it any more, so the rest is nobody's business */
     o->argv = job_argv(&j->spec, c->mem);
     o->env = env_of(c, a);

@@ -6,17 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SILENT_MS = 20000 }; /* four beats missed: nothing new is placed there */
-
 static struct node *self(struct call *c)
 {
     return map_get(c->s->nodes, c->who->id);
 }
 
-static void node_state(struct call *c, struct node *n, enum node_state state, const char *kind)
+void node_write(struct call *c, struct node *n, enum node_state state, const char *kind)
 {
     n->state = state;
     n->version++;
+    if (state != NODE_DOWN)
+        node_lost_set(c, n, 0);
     EMIT(c, NODE_SET, V_INT(n->id), V_INT(n->state), V_INT(n->cordoned), V_TEXT(n->info_text),
          V_INT(n->kept), V_INT(n->version));
     emit_event(c, 0, kind, id_of(c, PREFIX_NODE, n->id),
@@ -29,7 +29,7 @@ static void heard(struct call *c, struct node *n)
 {
     n->heard_boot_ms = c->boot_ms;
     if (n->state == NODE_DOWN)
-        node_state(c, n, n->cordoned ? NODE_CORDONED : NODE_READY, "node.up");
+        node_write(c, n, n->cordoned ? NODE_CORDONED : NODE_READY, "node.up");
 }
 
 static void started(struct call *c, struct attempt *a, const struct report_item *item)
@@ -51,7 +51,7 @@ static void started(struct call *c, struct attempt *a, const struct report_item 
     if (j->state == JOB_PLACED || j->state == JOB_QUEUED)
         j->state = JOB_RUNNING;
     EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(a->state), V_INT(OUTCOME_NONE), V_INT(a->started_ms),
-         V_INT(0), V_INT(0), V_INT(0), V_TEXT(""));
+         V_INT(0), V_INT(0), V_INT(0), V_TEXT(a->stop_why ? a->stop_why : ""));
     task_write(c, t, NULL);
     job_write(c, j);
     emit_event(c, j->project->id, "task.started", id_of(c, PREFIX_ATTEMPT, a->id),
@@ -82,8 +82,10 @@ static void take_item(struct call *c, struct node *n, const struct report_item *
                           .detail = item->detail };
     if (how.outcome == OUTCOME_NONE)
         how.outcome = OUTCOME_NODE_FAULT;
-    if (how.outcome == OUTCOME_CANCELLED && !a->stop)
+    if ((how.outcome == OUTCOME_CANCELLED || how.outcome == OUTCOME_PREEMPTED) && !a->stop)
         how.outcome = OUTCOME_NODE_FAULT; /* nobody asked for it */
+    if (a->stop_why && how.outcome == a->stop_as)
+        how.detail = arena_text(c->mem, a->stop_why);
     attempt_over(c, a, &how);
 }
 
@@ -191,7 +193,7 @@ bool node_hello(struct call *c, const void *body, struct err *err)
     n->heard_boot_ms = c->boot_ms;
     node_key_used(c, n);
     if (changed || n->state == NODE_DOWN)
-        node_state(c, n, n->cordoned ? NODE_CORDONED : NODE_READY,
+        node_write(c, n, n->cordoned ? NODE_CORDONED : NODE_READY,
                    n->state == NODE_DOWN ? "node.up" : "node.changed");
     if (wiped)
         wipe(c, n, &ask->running);
@@ -205,12 +207,14 @@ static int64_t unseen_ms(struct call *c, const struct attempt *a)
     return (a->run_for_s + control_settings(c->control)->margin_s) * 1000;
 }
 
-static void lose(struct call *c, struct node *n, const char *detail, bool removed)
+/* gone: nobody waits for the node any more, so what was to run nowhere else is over too. at_once: the node itself is taken out, so it
+ * cannot be given anything before what runs there has ended. */
+static void lose(struct call *c, struct node *n, const char *detail, bool gone, bool at_once)
 {
     struct attempt *a;
     int64_t silent = c->boot_ms - n->heard_boot_ms;
     for (size_t i = 0; (a = map_next(n->attempts, &i));) {
-        if (!removed && (!a->run_for_s || silent <= unseen_ms(c, a)))
+        if (!at_once && (a->run_for_s ? silent <= unseen_ms(c, a) : !gone))
             continue; /* on_lost: wait, or it may still run */
         struct ending how
             = { .outcome = OUTCOME_NODE_LOST,
@@ -223,6 +227,13 @@ static void lose(struct call *c, struct node *n, const char *detail, bool remove
             how.not_before_ms = c->now_ms + unseen_ms(c, a) - silent;
         attempt_over(c, a, &how);
     }
+}
+
+void node_lose_tick(struct call *c, struct node *n)
+{
+    if (map_count(n->attempts))
+        lose(c, n, n->lost == 2 ? "an operator said that its node is gone" : "the node was silent for longer than the task may run unseen",
+             n->lost == 2, false);
 }
 
 /* The wall clock went back, maybe while nobody looked: a pause that was to take seconds must not
@@ -271,14 +282,20 @@ bool job_tick(struct call *c, const void *body, struct err *err)
     if (!c->s->ticked_ms || c->now_ms < c->s->ticked_ms)
         shorten_pauses(c);
     c->s->ticked_ms = c->now_ms;
+    bool holds = fleet_holds(c);
+    const struct control_config *cfg = control_settings(c->control);
     for (size_t i = 0; (n = map_next(c->s->nodes, &i));) {
         int64_t silent = c->boot_ms - n->heard_boot_ms;
-        if (silent > SILENT_MS && n->state != NODE_DOWN) {
+        if (silent > NODE_SILENT_MS && n->state != NODE_DOWN) {
             n->linked = false;
-            node_state(c, n, NODE_DOWN, "node.down");
+            node_write(c, n, NODE_DOWN, "node.down");
         }
-        if (silent > SILENT_MS && map_count(n->attempts))
-            lose(c, n, "the node was silent for longer than the task may run unseen", false);
+        node_drain_tick(c, n);
+        if (silent <= NODE_SILENT_MS || (holds && !n->lost))
+            continue;
+        node_lose_tick(c, n);
+        if (!n->lost && silent > (cfg->run_for_s + cfg->margin_s) * 1000)
+            node_lost_set(c, n, 1);
     }
     state_prune(c->s, c->now_ms);
     return true;
@@ -296,7 +313,7 @@ bool node_remove(struct call *c, const void *body, struct err *err)
             return err_set(err, RC_CONFLICT,
                            "volume %s of a project is on node %s; remove or copy it first", v->name,
                            n->name);
-    lose(c, n, "the node was removed from the fleet", true);
+    lose(c, n, "the node was removed from the fleet", true, true);
     struct apikey *k;
     for (size_t i = 0; (k = map_next(c->s->keys, &i));)
         if (k->owner_kind == PRINCIPAL_NODE && k->owner == n->id) {
@@ -322,7 +339,9 @@ void node_reply(struct call *c, const struct node *n)
     const struct gpu_info *gpus = n->info.gpus.at;
     struct node_view v = { .id = n->id,
                            .name = n->name,
-                           .state = node_state_names.at[n->state],
+                           .state = node_state_word(n->state, n->drain),
+                           .drain_until_ms = n->drain_until_ms,
+                           .note = node_note(&c->s->rules, n->state, n->lost, n->drain),
                            .gpu_model = "",
                            .cpu_milli = n->info.cpu_milli,
                            .cpu_free_milli = n->info.cpu_milli,
@@ -360,7 +379,8 @@ bool node_update(struct call *c, const void *body, struct err *err)
     if (ask->state != NODE_READY && ask->state != NODE_CORDONED)
         return err_field(err, "state", "a node can be set to ready or cordoned");
     n->cordoned = ask->state == NODE_CORDONED;
-    node_state(c, n, n->state == NODE_DOWN ? NODE_DOWN : (enum node_state)ask->state,
+    node_drain_end(c, n);
+    node_write(c, n, n->state == NODE_DOWN ? NODE_DOWN : (enum node_state)ask->state,
                n->cordoned ? "node.cordoned" : "node.ready");
     node_reply(c, n);
     return true;

@@ -50,7 +50,7 @@ static bool info_of(struct call *c, const char *text, struct node_info *info)
 }
 
 static void node_view(struct call *c, const struct rows *r, size_t i, struct map *sums,
-                      struct node_view *v)
+                      const struct rules *rules, struct node_view *v)
 {
     static const struct held nothing;
     const struct held *h = map_get(sums, row_int(r, i, 0));
@@ -58,11 +58,13 @@ static void node_view(struct call *c, const struct rows *r, size_t i, struct map
     h = h ? h : &nothing;
     *v = (struct node_view){ .id = row_int(r, i, 0),
                              .name = row_text(r, i, 1),
-                             .state = node_state_names.at[row_int(r, i, 2)],
+                             .state = node_state_word((enum node_state)row_int(r, i, 2), (enum node_drain)row_int(r, i, 6)),
                              .gpu_model = "",
                              .info = row_text(r, i, 3),
                              .joined_ms = row_int(r, i, 4),
                              .version = row_int(r, i, 5),
+                             .drain_until_ms = row_int(r, i, 7),
+                             .note = node_note(rules, (enum node_state)row_int(r, i, 2), (int)row_int(r, i, 8), (enum node_drain)row_int(r, i, 6)),
                              .tasks = h->tasks };
     if (!info_of(c, v->info, &info))
         return;
@@ -86,14 +88,15 @@ bool node_list(struct call *c, const void *body, struct err *err)
     AUTO(map_free) struct map *sums = map_new();
     if (text_given(ask->page) && !id_parse(ask->page, PREFIX_NODE, &after))
         return err_field(err, "page", "this is not the `next` of a page before");
-    if (!sum_leases(c, 0, sums, err)
+    struct rules rules;
+    if (!sum_leases(c, 0, sums, err) || !rules_read(c, &rules, err)
         || !ROWS(c, NODE_LIST, &r, err, V_INT(after), V_INT(ask->limit + 1)))
         return false;
     struct list l = list_open(c);
     size_t n = MIN(r.count, (size_t)ask->limit);
     for (size_t i = 0; i < n; i++) {
         struct node_view v;
-        node_view(c, &r, i, sums, &v);
+        node_view(c, &r, i, sums, &rules, &v);
         list_add(&l, &node_brief_fields, &v);
     }
     list_close(&l, r.count > n ? id_of(c, PREFIX_NODE, row_int(&r, n - 1, 0)) : NULL);
@@ -112,9 +115,10 @@ bool node_get(struct call *c, const void *body, struct err *err)
         return false;
     if (r.count == 0)
         return err_set(err, RC_NOT_FOUND, "there is no node '%s'", ask->node);
-    if (!sum_leases(c, row_int(&r, 0, 0), sums, err))
+    struct rules rules;
+    if (!sum_leases(c, row_int(&r, 0, 0), sums, err) || !rules_read(c, &rules, err))
         return false;
-    node_view(c, &r, 0, sums, &v);
+    node_view(c, &r, 0, sums, &rules, &v);
     c->r->version = v.version;
     reply_view(c, &node_view_fields, &v);
     return true;

@@ -433,6 +433,12 @@ void attempt_begun(struct attempt *a)
     a->order_bytes = ORDER_BYTES;
 }
 
+void attempt_why(struct attempt *a, const char *why)
+{
+    free(a->stop_why);
+    a->stop_why = must(strdup(why));
+}
+
 void attempt_count(struct attempt *a)
 {
     const struct job *j = a->task->job;
@@ -453,6 +459,7 @@ void attempt_count(struct attempt *a)
 static void free_attempt(struct attempt *a)
 {
     free(a->counted);
+    free(a->stop_why);
     free(a);
 }
 

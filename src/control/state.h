@@ -11,6 +11,7 @@
 #include "model/node.h"
 #include "model/order.h"
 #include "model/prefix.h"
+#include "model/rules.h"
 #include "sched/sched.h"
 
 enum { PAST_DAYS = 8 };
@@ -51,6 +52,9 @@ struct node {
     char name[64];
     enum node_state state;
     bool cordoned;              /* also while it is down */
+    enum node_drain drain;
+    int lost;                   /* while it is down: 1 its tasks were given up, 2 an operator said that it is gone */
+    int64_t drain_until_ms, drain_boot_ms;  /* what still runs then is told to end; by the boot clock, since the wall clock may jump. 0: never */
     char *info_text;            /* JSON as it came */
     struct arena *info_mem;
     struct node_info info;
@@ -75,6 +79,7 @@ struct attempt {
     enum job_state state;
     bool stop;
     enum outcome stop_as;
+    char *stop_why;             /* of one that was told to end for a reason of ours: in words; NULL: none */
     int64_t cpu_milli, mem_mib, gpu_milli, gpu_mib;
     size_t order_bytes;         /* about what its order takes */
     bool simulated;
@@ -118,6 +123,7 @@ struct state {
     struct map *orgs, *projects, *project_names, *persons, *person_names, *accounts, *keys, *key_hashes, *secrets, *tokens, *volumes,
         *images, *nodes, *node_names, *jobs, *attempts, *idems;
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
+    struct rules rules;
     int64_t ticked_ms;          /* the wall clock at the last tick; 0: none yet */
     int64_t pruned_ms;          /* when Idempotency-Keys that are too old were last dropped */
     /* Keys up to this event may be in the store alone (0: all are here), none of them made after idems_ms. */
@@ -171,6 +177,7 @@ struct task *job_task(struct job *j, int64_t index);
 struct task *job_add_task(struct job *j, int64_t index);
 struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n, const char *lease_json);
 size_t order_bytes(const struct job *j);                    /* at most, as JSON in its plainest form */
+void attempt_why(struct attempt *a, const char *why);       /* it was told to end, for this reason of ours */
 void attempt_begun(struct attempt *a);                      /* from now on its order is a short one */
 bool node_takes(const struct node *n);                      /* may something new be placed there? */
 void attempt_count(struct attempt *a);                      /* for limits, if it is not yet */

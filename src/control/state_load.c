@@ -188,8 +188,17 @@ static bool load_things(struct load *l)
         n->state = (enum node_state)INT(2), n->kept = INT(4), n->version = INT(6),
         n->cordoned = INT(7) != 0, n->rotate_ms = INT(8);
         n->heard_boot_ms = l->boot_ms;
+        n->lost = n->state == NODE_DOWN ? (int)INT(11) : 0;
+        n->drain = (enum node_drain)INT(9), n->drain_until_ms = INT(10);
+        n->drain_boot_ms = INT(10) ? l->boot_ms + MAX(INT(10) - l->wall_ms, 0) + 1 : 0;
         if (!state_node_info(n, TEXT(3), l->err))
             return err_wrap(l->err, "node %s", n->name);
+    }
+    EACH(ST_LOAD_RULE, NULL, 0)
+    {
+        enum rule which;
+        if (rule_named(TEXT(0), &which))
+            s->rules.at[which] = INT(1);
     }
     EACH(ST_LOAD_GONER, NULL, 0)
     {
@@ -285,9 +294,11 @@ static bool load_attempts(struct load *l, int64_t *after, int64_t *after2)
         a->state = (enum job_state)INT(5), a->run_for_s = INT(8), a->placed_ms = INT(9),
         a->started_ms = INT(10);
         a->grace_s = INT(11) >= 0 ? INT(11) : j->spec.grace_s;
-        a->stop = a->state == JOB_STOPPING;
-        a->stop_as = OUTCOME_CANCELLED;
-        if (a->state != JOB_PLACED)
+        a->stop = a->state == JOB_STOPPING || INT(12);
+        a->stop_as = a->state == JOB_STOPPING ? OUTCOME_CANCELLED : (enum outcome)INT(12);
+        if (INT(12))
+            attempt_why(a, TEXT(13));
+        if (a->state != JOB_PLACED || a->stop)
             attempt_begun(a);
     }
     *after = l->r.count ? INT_LAST(0) : 0;
@@ -387,6 +398,7 @@ bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64
     s->mem = arena_new();
     s->ids.rng.s = seed;
     s->idem_most = IDEM_MOST;
+    rules_usual(&s->rules);
     struct map **maps[]
         = { &s->orgs,     &s->projects, &s->project_names, &s->persons,    &s->person_names,
             &s->accounts, &s->keys,     &s->key_hashes,    &s->secrets,    &s->tokens,

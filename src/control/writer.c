@@ -107,6 +107,8 @@ bool writer_load(struct control *c, struct err *err)
     for (size_t i = 0; c->writer.state && (old = map_next(c->writer.state->nodes, &i));)
         if ((n = map_get(fresh->nodes, old->id))) { /* what only memory knows */
             n->heard_boot_ms = old->heard_boot_ms;
+            if (n->drain_until_ms == old->drain_until_ms)
+                n->drain_boot_ms = old->drain_boot_ms;
             n->linked = old->linked && !missed;
             n->generation = old->generation;
         }

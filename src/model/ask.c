@@ -5,6 +5,7 @@
 #include "model/node.h"
 #include "model/order.h"
 #include "model/priority.h"
+#include "model/rules.h"
 
 #define LIMIT_DEFAULT "100"
 #define PASSWORD_MIN  8
@@ -257,6 +258,26 @@ static const struct field node_set_rows[] = {
     FIELD(struct node_ask, state, ENUM, .required = true, .names = &node_state_names, .help = "cordoned: nothing new is placed there; ready: it is used again", .example = "cordoned"),
 };
 const struct fields node_set_fields = FIELDS(node_ask, node_set_rows);
+static const struct field node_drain_rows[] = {
+    FIELD(struct node_drain_ask, node, TEXT, .in_path = true, .max = 64, .help = "name or id of a node", .example = "gpu-07"),
+    FIELD_AS(struct node_drain_ask, deadline_s, "deadline", DURATION, .min = 0, .max = 30 * 86400, .flag = "--deadline", .help = "what still runs then is stopped, with notice and grace, and queued again; 1h when left out, 0 with requeue", .example = "1h"),
+    FIELD(struct node_drain_ask, requeue, BOOL, .help = "stop what runs and queue it again: at once, or at the deadline if one is given"),
+    FIELD(struct node_drain_ask, wait, BOOL, .help = "stop nothing: what runs comes to its own end, however long that takes"),
+};
+const struct fields node_drain_ask_fields = FIELDS(node_drain_ask, node_drain_rows);
+
+/* Without defaults: what is not given stays as it is. */
+#define PERCENT(member_, ...) FIELD(struct rules_ask, member_, INT, .min = 0, .max = 100, .named = percent_named, __VA_ARGS__)
+static const struct field rules_rows[] = {
+    FIELD(struct rules_ask, preempt, TEXT, .max = 256, .help = "which classes a class may evict, as class:class,class or class:none; several with blanks. A class that is not named keeps what it has", .example = "high:low,spot"),
+    PERCENT(brake, .help = "of all GPUs at most this part, in per cent, is evicted in a window; 0: nothing is", .example = "10%"),
+    FIELD_AS(struct rules_ask, window_s, "window", DURATION, .min = 60, .max = 7 * 86400, .help = "the window that the brake is about", .example = "1h"),
+    FIELD_AS(struct rules_ask, lift_s, "lift", DURATION, .min = 0, .max = 7 * 86400, .flag = "--lift --lift-brake", .help = "the brake counts for nothing for this time; 0: it counts again", .example = "30m"),
+    FIELD_AS(struct rules_ask, spot_notice_s, "spot_notice", INT, .min = -1, .max = JOB_GRACE_MAX, .help = "seconds between SIGTERM and SIGKILL of spot work that yields; -1: its own grace period", .example = "120"),
+    FIELD(struct rules_ask, backfill_depth, INT, .min = 0, .max = 64, .help = "so many waiting jobs of each class get a start time that is held for them", .example = "1"),
+    PERCENT(silent, .help = "if more than this part of the nodes, in per cent, is silent at once (and two at least), nothing is taken from them", .example = "30%"),
+};
+const struct fields rules_ask_fields = FIELDS(rules_ask, rules_rows);
 
 static const struct field stream_rows[] = {
     FIELD(struct stream_ask, stream, TEXT, .in_path = true, .secret = true, .max = 128, .help = "the word of the `open` order"),

@@ -7,6 +7,12 @@ static const char *const state_list[] = {
 _Static_assert(COUNT(state_list) == NODE_STATE_COUNT, "every state of a node has a name");
 const struct names node_state_names = NAMES(state_list);
 
+const char *node_state_word(enum node_state state, enum node_drain drain)
+{
+    static const char *const drains[] = { [DRAIN_NONE] = "cordoned", [DRAIN_ON] = "draining", [DRAIN_DONE] = "drained" };
+    return state == NODE_CORDONED && drain >= 0 && drain < DRAIN_COUNT ? drains[drain] : state_list[state];
+}
+
 static const struct field gpu_rows[] = {
     FIELD(struct gpu_info, index, INT, .required = true, .min = 0, .max = 63),
     FIELD(struct gpu_info, uuid, TEXT, .required = true, .max = 96),

@@ -19,5 +19,8 @@ struct node_info {              /* the `hello` of an agent; stored as JSON in th
     struct texts cannot;        /* what this host cannot hold, in words: "cgroup v1: buffered writes are not limited" */
 };
 enum node_state { NODE_READY, NODE_CORDONED, NODE_DOWN, NODE_STATE_COUNT };
+/* A cordoned node that is being emptied, or is empty. Not a state of its own: an older program beside ours knows three. */
+enum node_drain { DRAIN_NONE, DRAIN_ON, DRAIN_DONE, DRAIN_COUNT };
+const char *node_state_word(enum node_state state, enum node_drain drain);     /* "draining" */
 extern const struct names node_state_names;
 extern const struct fields gpu_info_fields, node_info_fields;

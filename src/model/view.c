@@ -194,6 +194,8 @@ const struct fields attempt_view_fields = FIELDS(attempt_view, attempt_rows);
     MIB(node_view, mem_mib, "memory_mib"),                                              \
     MIB(node_view, mem_free_mib, "memory_free_mib"),                                    \
     FIELD(struct node_view, tasks, INT, .help = "placed or running there"),             \
+    FIELD(struct node_view, note, TEXT, .help = "what becomes of its tasks, where it is silent or drained"), \
+    FIELD_AS(struct node_view, drain_until_ms, "drain_until", TIME, .help = "of a node that is drained with a deadline: what still runs then is stopped"), \
     AT(node_view, joined),                                                              \
     VERSION(node_view)
 
@@ -204,6 +206,34 @@ static const struct field node_rows[] = {
 const struct fields node_view_fields = FIELDS(node_view, node_rows);
 static const struct field node_brief_rows[] = { NODE_ROWS };
 const struct fields node_brief_fields = FIELDS(node_view, node_brief_rows);
+
+static const struct field rules_rows[] = {
+    WORDS_HEAD(rules_view),
+    FIELD(struct rules_view, preempt, TEXT, .help = "which classes each class may evict"),
+    FIELD(struct rules_view, brake, INT, .help = "of all GPUs at most this part, in per cent, is evicted in a window"),
+    FIELD_AS(struct rules_view, window_s, "window", INT, .help = "seconds"),
+    AT(rules_view, lifted_until),
+    FIELD_AS(struct rules_view, spot_notice_s, "spot_notice", INT, .help = "seconds between SIGTERM and SIGKILL of spot work that yields; -1: its own grace period"),
+    FIELD(struct rules_view, backfill_depth, INT, .help = "so many waiting jobs of each class get a start time that is held"),
+    FIELD(struct rules_view, silent, INT, .help = "if more than this part of the nodes, in per cent, is silent at once, nothing is taken from them"),
+};
+const struct fields rules_view_fields = FIELDS(rules_view, rules_rows);
+
+static const struct field fleet_rows[] = {
+    WORDS_HEAD(fleet_view),
+    FIELD(struct fleet_view, note, TEXT),
+    AT(fleet_view, silent_since),
+    FIELD(struct fleet_view, nodes, INT),
+    FIELD(struct fleet_view, ready, INT),
+    FIELD(struct fleet_view, cordoned, INT),
+    FIELD(struct fleet_view, draining, INT),
+    FIELD(struct fleet_view, drained, INT),
+    FIELD(struct fleet_view, down, INT, .help = "silent, the lost ones among them"),
+    FIELD(struct fleet_view, lost, INT, .help = "silent for so long that their tasks were given to others, or an operator said so"),
+    FIELD(struct fleet_view, jobs_queued, INT),
+    FIELD(struct fleet_view, jobs_running, INT),
+};
+const struct fields fleet_view_fields = FIELDS(fleet_view, fleet_rows);
 
 static const struct field gpu_rows[] = {
     WORDS_HEAD(gpu_view),

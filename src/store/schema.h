@@ -118,4 +118,12 @@
     X("CREATE TABLE quota_limit (project BIGINT NOT NULL, owner BIGINT NOT NULL, model TEXT NOT NULL, tasks BIGINT NOT NULL,"    \
       " gpu_milli BIGINT NOT NULL, day_milli BIGINT NOT NULL, week_milli BIGINT NOT NULL, month_milli BIGINT NOT NULL,"        \
       " PRIMARY KEY (project, owner, model))")                                                                                 \
-    X("ALTER TABLE job ADD COLUMN why TEXT NOT NULL DEFAULT ''")
+    X("ALTER TABLE job ADD COLUMN why TEXT NOT NULL DEFAULT ''") \
+    /* Nodes that are emptied, and attempts that were told to end for a reason of ours (0: none; as which outcome). */            \
+    X("ALTER TABLE node ADD COLUMN drain BIGINT NOT NULL DEFAULT 0")                                                           \
+    X("ALTER TABLE node ADD COLUMN drain_until_ms BIGINT NOT NULL DEFAULT 0")                                                  \
+    X("ALTER TABLE attempt ADD COLUMN stop_as BIGINT NOT NULL DEFAULT 0") \
+    /* What an operator set for the whole cloud; and nodes that were given up, as those are that were down before anybody kept that. */ \
+    X("CREATE TABLE rule (name TEXT PRIMARY KEY, value BIGINT NOT NULL)")                                                      \
+    X("ALTER TABLE node ADD COLUMN lost BIGINT NOT NULL DEFAULT 0")                                                            \
+    X("UPDATE node SET lost = 1 WHERE state = 2")

@@ -50,6 +50,9 @@
     X(NODE_ADD, "itti", "INSERT INTO node (id, name, state, cordoned, info, kept, joined_ms, version) VALUES (?1, ?2, 2, 0, ?3, 0, ?4, 1)")  \
     X(NODE_SET, "iiitii", "UPDATE node SET state = ?2, cordoned = ?3, info = ?4, kept = ?5, version = ?6 WHERE id = ?1")                       \
     X(NODE_ROTATE, "iii", "UPDATE node SET rotate_ms = ?2, version = ?3 WHERE id = ?1")                                       \
+    X(NODE_DRAIN, "iii", "UPDATE node SET drain = ?2, drain_until_ms = ?3 WHERE id = ?1")                                       \
+    X(NODE_LOST, "ii", "UPDATE node SET lost = ?2 WHERE id = ?1")                                                              \
+    X(RULE_SET, "ti", "INSERT INTO rule (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2")             \
     X(NODE_KEPT, "ii", "UPDATE node SET kept = ?2 WHERE id = ?1")                                                              \
     X(NODE_DROP, "i", "DELETE FROM node WHERE id = ?1")                                                                        \
     X(TOKEN_ADD, "itii", "INSERT INTO jointoken (id, hash, created_ms, expires_ms, used_ms, node) VALUES (?1, ?2, ?3, ?4, 0, 0)") \
@@ -61,6 +64,7 @@
     X(ATTEMPT_ADD, "iiiiitii", "INSERT INTO attempt (id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, ended_ms, exit_code, signal, detail) VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6, ?7, ?8, 0, 0, 0, 0, '')") \
     X(ATTEMPT_SET, "iiiiiiit", "UPDATE attempt SET state = ?2, outcome = ?3, started_ms = ?4, ended_ms = ?5, exit_code = ?6, signal = ?7, detail = ?8 WHERE id = ?1") \
     X(ATTEMPT_STOP, "iiii", "UPDATE attempt SET state = ?2, started_ms = ?3, grace_s = ?4 WHERE id = ?1") \
+    X(ATTEMPT_YIELD, "iiit", "UPDATE attempt SET stop_as = ?2, grace_s = ?3, detail = ?4 WHERE id = ?1")                          \
     X(USAGE_ADD, "iiiiiitiiiiiiiii", "INSERT INTO usage (attempt, project, owner_kind, owner, job, node, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated, rolled) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)") \
     X(USAGE_ROLLED, "i", "UPDATE usage SET rolled = 1 WHERE attempt = ?1")                                                     \
     X(USAGE_DAY_ADD, "iiiitiiiiiiii", "INSERT INTO usage_day (day, project, owner_kind, owner, flavor, simulated, attempts, ms, gpu_milli_ms, gpu_mib_ms, cpu_milli_ms, mem_mib_ms, longest_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT (day, project, owner_kind, owner, flavor, simulated) DO UPDATE SET attempts = usage_day.attempts + excluded.attempts, ms = usage_day.ms + excluded.ms, gpu_milli_ms = usage_day.gpu_milli_ms + excluded.gpu_milli_ms, gpu_mib_ms = usage_day.gpu_mib_ms + excluded.gpu_mib_ms, cpu_milli_ms = usage_day.cpu_milli_ms + excluded.cpu_milli_ms, mem_mib_ms = usage_day.mem_mib_ms + excluded.mem_mib_ms, longest_ms = CASE WHEN excluded.longest_ms > usage_day.longest_ms THEN excluded.longest_ms ELSE usage_day.longest_ms END") \
@@ -97,12 +101,13 @@
     X(LOAD_ACCOUNT, "", "SELECT id, project, name, roles, state, created_ms FROM account ORDER BY id")                         \
     X(LOAD_KEY, "ii", "SELECT id, owner_kind, owner, project, roles, name, hint, hash, state, created_ms, expires_ms FROM apikey WHERE state = 0 AND (expires_ms = 0 OR expires_ms > ?1) AND id > ?2 ORDER BY id LIMIT 2000") \
     X(LOAD_SECRET, "", "SELECT id, project, name, sealed, created_ms, updated_ms, version FROM secret ORDER BY id")            \
-    X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned, rotate_ms FROM node ORDER BY id")                           \
+    X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned, rotate_ms, drain, drain_until_ms, lost FROM node ORDER BY id")                           \
+    X(LOAD_RULE, "", "SELECT name, value FROM rule ORDER BY name")                                                             \
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
     X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 2000") \
     X(LOAD_SKIPPED, "ii", "SELECT t.job, t.task FROM job j CROSS JOIN task t WHERE j.state < 4 AND j.id >= ?1 AND t.job = j.id AND t.task >= j.next_task AND t.state >= 4 AND (t.job, t.task) > (?1, ?2) ORDER BY j.id, t.task LIMIT 2000") \
-    X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, grace_s FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
+    X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, grace_s, stop_as, detail FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_VOLUME, "", "SELECT id, project, name, node, created_ms, version FROM volume ORDER BY id")                          \
     X(LOAD_GONER, "", "SELECT volume, node FROM goner ORDER BY volume")                                                       \
     X(LOAD_IMAGE, "", "SELECT id, project, name, digest, format, size, created_ms FROM image ORDER BY id")                     \
@@ -145,7 +150,7 @@
     X(JOB_LIST_ENDED, "iiii", "SELECT " JOB_COLUMNS " FROM job WHERE ended_ms > 0 AND project = ?1 AND id < ?2 AND state = ?3 ORDER BY id DESC LIMIT ?4") \
     X(JOB_LIST_NAMED, "iiiiti", "SELECT " JOB_COLUMNS " FROM job WHERE id IN (SELECT id FROM (SELECT id FROM job WHERE state < 4 AND +project = ?1 AND name = ?5 AND id < ?2 AND +state >= ?3 AND +state <= ?4 ORDER BY id DESC LIMIT ?6) AS a UNION ALL SELECT id FROM (SELECT id FROM job WHERE ended_ms > 0 AND project = ?1 AND name = ?5 AND id < ?2 AND +state >= ?3 AND +state <= ?4 ORDER BY id DESC LIMIT ?6) AS b) ORDER BY id DESC LIMIT ?6") \
     X(TASK_LIST, "iiiii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE project = ?1 AND job = ?2 AND task > ?3 AND task <= ?4 ORDER BY task LIMIT ?5") \
-    X(ATTEMPT_LIST, "iiii", "SELECT a.id, a.task, a.state, a.outcome, a.lease, a.run_for_s, a.placed_ms, a.started_ms, a.ended_ms, a.exit_code, a.signal, a.detail, COALESCE(n.name, '') FROM attempt a LEFT JOIN node n ON n.id = a.node WHERE a.project = ?1 AND a.job = ?2 AND a.id > ?3 ORDER BY a.id LIMIT ?4") \
+    X(ATTEMPT_LIST, "iiii", "SELECT a.id, a.task, CASE WHEN a.stop_as > 0 AND a.state < 4 THEN 3 ELSE a.state END, a.outcome, a.lease, a.run_for_s, a.placed_ms, a.started_ms, a.ended_ms, a.exit_code, a.signal, a.detail, COALESCE(n.name, '') FROM attempt a LEFT JOIN node n ON n.id = a.node WHERE a.project = ?1 AND a.job = ?2 AND a.id > ?3 ORDER BY a.id LIMIT ?4") \
     X(ATTEMPT_LAST, "iii", "SELECT id, node, state FROM attempt WHERE project = ?1 AND job = ?2 AND task = ?3 ORDER BY id DESC LIMIT 1") \
     X(ATTEMPT_OF, "iiii", "SELECT id, node, state FROM attempt WHERE project = ?1 AND job = ?2 AND task = ?3 AND id = ?4") \
     X(ATTEMPT_NTH, "iiii", "SELECT id, node, state FROM attempt WHERE project = ?1 AND job = ?2 AND task = ?3 ORDER BY id LIMIT 1 OFFSET ?4") \
@@ -189,8 +194,10 @@
     X(VOLUME_LIST, "iii", "SELECT v.id, v.name, v.created_ms, COALESCE(n.name, '') FROM volume v LEFT JOIN node n ON n.id = v.node WHERE v.project = ?1 AND v.id > ?2 ORDER BY v.id LIMIT ?3") \
     X(VOLUME_FIND, "iti", "SELECT id, node FROM volume WHERE project = ?1 AND (name = ?2 OR id = ?3)")                         \
     X(IMAGE_LIST, "iii", "SELECT id, name, digest, format, size, created_ms FROM image WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3") \
-    X(NODE_LIST, "ii", "SELECT id, name, state, info, joined_ms, version FROM node WHERE id > ?1 ORDER BY id LIMIT ?2")         \
-    X(NODE_FIND, "ti", "SELECT id, name, state, info, joined_ms, version FROM node WHERE name = ?1 OR id = ?2")                \
+    X(NODE_LIST, "ii", "SELECT id, name, state, info, joined_ms, version, drain, drain_until_ms, lost FROM node WHERE id > ?1 ORDER BY id LIMIT ?2")         \
+    X(NODE_FIND, "ti", "SELECT id, name, state, info, joined_ms, version, drain, drain_until_ms, lost FROM node WHERE name = ?1 OR id = ?2")                \
+    X(NODE_STATES, "i", "SELECT state, drain, lost, COUNT(*) FROM node GROUP BY state, drain, lost ORDER BY state, drain, lost LIMIT ?1") \
+    X(FLEET_JOBS, "", "SELECT state, COUNT(*) FROM job WHERE state < 4 GROUP BY state ORDER BY state")                          \
     X(LIMIT_LIST, "i", "SELECT l.project, l.owner, l.model, l.tasks, l.gpu_milli, l.day_milli, l.week_milli, l.month_milli, p.name, COALESCE(u.name, a.name, '') FROM quota_limit l JOIN project p ON p.id = l.project LEFT JOIN person u ON u.id = l.owner LEFT JOIN account a ON a.id = l.owner WHERE l.project = ?1 ORDER BY l.owner, l.model") \
     X(LIMIT_HELD, "i", "SELECT a.lease, n.info, j.owner, j.spec, a.placed_ms FROM attempt a JOIN job j ON j.id = a.job JOIN node n ON n.id = a.node WHERE a.state < 4 AND a.project = ?1") \
     X(LIMIT_USED, "ii", "SELECT owner, flavor, day, CAST(SUM(gpu_milli_ms) AS BIGINT), CAST(SUM(cpu_milli_ms) AS BIGINT), CAST(SUM(mem_mib_ms) AS BIGINT) FROM usage_day WHERE project = ?1 AND day >= ?2 GROUP BY owner, flavor, day ORDER BY owner, flavor, day") \

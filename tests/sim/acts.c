@@ -296,6 +296,16 @@ static void act_node(struct cloud *c, const struct words *w)
     wish_send(x);
 }
 
+static void act_drain(struct cloud *c, const struct words *w)
+{
+    struct wish *x = wish_new(c, WISH_CHANGE, 0);
+    if (!x)
+        return;
+    snprintf(x->path, sizeof x->path, "/v1/nodes/%s/drain", w->at[1]);
+    str_text(&x->body, w->at[2]);
+    wish_send(x);
+}
+
 static void act_key(struct cloud *c, const struct words *w)
 {
     (void)w;
@@ -327,6 +337,7 @@ static const struct act {
     { "wait", 1, act_wait },          { "linked", 0, act_linked },     { "check", 0, act_check },
     { "submit", 14, act_submit },     { "cancel", 3, act_cancel },     { "read", 1, act_read },
     { "logs", 2, act_logs },          { "priority", 2, act_priority }, { "node", 2, act_node },
+    { "drain", 2, act_drain },
     { "key", 0, act_key },            { "key-try", 1, act_key_try },   { "key-off", 1, act_key_off },
     { "secret", 1, act_secret },      { "quota", 0, act_quota },       { "faults", 0, act_faults },
     { "kill", 2, act_kill, true },    { "crash", 2, act_crash, true }, { "leave", 2, act_leave, true },

@@ -235,6 +235,12 @@ void wish_change(struct cloud *c)
         act(c, "priority %s %lld", target->name, (long long)chance(c, 0, 100));
 }
 
+void wish_drain(struct cloud *c)
+{
+    static const char *const how[] = { "{\"requeue\":true}", "{\"wait\":true}", "{\"deadline\":\"5s\"}", "{\"deadline\":\"40s\"}" };
+    act(c, "drain %s %s", c->nodes[chance(c, 0, c->node_count - 1)].host, how[rng_below(&c->rng, COUNT(how))]);
+}
+
 void wish_read(struct cloud *c)
 {
     struct wish *target = some_job(c);

@@ -181,3 +181,50 @@ TEST(a_node_cut_off_ends_its_tasks_before_another_has_them)
     for (int64_t seconds = 5; seconds <= 80 && !one_seed_only(); seconds += 15)
         CHECK(run_apart(3, cut_off, seconds).ok);
 }
+
+/* Drains, and servers that are replaced while they last: what was told to end is told so by the next server too, runs once at a time
+ * and comes to its own end. */
+static void drained(struct cloud *c, int64_t n)
+{
+    cloud_wait(c, 10000, agents_are_linked);
+    wish_work(c, 3000, 0, 0, "");
+    wish_work(c, 30000, 0, 0, "");
+    wish_work(c, 30000, 0, 0, ",\"grace\":\"6s\"");
+    act(c, "wait 2000");
+    act(c, "drain n1 {\"requeue\":true}");
+    act(c, "drain n2 {\"deadline\":\"4s\"}");
+    act(c, "wait %lld", (long long)(n * 700));
+    act(c, "kill head 300");
+    act(c, "wait 12000");
+    act(c, "node n1 ready");
+    act(c, "kill n2 500");
+    act(c, "wait 20000");
+}
+
+TEST(nodes_are_emptied_whoever_dies_meanwhile)
+{
+    for (int64_t n = 0; n < 8 && !one_seed_only(); n++)
+        CHECK(run_apart(21, drained, n).ok);
+}
+
+/* Two of three nodes are cut off for longer than their tasks may run unseen, then they are back. */
+static void silenced(struct cloud *c, int64_t n)
+{
+    (void)n;
+    cloud_wait(c, 10000, agents_are_linked);
+    for (int i = 0; i < 6; i++)
+        wish_work(c, 20000, 0, 0, "");
+    act(c, "wait 1500");
+    act(c, "cut n1 head");
+    act(c, "cut n2 head");
+    act(c, "wait 150000");
+    act(c, "mend n1 head");
+    act(c, "mend n2 head");
+    act(c, "wait 30000");
+}
+
+TEST(a_silent_fleet_loses_nothing_and_ends_what_it_ran_by_itself)
+{
+    if (!one_seed_only())
+        CHECK(run_apart(22, silenced, 0).ok);
+}

@@ -57,11 +57,11 @@ static void attempts(struct lines *l, const struct state *s)
     struct attempt *a;
     for (size_t i = 0; (a = map_next(s->attempts, &i));) {
         ADD(l,
-            "attempt %lld of %lld.%lld on %s state %d times %lld %lld run for %lld%s as %d cpu "
+            "attempt %lld of %lld.%lld on %s state %d times %lld %lld run for %lld%s as %d %s cpu "
             "%lld mem %lld gpu %lld mib %lld x%d",
             LL(a->id), LL(a->task->job->id), LL(a->task->index), a->node->name, a->state,
             LL(a->placed_ms), LL(a->started_ms), LL(a->run_for_s), a->stop ? " stop" : "",
-            a->stop ? a->stop_as : 0, LL(a->cpu_milli), LL(a->mem_mib), LL(a->gpu_milli),
+            a->stop ? a->stop_as : 0, a->stop_why ? a->stop_why : "", LL(a->cpu_milli), LL(a->mem_mib), LL(a->gpu_milli),
             LL(a->gpu_mib), a->gpu_count);
         for (int g = 0; g < a->gpu_count; g++)
             ADD(l, "lease %lld gpu %lld %s milli %lld mem %lld", LL(a->id), LL(a->gpus[g].index),
@@ -87,9 +87,11 @@ static void tenancy(struct lines *l, const struct state *s)
     for (size_t i = 0; (d = map_next(s->idems, &i));)
         ADD(l, "idem %s verb %d job %lld body %s", d->key, d->verb, LL(d->job), d->body);
     for (size_t i = 0; (n = map_next(s->nodes, &i));)
-        ADD(l, "node %lld %s state %d%s kept %lld version %lld attempts %zu %s", LL(n->id), n->name,
-            n->state, n->cordoned ? " cordoned" : "", LL(n->kept), LL(n->version),
+        ADD(l, "node %lld %s state %d%s drain %d %lld lost %d kept %lld version %lld attempts %zu %s", LL(n->id), n->name,
+            n->state, n->cordoned ? " cordoned" : "", n->drain, LL(n->drain_until_ms), n->lost, LL(n->kept), LL(n->version),
             map_count(n->attempts), n->info_text);
+    for (int r = 0; r < RULE_COUNT; r++)
+        ADD(l, "rule %s %lld", rule_name((enum rule)r), LL(s->rules.at[r]));
     ADD(l, "last event %lld, persons %zu, secrets %zu, volumes %zu, images %zu", LL(s->last_event),
         map_count(s->persons), map_count(s->secrets), map_count(s->volumes), map_count(s->images));
 }

@@ -170,6 +170,14 @@ static bool ends_attempts(const struct commit *k)
     return false;
 }
 
+/* While too much is silent at once nothing is taken from those that are. */
+static void check_silence(struct cloud *c, const struct state *s, const struct commit *k)
+{
+    for (size_t i = 0; s->rules.at[RULE_SILENT_SINCE_MS] && i < k->event_count; i++)
+        if (text_is(k->events[i].kind, "attempt.ended") && strstr(k->events[i].data, "silent for longer"))
+            cloud_fail(c, "%s was taken from a silent node while many were silent", k->events[i].subject);
+}
+
 void watch_commit(struct cloud *c, int h, const struct commit *k)
 {
     struct head_of *me = &c->servers[h];
@@ -186,6 +194,7 @@ void watch_commit(struct cloud *c, int h, const struct commit *k)
     check_attempts(c, s);
     check_quotas(c, s);
     check_nodes(c, s);
+    check_silence(c, s, k);
     if (ends_attempts(k))
         check_store(c, "SELECT " LIVE_TWICE " + " BAD_USAGE);
 }

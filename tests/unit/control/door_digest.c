@@ -52,10 +52,12 @@ static void nodes(struct lines *l, const struct state *s)
     struct node *n;
     struct token *t;
     for (size_t i = 0; (n = map_next(s->nodes, &i));)
-        str_printf(line(l), "node %lld %s state %d%s kept %lld v%lld attempts %zu orders %zu keys %lld %lld rotate %lld info %s",
-                   LL(n->id), n->name, n->state, n->cordoned ? " cordoned" : "", LL(n->kept),
+        str_printf(line(l), "node %lld %s state %d%s drain %d until %lld lost %d kept %lld v%lld attempts %zu orders %zu keys %lld %lld rotate %lld info %s",
+                   LL(n->id), n->name, n->state, n->cordoned ? " cordoned" : "", n->drain, LL(n->drain_until_ms), n->lost, LL(n->kept),
                    LL(n->version), map_count(n->attempts), n->order_bytes, LL(n->key ? n->key->id : 0),
                    LL(n->next_key ? n->next_key->id : 0), LL(n->rotate_ms), n->info_text);
+    for (int r = 0; r < RULE_COUNT; r++)
+        str_printf(line(l), "rule %s %lld", rule_name((enum rule)r), LL(s->rules.at[r]));
     for (size_t i = 0; (t = map_next(s->tokens, &i));)
         str_printf(line(l), "token %lld %s until %lld", LL(t->id), t->hash, LL(t->expires_ms));
 }
@@ -132,10 +134,10 @@ static void work(struct lines *l, const struct state *s, int64_t only)
             continue;
         struct str *to = line(l);
         str_printf(to,
-                   "attempt %lld of %lld.%lld on %lld state %d%s as %d placed %lld started %lld "
+                   "attempt %lld of %lld.%lld on %lld state %d%s as %d for '%s' placed %lld started %lld "
                    "runs %lld grace %lld holds %lld/%lld/%lld/%lld%s",
                    LL(a->id), LL(a->task->job->id), LL(a->task->index), LL(a->node->id), a->state,
-                   a->stop ? " stop" : "", a->stop ? (int)a->stop_as : 0, LL(a->placed_ms),
+                   a->stop ? " stop" : "", a->stop ? (int)a->stop_as : 0, a->stop_why ? a->stop_why : "", LL(a->placed_ms),
                    LL(a->started_ms), LL(a->run_for_s), LL(a->grace_s), LL(a->cpu_milli),
                    LL(a->mem_mib), LL(a->gpu_milli), LL(a->gpu_mib),
                    a->simulated ? " simulated" : "");
