@@ -289,7 +289,18 @@ static struct node *in_own(struct sched *s, struct job *j, struct pick *pick)
     return n;
 }
 
-static struct node *under_others(struct sched *s, struct job *j, struct pick *pick)
+int64_t claims_until(const struct sched *s)
+{
+    int64_t last = 0;
+    for (size_t i = 0; i < s->claims.count; i++) {
+        const struct claim *cl = s->claims.at[i];
+        if (cl->taken && cl->kind != CLAIM_EVICT && cl->start_ms < INT64_MAX)
+            last = MAX(last, cl->start_ms);
+    }
+    return last;
+}
+
+struct node *place_lent(struct sched *s, struct job *j, struct pick *pick)
 {
     struct claims *c = &s->claims;
     int64_t last = 0;
@@ -313,7 +324,7 @@ struct node *place_for(struct sched *s, struct job *j, struct pick *pick)
     if (!n)
         n = place_find(s, j->class, pick);
     if (!n && s->claims.count && (j->bound_ms || priority_of(j->priority) == CLASS_SPOT))
-        n = under_others(s, j, pick);
+        n = place_lent(s, j, pick);
     return n;
 }
 

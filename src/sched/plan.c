@@ -7,6 +7,8 @@
 #include "sched/sched_internal.h"
 #include <stdlib.h>
 
+enum { FILL_LOOK = 256, FILL_TRIES = 8 };
+
 struct pass {
     struct sched *s;
     struct arena *mem;
@@ -180,13 +182,41 @@ static void started(struct pass *p, struct job *j)
         fresh_add(p->s, j);
 }
 
+/* Who is behind the first of a line may be short enough for a place that is lent. */
+static void fill_in(struct pass *p, struct class *c)
+{
+    struct sched *s = p->s;
+    int tries = 0;
+    int64_t until = s->claims.count ? claims_until(s) : 0;
+    for (size_t i = 0; until && i < c->count && i < FILL_LOOK && tries < FILL_TRIES && p->plan.count < p->most;) {
+        struct job *j = c->ready[c->head + i];
+        struct pick pick;
+        size_t from = 0;
+        int64_t task, wake = INT64_MAX;
+        struct node *n = NULL;
+        if (j->bound_ms && p->now_ms + j->bound_ms <= until && waiting_ready(&j->waiting, p->now_ms, &from, &wake, &task) && quota_allows(s, c)) {
+            n = place_lent(s, j, &pick);
+            tries += !n;
+        }
+        if (n) {
+            give(p, j, task, n, &pick);
+            claims_back(s, j, n);
+            started(p, j);
+        }
+        i += !n;
+    }
+}
+
 static void start(struct pass *p, struct job *j)
 {
     size_t from = 0;
     int64_t task, wake = INT64_MAX;
     p->s->looks++;
     if (waiting_ready(&j->waiting, p->now_ms, &from, &wake, &task) && try_one(p, j, task) != REASON_NONE) {
-        park(p, j);
+        if (j->class->why == REASON_RESOURCES)
+            fill_in(p, j->class);
+        if (j->ready)
+            park(p, j);
         return;
     }
     started(p, j);

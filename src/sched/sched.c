@@ -333,15 +333,10 @@ void fresh_add(struct sched *s, const struct job *j)
     s->fresh[s->fresh_count++] = j->id;
 }
 
-/* Jobs of about the same length stand in one line: who is shorter may find a place where a longer one does not. */
+/* Jobs of different length stand in one line, unless it matters. */
 static int64_t bound_of(const struct project *p, int64_t bound_ms)
 {
-    int64_t grain = 1;
-    if (books_have_hours(&p->limits))
-        return bound_ms;
-    while (bound_ms / grain >= 16)
-        grain *= 2;
-    return (bound_ms + grain - 1) / grain * grain;
+    return books_have_hours(&p->limits) ? bound_ms : 0;
 }
 
 void job_reclass(struct sched *s, struct job *j)

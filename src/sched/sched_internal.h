@@ -116,6 +116,8 @@ void claims_drop_of(struct sched *s, int64_t job);
 /* Where a task of a job may start now: its own claims and its project's reservations first, then anywhere, then what is lent under the
  * claims of others. What was lifted for it stays so until claims_back. */
 struct node *place_for(struct sched *s, struct job *j, struct pick *pick);
+struct node *place_lent(struct sched *s, struct job *j, struct pick *pick);    /* the last of these */
+int64_t claims_until(const struct sched *s);                        /* whoever is not over by then may run under none; 0: there are none */
 void claims_back(struct sched *s, struct job *j, struct node *n);
 
 /* --- ahead.c: when those who cannot start now will. A head is the first of its class of priority that waits for room. */
