@@ -251,11 +251,25 @@ static void take_on(struct sched *s, int64_t node)
             claim_take(s, cl);
 }
 
+/* Whether it could be there if nothing at all were claimed: most nodes are full, and this is cheap. */
+static bool free_enough(const struct node *n, const struct shape *w)
+{
+    int64_t whole = 0, part = 0;
+    if (n->cpu_milli - n->cpu_used < w->cpu_milli || n->mem_mib - n->mem_used < w->mem_mib)
+        return false;
+    for (int i = 0; w->gpu.milli && i < n->gpu_count; i++) {
+        const struct gpu *g = &n->gpus[i];
+        whole += !g->holders;
+        part = MAX(part, 1000 - g->used_milli);
+    }
+    return w->gpu.milli < 1000 ? part >= w->gpu.milli : whole * 1000 >= w->gpu.milli;
+}
+
 /* On success what may be lifted for it on that node is. */
 static struct node *try_on(struct sched *s, struct job *j, int64_t node, struct pick *pick)
 {
     struct spot at = { .node = fleet_node(&s->fleet, node) };
-    if (!at.node || (j->class->only_node && j->class->only_node != node))
+    if (!at.node || (j->class->only_node && j->class->only_node != node) || !free_enough(at.node, &j->class->shape))
         return NULL;
     index_ready(&s->index, j->class->wanted);
     lift_on(s, node, j);
@@ -316,6 +330,15 @@ struct node *place_lent(struct sched *s, struct job *j, struct pick *pick)
         }
     }
     return NULL;
+}
+
+bool lent_fits(struct sched *s, struct job *j)
+{
+    struct pick pick;
+    struct node *n = place_lent(s, j, &pick);
+    if (n)
+        take_on(s, n->id);
+    return n;
 }
 
 struct node *place_for(struct sched *s, struct job *j, struct pick *pick)

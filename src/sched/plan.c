@@ -7,7 +7,7 @@
 #include "sched/sched_internal.h"
 #include <stdlib.h>
 
-enum { FILL_LOOK = 256, FILL_TRIES = 8 };
+enum { FILL_LOOK = 256 };
 
 struct pass {
     struct sched *s;
@@ -182,21 +182,30 @@ static void started(struct pass *p, struct job *j)
         fresh_add(p->s, j);
 }
 
-/* Who is behind the first of a line may be short enough for a place that is lent. */
+/* Who is behind the first of a line may be short enough for a place that is lent. All ask for the same, so where one found nothing, one
+ * that takes as long or longer does not either, and if the shortest does not nobody does. */
 static void fill_in(struct pass *p, struct class *c)
 {
     struct sched *s = p->s;
-    int tries = 0;
+    struct job *least = NULL;
     int64_t until = s->claims.count ? claims_until(s) : 0;
-    for (size_t i = 0; until && i < c->count && i < FILL_LOOK && tries < FILL_TRIES && p->plan.count < p->most;) {
+    for (size_t i = 0; until && i < c->count && i < FILL_LOOK; i++) {
+        struct job *j = c->ready[c->head + i];
+        if (j->bound_ms && p->now_ms + j->bound_ms <= until && (!least || j->bound_ms < least->bound_ms))
+            least = j;
+    }
+    if (!least || !quota_allows(s, c) || !lent_fits(s, least))
+        return;
+    until++;
+    for (size_t i = 0; i < c->count && i < FILL_LOOK && p->plan.count < p->most;) {
         struct job *j = c->ready[c->head + i];
         struct pick pick;
         size_t from = 0;
         int64_t task, wake = INT64_MAX;
         struct node *n = NULL;
-        if (j->bound_ms && p->now_ms + j->bound_ms <= until && waiting_ready(&j->waiting, p->now_ms, &from, &wake, &task) && quota_allows(s, c)) {
+        if (j->bound_ms && p->now_ms + j->bound_ms < until && waiting_ready(&j->waiting, p->now_ms, &from, &wake, &task) && quota_allows(s, c)) {
             n = place_lent(s, j, &pick);
-            tries += !n;
+            until = n ? until : p->now_ms + j->bound_ms;
         }
         if (n) {
             give(p, j, task, n, &pick);

@@ -117,6 +117,7 @@ void claims_drop_of(struct sched *s, int64_t job);
  * claims of others. What was lifted for it stays so until claims_back. */
 struct node *place_for(struct sched *s, struct job *j, struct pick *pick);
 struct node *place_lent(struct sched *s, struct job *j, struct pick *pick);    /* the last of these */
+bool lent_fits(struct sched *s, struct job *j);                     /* only whether it would find one */
 int64_t claims_until(const struct sched *s);                        /* whoever is not over by then may run under none; 0: there are none */
 void claims_back(struct sched *s, struct job *j, struct node *n);
 
