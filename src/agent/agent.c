@@ -305,6 +305,9 @@ static void describe(struct agent *a, struct arena *mem, struct node_info *info,
     info->version = a->config.version;
     info->host_image = a->config.host_image;
     info->labels = a->config.labels;
+    struct err bad;
+    if (a->config.topology && !where_parse(a->config.topology, mem, &info->where, &bad))
+        info->where = (struct where){ 0 }; /* looked at when the agent began */
     probe_machine(a->os, &probe, a->config.data, mem, info);
     runtime_describe(a->runtime, info, mem);
     bind_write(&(struct json_out){ .to = text }, &node_info_fields, info);
@@ -468,7 +471,7 @@ static void copy_config(struct agent *a, const struct agent_config *c)
     *to = *c;
     for (const char **const *p
          = (const char **const[]){ &to->token, &to->data, &to->run, &to->name, &to->self,
-                                   &to->version, &to->sim_model, &to->ca_pem, &to->pin, NULL };
+                                   &to->version, &to->sim_model, &to->ca_pem, &to->pin, &to->topology, NULL };
          *p; p++)
         **p = arena_text(a->mem, **p);
     to->labels.at = ARENA_ARRAY(a->mem, struct pair, c->labels.count);

@@ -20,6 +20,7 @@ struct agent_config {
     int64_t sim_gpus;
     const char *sim_model;
     struct pairs labels;
+    const char *topology;       /* region/zone/switch/rack/nvlink; NULL: not known */
     int64_t beat_ms;            /* 0: 5000 */
     const char *ca_pem, *pin;
     void (*on_failed)(void *arg, const struct err *why);    /* it cannot go on: the token was refused. NULL: os_stop */

@@ -87,6 +87,13 @@ static bool on_keep_logs(struct flags *f, const char *value, struct err *err)
     return bind_text(&keep, value, f->mem, &f->config, err) || err_field(err, "--keep-logs", "--keep-logs: %s", err->text);
 }
 
+static bool on_topology(struct flags *f, const char *value, struct err *err)
+{
+    struct where where;
+    f->config.topology = value;
+    return where_parse(value, f->mem, &where, err);
+}
+
 static bool on_beat(struct flags *f, const char *value, struct err *err)
 {
     return on_number("--beat-ms", value, 60000, &f->config.beat_ms, err);
@@ -118,6 +125,7 @@ static const struct flag {
     { "--run", "DIR", NULL, offsetof(struct flags, config.run), "what must not (/run/arcus)" },
     { "--name", "NAME", NULL, offsetof(struct flags, config.name), "the node's name (the host's)" },
     { "--label", "KEY=VALUE", on_label, 0, "a label to place jobs by; may be given again" },
+    { "--topology", "ADDRESS", on_topology, 0, "where it is: region/zone/switch/rack/nvlink, as far as that is known" },
     { "--keep-logs", "TIME", on_keep_logs, 0, "logs and outputs after a task has ended (7d)" },
     { "--sim-gpus", "N", on_sim_gpus, 0, "offer N made-up GPUs, marked as simulated" },
     { "--sim-model", "MODEL", NULL, offsetof(struct flags, config.sim_model), "what they are called (NVIDIA H200)" },

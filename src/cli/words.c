@@ -16,8 +16,8 @@ static const struct column job_columns[] = {
 static const struct column node_columns[] = {
     { "NAME", "name" }, { "STATE", "state:state" }, { "GPUS", "gpus:gpus" }, { "FREE", "gpus_free", .right = true }, { "MODEL", "gpu_model" },
     { "CPUS", "cpus", .right = true }, { "FREE", "cpus_free", .right = true }, { "MEMORY", "mib:memory_mib", .right = true },
-    { "FREE", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true },
-    { "DRAIN UNTIL", "some:drain_until" }, { "NOTE", "some:note" }, { "JOINED", "age:joined", .wide = true }, { "ID", "id", .wide = true },
+    { "FREE", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true }, { "REGION", "some:region" }, { "ZONE", "some:zone" },
+    { "TOPOLOGY", "topology", .wide = true }, { "DRAIN UNTIL", "some:drain_until" }, { "NOTE", "some:note" }, { "JOINED", "age:joined", .wide = true }, { "ID", "id", .wide = true },
 };
 static const struct column gpu_columns[] = {
     { "NODE", "node" }, { "GPU", "index", .right = true }, { "MODEL", "gpus:model" }, { "STATE", "state:state" }, { "MEMORY", "mib:memory_mib", .right = true },
@@ -121,6 +121,9 @@ const struct word words[] = {
     { "nodes lost", VERB_NODE_LOST, word_generic, "NODE...", "Say that a silent node is gone for good", .many = true,
       .more = "Its tasks are queued again as soon as they can run there no more, also while so much of the fleet is silent that nothing else is moved;\n"
               "what was to wait for it has failed. If it comes back after all, it is a node as before.", .examples = "arcus nodes lost gpu-07" },
+    { "nodes set", VERB_NODE_UPDATE, word_generic, "NODE...", "Say where a node is, whatever its agent says", .many = true,
+      .more = "A job asks for a region or a zone, and a gang for nodes close together (`arcus run --help`: nodes, within, prefer). \"\" leaves it to the agent again.",
+      .examples = "arcus nodes set gpu-07 --region eu-west --zone a --rack r12\narcus nodes set gpu-07 --rack \"\"" },
     { "nodes remove", VERB_NODE_REMOVE, word_generic, "NODE...", "Take a node out of the fleet; its tasks count as lost", .many = true, .examples = "arcus nodes remove gpu-07" },
     { "cordon", VERB_NODE_UPDATE, word_generic, "NODE...", "Place nothing new on a node", .fixed = "{\"state\":\"cordoned\"}", .takes = "node", .many = true, .examples = "arcus cordon gpu-07" },
     { "uncordon", VERB_NODE_UPDATE, word_generic, "NODE...", "Use a node again: it is neither cordoned nor drained any more", .fixed = "{\"state\":\"ready\"}", .takes = "node", .many = true, .examples = "arcus uncordon gpu-07" },

@@ -67,8 +67,10 @@ struct sched_event *emit_news(struct call *c, enum sched_kind kind)
     memset(e, 0, sizeof *e);
     e->kind = kind;
     e->at_ms = c->now_ms;
-    if (kind == SCHED_NODE)
+    if (kind == SCHED_NODE) {
         e->gpus = ARENA_ARRAY(b->mem, struct sched_gpu, SCHED_GPUS);
+        e->where = ARENA_ARRAY(b->mem, char, PLACE_ADDRESS);
+    }
     if (kind == SCHED_TASK_HELD)
         e->held = ARENA_ARRAY(b->mem, struct sched_held, SCHED_GPUS);
     return e;

@@ -20,6 +20,8 @@ void sched_of_node(const struct state *s, const struct node *n, struct sched_eve
     e->host_image = n->info.host_image;
     e->cpu_milli = n->info.cpu_milli;
     e->mem_mib = n->info.mem_mib;
+    struct where where = node_where(n);
+    where_text(&where, e->where);
     e->gpu_count = (int)MIN(n->info.gpus.count, (size_t)SCHED_GPUS);
     for (int i = 0; i < e->gpu_count; i++) {
         e->gpus[i] = (struct sched_gpu){ .index = gpus[i].index,
@@ -64,6 +66,8 @@ void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
     e->last_task = j->count - 1;
     e->shape = j->shape;
     e->wants_host_image = text_is(j->spec.image, "host");
+    text_copy(e->region, sizeof e->region, j->spec.region ? j->spec.region : "");
+    text_copy(e->zone, sizeof e->zone, j->spec.zone ? j->spec.zone : "");
     e->only_node = job_home(s, j, &e->by_volume);
     e->blocked = j->blocked > 0;
     e->owner = j->owner;

@@ -18,7 +18,7 @@ void node_write(struct call *c, struct node *n, enum node_state state, const cha
     if (state != NODE_DOWN)
         node_lost_set(c, n, 0);
     EMIT(c, NODE_SET, V_INT(n->id), V_INT(n->state), V_INT(n->cordoned), V_TEXT(n->info_text),
-         V_INT(n->kept), V_INT(n->version));
+         V_INT(n->kept), V_INT(n->version), V_TEXT(n->settings_text));
     emit_event(c, 0, kind, id_of(c, PREFIX_NODE, n->id),
                arena_printf(c->mem, "{\"name\":\"%s\"}", n->name));
     sched_of_node(c->s, n, emit_news(c, SCHED_NODE));
@@ -147,6 +147,14 @@ static bool gpus_check(const struct objects *list, struct err *err)
     return true;
 }
 
+static bool where_check(const struct where *w, struct err *err)
+{
+    for (int l = PLACE_REGION; l < PLACE_LEVELS; l++)
+        if (!place_name_check(place_names.at[l], w->at[l], err))
+            return false;
+    return true;
+}
+
 /* A node that forgot everything would begin the orders in our answer once more, under the same
  * attempt: what it does not say it runs is over. */
 static void wipe(struct call *c, struct node *n, const struct texts *running)
@@ -176,7 +184,7 @@ bool node_hello(struct call *c, const void *body, struct err *err)
     struct node *n = self(c);
     if (!n)
         return err_set(err, RC_DENIED, "this node was removed");
-    if (!gpus_check(&ask->info.gpus, err))
+    if (!gpus_check(&ask->info.gpus, err) || !where_check(&ask->info.where, err))
         return false;
     AUTO(str_done) struct str text = { 0 };
     struct json_out o = { .to = &text };
@@ -350,7 +358,12 @@ void node_reply(struct call *c, const struct node *n)
                            .tasks = (int64_t)map_count(n->attempts),
                            .joined_ms = n->joined_ms,
                            .version = n->version,
-                           .info = n->info_text };
+                           .info = n->info_text,
+                           .settings = n->settings_text };
+    struct where where = node_where(n);
+    v.region = where.at[PLACE_REGION] ? where.at[PLACE_REGION] : "";
+    v.zone = where.at[PLACE_ZONE] ? where.at[PLACE_ZONE] : "";
+    v.topology = where_text(&where, arena_take(c->mem, PLACE_ADDRESS, 1));
     for (size_t g = 0; g < n->info.gpus.count; g++) {
         v.gpus++;
         v.gpus_free_milli += 1000;
@@ -367,6 +380,30 @@ void node_reply(struct call *c, const struct node *n)
     reply_view(c, &node_view_fields, &v);
 }
 
+static bool anything_given(const struct call *c)
+{
+    const struct fields *f = verbs[c->r->verb].takes;
+    for (size_t i = 0; i < f->count; i++)
+        if (!f->rows[i].in_path && was_given(c, f->rows[i].name))
+            return true;
+    return false;
+}
+
+/* Changes what was given, and leaves the rest. After it nothing may fail. */
+static bool settings_change(struct call *c, struct node *n, const struct node_settings *ask, struct err *err)
+{
+    struct node_settings s = n->settings;
+    if (!where_check(&ask->where, err))
+        return false;
+    for (int l = PLACE_REGION; l < PLACE_LEVELS; l++)
+        if (was_given(c, place_names.at[l]))
+            s.where.at[l] = ask->where.at[l];
+    AUTO(str_done) struct str text = { 0 };
+    struct json_out o = { .to = &text };
+    bind_write(&o, &node_settings_fields, &s);
+    return text_is(text.at, n->settings_text) || state_node_settings(n, text.at, err);
+}
+
 bool node_update(struct call *c, const void *body, struct err *err)
 {
     const struct node_ask *ask = body;
@@ -376,12 +413,18 @@ bool node_update(struct call *c, const void *body, struct err *err)
     if (c->r->if_match && c->r->if_match != n->version)
         return err_set(err, RC_STALE, "node %s has changed meanwhile (version %lld); look again",
                        n->name, (long long)n->version);
-    if (ask->state != NODE_READY && ask->state != NODE_CORDONED)
+    if (!anything_given(c))
+        return err_set(err, RC_BAD_INPUT, "say what is to change of node %s", n->name);
+    bool state = was_given(c, "state");
+    if (state && ask->state != NODE_READY && ask->state != NODE_CORDONED)
         return err_field(err, "state", "a node can be set to ready or cordoned");
-    n->cordoned = ask->state == NODE_CORDONED;
-    node_drain_end(c, n);
-    node_write(c, n, n->state == NODE_DOWN ? NODE_DOWN : (enum node_state)ask->state,
-               n->cordoned ? "node.cordoned" : "node.ready");
+    if (!settings_change(c, n, &ask->settings, err))
+        return false;
+    n->cordoned = state ? ask->state == NODE_CORDONED : n->cordoned;
+    if (state)
+        node_drain_end(c, n);
+    node_write(c, n, n->state == NODE_DOWN ? NODE_DOWN : n->cordoned ? NODE_CORDONED : NODE_READY,
+               !state ? "node.set" : n->cordoned ? "node.cordoned" : "node.ready");
     node_reply(c, n);
     return true;
 }

@@ -49,6 +49,16 @@ static bool info_of(struct call *c, const char *text, struct node_info *info)
            && bind_read_ours(doc, &node_info_fields, c->mem, info, NULL, &ignored);
 }
 
+static struct node_settings settings_of(struct call *c, const char *text)
+{
+    struct json *doc;
+    struct err ignored;
+    struct node_settings s = { 0 };
+    if (!json_parse(SLICE(text), c->mem, &doc, &ignored) || !bind_read_ours(doc, &node_settings_fields, c->mem, &s, NULL, &ignored))
+        s = (struct node_settings){ 0 };
+    return s;
+}
+
 static void node_view(struct call *c, const struct rows *r, size_t i, struct map *sums,
                       const struct rules *rules, struct node_view *v)
 {
@@ -61,12 +71,19 @@ static void node_view(struct call *c, const struct rows *r, size_t i, struct map
                              .state = node_state_word((enum node_state)row_int(r, i, 2), (enum node_drain)row_int(r, i, 6)),
                              .gpu_model = "",
                              .info = row_text(r, i, 3),
+                             .settings = row_text(r, i, 9),
                              .joined_ms = row_int(r, i, 4),
                              .version = row_int(r, i, 5),
                              .drain_until_ms = row_int(r, i, 7),
                              .note = node_note(rules, (enum node_state)row_int(r, i, 2), (int)row_int(r, i, 8), (enum node_drain)row_int(r, i, 6)),
                              .tasks = h->tasks };
-    if (!info_of(c, v->info, &info))
+    bool told = info_of(c, v->info, &info);
+    struct node_settings settings = settings_of(c, v->settings);
+    struct where where = where_over(&settings.where, &info.where);
+    v->region = where.at[PLACE_REGION] ? where.at[PLACE_REGION] : "";
+    v->zone = where.at[PLACE_ZONE] ? where.at[PLACE_ZONE] : "";
+    v->topology = where_text(&where, arena_take(c->mem, PLACE_ADDRESS, 1));
+    if (!told)
         return;
     v->cpu_milli = info.cpu_milli, v->cpu_free_milli = info.cpu_milli - h->cpu;
     v->mem_mib = info.mem_mib, v->mem_free_mib = info.mem_mib - h->mem;

@@ -203,6 +203,26 @@ bool state_node_info(struct node *n, const char *json, struct err *err)
     return true;
 }
 
+bool state_node_settings(struct node *n, const char *json, struct err *err)
+{
+    AUTO(arena_free) struct arena *tree = arena_new();
+    struct json *doc;
+    struct node_settings settings = { 0 };
+    if (!json_parse(SLICE(json), tree, &doc, err) || !bind_read_ours(doc, &node_settings_fields, tree, &settings, NULL, err))
+        return false;
+    free(n->settings_text);
+    arena_free(n->settings_mem);
+    n->settings_text = must(strdup(json));
+    n->settings_mem = arena_new_for(strlen(json));
+    bind_copy(&node_settings_fields, &settings, n->settings_mem, &n->settings);
+    return true;
+}
+
+struct where node_where(const struct node *n)
+{
+    return where_over(&n->settings.where, &n->info.where);
+}
+
 struct node *state_add_node(struct state *s, int64_t id, const char *name, int64_t joined_ms)
 {
     struct node *n = zeroed(sizeof *n);
@@ -213,6 +233,7 @@ struct node *state_add_node(struct state *s, int64_t id, const char *name, int64
     n->attempts = map_new();
     n->changed = map_new();
     n->goners = map_new();
+    n->settings_text = must(strdup("{}"));
     snprintf(n->name, sizeof n->name, "%s", name);
     map_put(s->nodes, id, n);
     map_put_text(s->node_names, n->name, n);
@@ -234,6 +255,8 @@ static void node_free(struct node *n)
     map_free(n->changed);
     arena_free(n->info_mem);
     free(n->info_text);
+    arena_free(n->settings_mem);
+    free(n->settings_text);
     free(n->gone);
     free(n);
 }

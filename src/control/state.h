@@ -58,6 +58,9 @@ struct node {
     char *info_text;            /* JSON as it came */
     struct arena *info_mem;
     struct node_info info;
+    char *settings_text;        /* what the operator says, as JSON */
+    struct arena *settings_mem;
+    struct node_settings settings;
     struct map *attempts;       /* live ones here */
     struct apikey *key, *next_key;  /* in use; brought by the node and not used yet */
     int64_t rotate_ms;          /* a key made before is to be replaced */
@@ -159,6 +162,8 @@ struct apikey *state_add_key(struct state *s, const struct apikey *k);
 void state_link_key(struct state *s, struct apikey *k);     /* to its node, if it is one's */
 void state_drop_key(struct state *s, struct apikey *k);
 MUST_CHECK bool state_node_info(struct node *n, const char *json, struct err *err);
+MUST_CHECK bool state_node_settings(struct node *n, const char *json, struct err *err);
+struct where node_where(const struct node *n);              /* as the operator says, else its agent */
 struct node *state_add_node(struct state *s, int64_t id, const char *name, int64_t joined_ms);
 void state_drop_node(struct state *s, struct node *n);
 void node_goner(struct node *n, int64_t volume);            /* a volume that was there is to be swept */

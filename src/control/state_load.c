@@ -191,7 +191,7 @@ static bool load_things(struct load *l)
         n->lost = n->state == NODE_DOWN ? (int)INT(11) : 0;
         n->drain = (enum node_drain)INT(9), n->drain_until_ms = INT(10);
         n->drain_boot_ms = INT(10) ? l->boot_ms + MAX(INT(10) - l->wall_ms, 0) + 1 : 0;
-        if (!state_node_info(n, TEXT(3), l->err))
+        if (!state_node_info(n, TEXT(3), l->err) || !state_node_settings(n, TEXT(12), l->err))
             return err_wrap(l->err, "node %s", n->name);
     }
     EACH(ST_LOAD_RULE, NULL, 0)

@@ -184,6 +184,8 @@ static void tell_planner(struct control *c, struct batch *b, bool reset, bool mo
         if (e->gpu_count)
             e->gpus = memcpy(ARENA_ARRAY(mem, struct sched_gpu, (size_t)e->gpu_count), e->gpus,
                              (size_t)e->gpu_count * sizeof *e->gpus);
+        if (e->where)
+            e->where = (char *)arena_text(mem, e->where);
         if (e->held_count)
             e->held = memcpy(ARENA_ARRAY(mem, struct sched_held, (size_t)e->held_count), e->held,
                              (size_t)e->held_count * sizeof *e->held);

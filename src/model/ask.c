@@ -255,7 +255,8 @@ static const struct field node_ref_rows[] = { THE_NODE };
 const struct fields node_ref_fields = FIELDS(node_ask, node_ref_rows);
 static const struct field node_set_rows[] = {
     THE_NODE,
-    FIELD(struct node_ask, state, ENUM, .required = true, .names = &node_state_names, .help = "cordoned: nothing new is placed there; ready: it is used again", .example = "cordoned"),
+    FIELD(struct node_ask, state, ENUM, .names = &node_state_names, .help = "cordoned: nothing new is placed there; ready: it is used again", .example = "cordoned"),
+    WHERE_ROWS(node_ask, settings.where, .hidden = false),
 };
 const struct fields node_set_fields = FIELDS(node_ask, node_set_rows);
 static const struct field node_drain_rows[] = {

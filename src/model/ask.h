@@ -2,6 +2,7 @@
  * bound together, so a verb cannot tell (and need not) where a member came from. job_spec is in job.h. */
 #pragma once
 #include "model/limit.h"
+#include "model/node.h"
 
 struct nothing { char unused; };
 struct page_ask { const char *page; int64_t limit; };           /* every list: `page` is the `next` of the page before */
@@ -32,7 +33,7 @@ struct files_ask { const char *job, *volume; int64_t task; const char *path; boo
 struct node_token_ask { int64_t expires_in_s; };
 struct node_join_ask { const char *token, *name, *key; };
 struct node_key_ask { const char *key; };
-struct node_ask { const char *node; int state; };               /* state: enum node_state; ready or cordoned */
+struct node_ask { const char *node; int state; struct node_settings settings; };    /* state: enum node_state; ready or cordoned */
 struct node_drain_ask { const char *node; int64_t deadline_s; bool wait, requeue; };
 struct rules_ask { int64_t brake, window_s, spot_notice_s, backfill_depth, silent, lift_s; const char *preempt; };    /* brake, silent: per cent */
 struct stream_ask { const char *stream; };

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "base/when.h"
 #include "model/job.h"
+#include "model/place.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -477,7 +478,7 @@ bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct shape *sha
         || !settle_shape(&s, &settled, err) || !settle_array(&s, err) || !settle_env(&s, err)
         || !settle_labels(&s, err) || !settle_secrets(&s, err) || !settle_volumes(&s, mem, err)
         || !settle_retry(&s, err) || !settle_after(&s, mem, err) || !settle_user(&s, err)
-        || !settle_workdir(&s, err))
+        || !settle_workdir(&s, err) || !place_name_check("region", s.region, err) || !place_name_check("zone", s.zone, err))
         return false;
     settle_name(&s, mem);
     *spec = s;

@@ -4,6 +4,7 @@
  * the flat fields, so a file may use either spelling, and what is stored is flat. Members that the table leaves at zero get
  * their default from job_spec_settle, because it follows from others. */
 #include "model/job.h"
+#include "model/place.h"
 #include "model/priority.h"
 
 #define MAX_CPU_MILLI (INT64_C(4096) * 1000)
@@ -88,6 +89,8 @@ static const struct field spec_rows[] = {
     FIELD(struct job_spec, on_lost, ENUM, .names = &lost_names, .flag = "--on-lost", .help = "when its node goes silent: requeue gives it to another node, wait waits for that one", .example = "wait"),
     FIELD(struct job_spec, user, TEXT, .when_set = true, .max = 64, .flag = "-u --user", .help = "who it runs as inside: uid, uid:gid or a name; the image's own when left out", .example = "1000:1000"),
     FIELD_AS(struct job_spec, log_mib, "log_size", MIB, .min = 1, .max = 10 << 10, .def = "100MB", .flag = "--log-size", .help = "what is kept of its output, per task; the oldest part is dropped", .example = "1GB"),
+    FIELD(struct job_spec, region, TEXT, .when_set = true, .max = PLACE_NAME - 1, .help = "only in this region", .example = "eu-west"),
+    FIELD(struct job_spec, zone, TEXT, .when_set = true, .max = PLACE_NAME - 1, .aliases = "availability_zone", .help = "only in this zone", .example = "a"),
     FIELD(struct job_spec, node, TEXT, .when_set = true, .max = 64, .aliases = "nodelist", .flag = "--node --nodelist", .help = "only on this node, by name or id", .example = "gpu-07"),
 };
 const struct fields job_spec_fields = FIELDS(job_spec, spec_rows);

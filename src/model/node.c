@@ -37,6 +37,10 @@ static const struct field node_rows[] = {
     FIELD(struct node_info, host_image, BOOL),
     FIELD(struct node_info, gpus, OBJECTS, .sub = &gpu_info_fields, .max = 64),
     FIELD(struct node_info, labels, PAIRS, .max = 64),
+    WHERE_ROWS(node_info, where, .when_set = true),
     FIELD(struct node_info, cannot, TEXTS, .max = 64, .help = "what this host cannot hold, in words"),
 };
 const struct fields node_info_fields = FIELDS(node_info, node_rows);
+
+static const struct field settings_rows[] = { WHERE_ROWS(node_settings, where, .when_set = true) };
+const struct fields node_settings_fields = FIELDS(node_settings, settings_rows);

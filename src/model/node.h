@@ -1,7 +1,7 @@
 /* node.h - a machine of the fleet as its agent tells it: inventory, and the GPUs it offers. */
 #pragma once
 #include "base/arena.h"
-#include "base/field.h"
+#include "model/place.h"
 
 struct gpu_info {
     int64_t index;
@@ -16,11 +16,14 @@ struct node_info {              /* the `hello` of an agent; stored as JSON in th
     bool host_image;            /* the operator allows `image: host` here */
     struct objects gpus;        /* of struct gpu_info */
     struct pairs labels;
+    struct where where;
     struct texts cannot;        /* what this host cannot hold, in words: "cgroup v1: buffered writes are not limited" */
 };
+/* What the operator says of a node (arcus nodes set); stored as JSON in its row. Where he says nothing its agent's word counts. */
+struct node_settings { struct where where; };
 enum node_state { NODE_READY, NODE_CORDONED, NODE_DOWN, NODE_STATE_COUNT };
 /* A cordoned node that is being emptied, or is empty. Not a state of its own: an older program beside ours knows three. */
 enum node_drain { DRAIN_NONE, DRAIN_ON, DRAIN_DONE, DRAIN_COUNT };
 const char *node_state_word(enum node_state state, enum node_drain drain);     /* "draining" */
 extern const struct names node_state_names;
-extern const struct fields gpu_info_fields, node_info_fields;
+extern const struct fields gpu_info_fields, node_info_fields, node_settings_fields;

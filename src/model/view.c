@@ -196,12 +196,16 @@ const struct fields attempt_view_fields = FIELDS(attempt_view, attempt_rows);
     FIELD(struct node_view, tasks, INT, .help = "placed or running there"),             \
     FIELD(struct node_view, note, TEXT, .help = "what becomes of its tasks, where it is silent or drained"), \
     FIELD_AS(struct node_view, drain_until_ms, "drain_until", TIME, .help = "of a node that is drained with a deadline: what still runs then is stopped"), \
+    FIELD(struct node_view, region, TEXT),                                              \
+    FIELD(struct node_view, zone, TEXT),                                                \
+    FIELD(struct node_view, topology, TEXT, .help = "region/zone/switch/rack/nvlink"),  \
     AT(node_view, joined),                                                              \
     VERSION(node_view)
 
 static const struct field node_rows[] = {
     NODE_ROWS,
     FIELD(struct node_view, info, JSON, .max = 1 << 20, .help = "what its agent tells about the machine"),
+    FIELD(struct node_view, settings, JSON, .max = 1 << 16, .help = "what the operator says of it, which counts before that"),
 };
 const struct fields node_view_fields = FIELDS(node_view, node_rows);
 static const struct field node_brief_rows[] = { NODE_ROWS };

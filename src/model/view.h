@@ -39,11 +39,11 @@ struct node_view {
     int64_t id;
     const char *name, *state;
     int64_t gpus, gpus_free_milli, cpu_milli, cpu_free_milli, mem_mib, mem_free_mib, tasks;
-    const char *gpu_model;
+    const char *gpu_model, *region, *zone, *topology;
     bool simulated;
     const char *note;
     int64_t drain_until_ms, joined_ms, version;
-    const char *info;           /* JSON: struct node_info; only in node.get */
+    const char *info, *settings;    /* JSON: struct node_info and node_settings; only in node.get */
 };
 struct rules_view { const char *id, *name, *state, *preempt; int64_t brake, window_s, lifted_until_ms, spot_notice_s, backfill_depth, silent; };
 struct fleet_view { const char *id, *name, *state, *note; int64_t nodes, ready, cordoned, draining, drained, down, lost, silent_since_ms, jobs_queued, jobs_running; };

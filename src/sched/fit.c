@@ -7,7 +7,7 @@ bool node_could(const struct fleet *f, const struct node *n, const struct class 
     int wanted = (int)((ask->milli + 999) / 1000);
     int64_t cpu, mem;
     shape_on(&c->shape, n->cpu_milli, n->mem_mib, n->gpu_count, &cpu, &mem);
-    if ((c->only_node && c->only_node != n->id) || (c->wants_host_image && !n->host_image)
+    if (!place_is(n->place, c->region, c->zone) || (c->only_node && c->only_node != n->id) || (c->wants_host_image && !n->host_image)
         || ask->mig[0] || n->cpu_milli < cpu || n->mem_mib < mem)
         return false;
     for (int i = 0; i < n->gpu_count && wanted; i++) {

@@ -120,6 +120,7 @@ static struct node *node_new(struct fleet *f, const struct sched_event *e)
                            .simulated = e->gpus[i].simulated };
     }
     n->make = make_of(f, n);
+    n->place = place_enter(f, e->where);
     return n;
 }
 
@@ -133,6 +134,7 @@ static void node_forget(struct fleet *f, struct node *n)
     for (size_t i = 0; n->moved && i < f->moved_count; i++)
         if (f->moved[i] == n)
             f->moved[i] = f->moved[--f->moved_count];
+    place_leave(f, n->place);
     free(n);
 }
 
@@ -348,6 +350,7 @@ void node_state(const struct fleet *f, const struct node *n, struct state *state
                          .mem_free = n->mem_mib - n->mem_used - n->mem_claimed,
                          .gpu_count = n->gpu_count,
                          .make = n->make,
+                         .site = place_site(n->place),
                          .host_image = n->host_image };
     for (int i = 0; i < n->gpu_count; i++) {
         const struct gpu *g = &n->gpus[i];
@@ -362,7 +365,7 @@ void node_state(const struct fleet *f, const struct node *n, struct state *state
     }
     uint64_t h = 0xcbf29ce484222325ULL;
     const int64_t parts[]
-        = { n->cpu_milli, n->mem_mib, out->cpu_free, out->mem_free, n->make, n->host_image };
+        = { n->cpu_milli, n->mem_mib, out->cpu_free, out->mem_free, n->make | n->host_image << 16 | (int64_t)out->site->id << 17 };
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i]) * 0x9e3779b97f4a7c15ULL, h ^= h >> 29;
     for (int i = 0; i < out->groups; i++) {
@@ -379,7 +382,7 @@ static bool same_state(const struct lot *a, const struct lot *b)
     bool same = a->hash == b->hash && a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib
                 && a->cpu_free == b->cpu_free && a->mem_free == b->mem_free && a->make == b->make
                 && a->gpu_count == b->gpu_count && a->host_image == b->host_image
-                && a->groups == b->groups;
+                && a->site == b->site && a->groups == b->groups;
     for (int i = 0; same && i < a->groups; i++) {
         const struct group *x = &a->group[i], *y = &b->group[i];
         same = x->project == y->project && x->free_mib == y->free_mib && x->kind == y->kind
@@ -465,8 +468,13 @@ void fleet_done(struct fleet *f)
                 free(f->lots[i]->nodes);
             free(f->lots[i]);
         }
-    for (size_t i = 0; i < f->count; i++)
+    for (size_t i = 0; i < f->count; i++) {
+        place_leave(f, f->nodes[i]->place);
         free(f->nodes[i]);
+    }
+    if (f->anywhere)
+        place_leave(f, f->anywhere);
+    map_free(f->places);
     free(f->nodes);
     free(f->kinds);
     free(f->moved);

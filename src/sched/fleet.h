@@ -5,8 +5,16 @@
  * fleet_take() and fleet_give() are exact inverses, and lots follow late (fleet_settle): taking tentatively and giving back costs
  * nothing that lasts. That is what gangs ("place n, then keep or undo") and preemption ("as if these were gone") stand on. */
 #pragma once
+#include "base/map.h"
 #include "sched/sched.h"
 
+/* Where nodes are: the parts of their topology addresses, each part once, so that two nodes of one rack have the same. */
+struct place {
+    struct place *up, *next;        /* next: of the same hash */
+    uint32_t id, users;             /* users: nodes and places right below it */
+    uint8_t level;                  /* enum place_level; the only one of PLACE_ANY is above all */
+    char name[PLACE_NAME];
+};
 struct gpu_kind { char model[48]; int64_t mem_mib; };
 /* Nodes of one build. Where there are more builds than FLEET_MAKES, the last stands for all others. */
 struct make { int64_t cpu_milli, mem_mib, nodes; uint16_t kind; uint8_t gpu_count; };     /* nodes: usable ones; kind: of its first GPU */
@@ -23,6 +31,7 @@ struct node {
     int64_t id;
     int64_t cpu_milli, mem_mib, cpu_used, mem_used;
     struct lot *lot;                /* NULL: not usable */
+    struct place *place;            /* the nearest that is known */
     uint32_t at;                    /* its place in the lot */
     int32_t cpu_claimed, mem_claimed;   /* kept for somebody: not free, and not used (claim.c) */
     bool usable, host_image, moved;
@@ -39,6 +48,7 @@ enum { MICRO = 1000 };              /* scores count in millionths of a GPU */
 struct worth { int32_t stuck, unfed, sliver; };         /* of a state, see score.c; in millionths of a GPU */
 struct lot {
     struct lot *next;               /* of the same hash */
+    const struct place *site;       /* zone, or region, of its nodes: what filters look at. Racks would make ten thousand lots of idle nodes */
     uint64_t hash;
     int64_t first;                  /* the lowest id of its nodes */
     struct node **nodes, *only;     /* a heap by id; nodes == &only where there was never a second */
@@ -60,6 +70,9 @@ struct lot_ref { uint32_t id, birth; };     /* a lot that may be gone: its numbe
 struct fleet {
     struct node **nodes;            /* by id: the order in which they joined */
     size_t count, room;
+    struct map *places;             /* by hash */
+    struct place *anywhere;
+    uint32_t place_ids;
     struct gpu_kind *kinds;
     size_t kind_count, kind_room;
     struct make makes[FLEET_MAKES];
@@ -77,6 +90,11 @@ struct fleet {
     size_t log_count, log_room;
     uint64_t log_from;              /* number of the first entry */
 };
+
+struct place *place_enter(struct fleet *f, const char *address);    /* the nearest one of it, for a node; NULL is "" */
+void place_leave(struct fleet *f, struct place *p);
+bool place_is(const struct place *p, const char *region, const char *zone);     /* or in it; "": any */
+const struct place *place_site(const struct place *p);              /* its zone, or its region */
 
 void fleet_done(struct fleet *f);
 void fleet_set(struct fleet *f, const struct sched_event *e);       /* new or changed; what was taken of it is forgotten */

@@ -26,8 +26,10 @@ static int64_t want_hash(const struct want *w)
     uint64_t h = 0xcbf29ce484222325ULL;
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i] ^ h >> 29) * 0x9e3779b97f4a7c15ULL;
-    for (const char *p = g->model; *p; p++)
-        h = (h ^ (unsigned char)*p) * 0x100000001b3ULL;
+    const char *const texts[] = { g->model, w->region, w->zone };
+    for (size_t i = 0; i < COUNT(texts); i++)
+        for (const char *p = texts[i]; *p; p++)
+            h = (h ^ (unsigned char)*p) * 0x100000001b3ULL;
     return (int64_t)(h ^ h >> 31);
 }
 
@@ -38,7 +40,8 @@ static bool same_want(const struct want *a, const struct want *b)
            && x->milli == y->milli && x->mem_min_mib == y->mem_min_mib
            && x->mem_max_mib == y->mem_max_mib && x->share_mib == y->share_mib
            && a->project == b->project && a->host_image == b->host_image
-           && strcmp(x->model, y->model) == 0 && strcmp(x->mig, y->mig) == 0;
+           && strcmp(x->model, y->model) == 0 && strcmp(x->mig, y->mig) == 0
+           && strcmp(a->region, b->region) == 0 && strcmp(a->zone, b->zone) == 0;
 }
 
 struct wanted *wanted_of(struct index *x, const struct want *like)

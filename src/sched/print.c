@@ -11,6 +11,9 @@ static void print_node(const struct fleet *f, const struct node *n, struct str *
     str_printf(out, "node %lld %s%s cpu %lld/%lld mem %lld/%lld\n", LL(n->id),
                n->usable ? "usable" : "away", n->host_image ? " host" : "", LL(n->cpu_used),
                LL(n->cpu_milli), LL(n->mem_used), LL(n->mem_mib));
+    for (const struct place *p = n->place; p && (p->level > PLACE_REGION || p->name[0]); p = p->up)
+        if (p->level)
+            str_printf(out, "  in %s %s\n", place_names.at[p->level], p->name);
     for (int i = 0; i < n->gpu_count; i++) {
         const struct gpu *g = &n->gpus[i];
         const struct gpu_kind *k = g->kind < f->kind_count ? &f->kinds[g->kind] : &(struct gpu_kind){ .mem_mib = 0 };
@@ -32,6 +35,8 @@ static void print_job(const struct job *j, struct str *out)
     str_printf(out, "  asks cpu %lld mem %lld gpu %lld '%s' %lld..%lld share %lld mig '%s'\n",
                LL(c->shape.cpu_milli), LL(c->shape.mem_mib), LL(g->milli), g->model,
                LL(g->mem_min_mib), LL(g->mem_max_mib), LL(g->share_mib), g->mig);
+    if (c->region[0] || c->zone[0])
+        str_printf(out, "  only in region '%s' zone '%s'\n", c->region, c->zone);
     for (size_t i = 0; i < j->waiting.count; i++) {
         const struct range *r = &waiting_ranges(&j->waiting)[i];
         str_printf(out, "  waits %lld-%lld not before %lld\n", LL(r->first), LL(r->last),

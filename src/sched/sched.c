@@ -279,7 +279,8 @@ static bool same_ask(const struct class *a, const struct class *b)
            && a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_mib == b->shape.mem_mib
            && x->milli == y->milli && x->mem_min_mib == y->mem_min_mib
            && x->mem_max_mib == y->mem_max_mib && x->share_mib == y->share_mib
-           && strcmp(x->model, y->model) == 0 && strcmp(x->mig, y->mig) == 0;
+           && strcmp(x->model, y->model) == 0 && strcmp(x->mig, y->mig) == 0
+           && strcmp(a->region, b->region) == 0 && strcmp(a->zone, b->zone) == 0;
 }
 
 static int64_t
@@ -302,7 +303,10 @@ static struct class *class_of(struct sched *s, const struct class *like)
         c = must(calloc(1, sizeof *c));
         *c = *like;
         c->next = first;
-        c->wanted = wanted_of(&s->index, &(struct want){ c->shape, c->project->id, c->wants_host_image });
+        struct want want = { .shape = c->shape, .project = c->project->id, .host_image = c->wants_host_image };
+        memcpy(want.region, c->region, sizeof want.region);
+        memcpy(want.zone, c->zone, sizeof want.zone);
+        c->wanted = wanted_of(&s->index, &want);
         map_put(s->classes, class_hash(c), c);
     }
     c->jobs++;
@@ -339,20 +343,28 @@ static int64_t bound_of(const struct project *p, int64_t bound_ms)
     return books_have_hours(&p->limits) ? bound_ms : 0;
 }
 
+/* What is asked for, without what became of it. */
+static struct class asks_like(const struct class *c)
+{
+    struct class like = { .project = c->project,
+                          .shape = c->shape,
+                          .only_node = c->only_node,
+                          .priority = c->priority,
+                          .owner = c->owner,
+                          .bound_ms = c->bound_ms,
+                          .wants_host_image = c->wants_host_image,
+                          .by_volume = c->by_volume };
+    memcpy(like.region, c->region, sizeof like.region);
+    memcpy(like.zone, c->zone, sizeof like.zone);
+    return like;
+}
+
 void job_reclass(struct sched *s, struct job *j)
 {
-    struct class like = *j->class;
+    struct class like = asks_like(j->class);
     like.bound_ms = bound_of(like.project, j->bound_ms);
     if (like.bound_ms == j->class->bound_ms)
         return;
-    like = (struct class){ .project = like.project,
-                           .shape = like.shape,
-                           .only_node = like.only_node,
-                           .priority = like.priority,
-                           .owner = like.owner,
-                           .bound_ms = like.bound_ms,
-                           .wants_host_image = like.wants_host_image,
-                           .by_volume = like.by_volume };
     order_remove(s, j);
     struct class *c = class_of(s, &like);
     class_leave(s, j->class);
@@ -381,6 +393,8 @@ struct class *class_like(struct sched *s, const struct sched_event *e)
                           .bound_ms = bound_of(project_of(s, e->project), e->bound_ms),
                           .wants_host_image = e->wants_host_image,
                           .by_volume = e->by_volume };
+    memcpy(like.region, e->region, sizeof like.region);
+    memcpy(like.zone, e->zone, sizeof like.zone);
     return class_of(s, &like);
 }
 

@@ -55,6 +55,7 @@ struct sched_event {
     int64_t cpu_milli, mem_mib;
     int gpu_count;
     struct sched_gpu *gpus;     /* gpu_count of them; a pointer, for most events have none and there are many */
+    char *where;            /* its topology address (model/place.h), of PLACE_ADDRESS bytes; NULL: not known */
     /* SCHED_PROJECT */
     struct quota quota;
     int64_t weight_milli;   /* of its fair share; 0: 1000 */
@@ -73,6 +74,7 @@ struct sched_event {
     int64_t created_ms, first_task, last_task;    /* tasks first..last wait (an array is one row) */
     struct shape shape;     /* also of one part of a reservation, which has `count` of them */
     bool wants_host_image;
+    char region[PLACE_NAME], zone[PLACE_NAME];  /* only there; "": anywhere */
     int64_t only_node;      /* 0: any; else the node of its volume, or the one it named */
     bool by_volume;         /* only_node is the node of its volume: then it waits with REASON_VOLUME, not REASON_RESOURCES */
     bool blocked;           /* its dependencies are not met: waits with REASON_DEPENDENCY, is not placed */

@@ -38,6 +38,7 @@ struct class {
     struct wanted *wanted;      /* what the index knows about such tasks, of whatever project */
     int64_t only_node, priority, owner, bound_ms;  /* bound_ms: 0 unless hours are limited in its project */
     bool wants_host_image, by_volume;
+    char region[PLACE_NAME], zone[PLACE_NAME];
     size_t jobs;
     struct job **ready;         /* those with a task that may start now, by age: ready[head .. head + count) */
     size_t head, count, room;

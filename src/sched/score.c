@@ -67,7 +67,8 @@ bool lot_fits(const struct want *w, const struct suit *suits, const struct lot *
 {
     const struct gpu_ask *ask = &w->shape.gpu;
     if (l->free_milli < ask->milli || l->cpu_free < w->shape.cpu_milli
-        || l->mem_free < w->shape.mem_mib || (w->host_image && !l->host_image) || ask->mig[0])
+        || l->mem_free < w->shape.mem_mib || (w->host_image && !l->host_image) || ask->mig[0]
+        || ((w->region[0] || w->zone[0]) && !place_is(l->site, w->region, w->zone)))
         return false;
     shape_on(&w->shape, l->cpu_milli, l->mem_mib, l->gpu_count, &out->cpu_milli, &out->mem_mib);
     if (l->cpu_free < out->cpu_milli || l->mem_free < out->mem_mib)

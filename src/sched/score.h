@@ -27,6 +27,7 @@ struct want {
     struct shape shape;
     int64_t project;            /* of a share: with whom it may be on one GPU. 0 for others. */
     bool host_image;
+    char region[PLACE_NAME], zone[PLACE_NAME];
 };
 struct suit { uint32_t part_mib; uint8_t choice; };     /* for one kind of GPU: the memory a task takes of each; choice 0: it may not go there */
 /* How a task stands on a node of a lot: what it holds, and how many GPUs of each group. */

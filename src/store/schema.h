@@ -126,4 +126,5 @@
     /* What an operator set for the whole cloud; and nodes that were given up, as those are that were down before anybody kept that. */ \
     X("CREATE TABLE rule (name TEXT PRIMARY KEY, value BIGINT NOT NULL)")                                                      \
     X("ALTER TABLE node ADD COLUMN lost BIGINT NOT NULL DEFAULT 0")                                                            \
-    X("UPDATE node SET lost = 1 WHERE state = 2")
+    X("UPDATE node SET lost = 1 WHERE state = 2") \
+    X("ALTER TABLE node ADD COLUMN settings TEXT NOT NULL DEFAULT '{}'") /* what the operator says of it: struct node_settings */

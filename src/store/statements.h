@@ -48,7 +48,7 @@
     X(SECRET_SET, "itii", "UPDATE secret SET sealed = ?2, updated_ms = ?3, version = ?4 WHERE id = ?1")                        \
     X(SECRET_DROP, "i", "DELETE FROM secret WHERE id = ?1")                                                                    \
     X(NODE_ADD, "itti", "INSERT INTO node (id, name, state, cordoned, info, kept, joined_ms, version) VALUES (?1, ?2, 2, 0, ?3, 0, ?4, 1)")  \
-    X(NODE_SET, "iiitii", "UPDATE node SET state = ?2, cordoned = ?3, info = ?4, kept = ?5, version = ?6 WHERE id = ?1")                       \
+    X(NODE_SET, "iiitiit", "UPDATE node SET state = ?2, cordoned = ?3, info = ?4, kept = ?5, version = ?6, settings = ?7 WHERE id = ?1") \
     X(NODE_ROTATE, "iii", "UPDATE node SET rotate_ms = ?2, version = ?3 WHERE id = ?1")                                       \
     X(NODE_DRAIN, "iii", "UPDATE node SET drain = ?2, drain_until_ms = ?3 WHERE id = ?1")                                       \
     X(NODE_LOST, "ii", "UPDATE node SET lost = ?2 WHERE id = ?1")                                                              \
@@ -101,7 +101,7 @@
     X(LOAD_ACCOUNT, "", "SELECT id, project, name, roles, state, created_ms FROM account ORDER BY id")                         \
     X(LOAD_KEY, "ii", "SELECT id, owner_kind, owner, project, roles, name, hint, hash, state, created_ms, expires_ms FROM apikey WHERE state = 0 AND (expires_ms = 0 OR expires_ms > ?1) AND id > ?2 ORDER BY id LIMIT 2000") \
     X(LOAD_SECRET, "", "SELECT id, project, name, sealed, created_ms, updated_ms, version FROM secret ORDER BY id")            \
-    X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned, rotate_ms, drain, drain_until_ms, lost FROM node ORDER BY id")                           \
+    X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned, rotate_ms, drain, drain_until_ms, lost, settings FROM node ORDER BY id")                           \
     X(LOAD_RULE, "", "SELECT name, value FROM rule ORDER BY name")                                                             \
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
     X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
@@ -194,8 +194,8 @@
     X(VOLUME_LIST, "iii", "SELECT v.id, v.name, v.created_ms, COALESCE(n.name, '') FROM volume v LEFT JOIN node n ON n.id = v.node WHERE v.project = ?1 AND v.id > ?2 ORDER BY v.id LIMIT ?3") \
     X(VOLUME_FIND, "iti", "SELECT id, node FROM volume WHERE project = ?1 AND (name = ?2 OR id = ?3)")                         \
     X(IMAGE_LIST, "iii", "SELECT id, name, digest, format, size, created_ms FROM image WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3") \
-    X(NODE_LIST, "ii", "SELECT id, name, state, info, joined_ms, version, drain, drain_until_ms, lost FROM node WHERE id > ?1 ORDER BY id LIMIT ?2")         \
-    X(NODE_FIND, "ti", "SELECT id, name, state, info, joined_ms, version, drain, drain_until_ms, lost FROM node WHERE name = ?1 OR id = ?2")                \
+    X(NODE_LIST, "ii", "SELECT id, name, state, info, joined_ms, version, drain, drain_until_ms, lost, settings FROM node WHERE id > ?1 ORDER BY id LIMIT ?2")         \
+    X(NODE_FIND, "ti", "SELECT id, name, state, info, joined_ms, version, drain, drain_until_ms, lost, settings FROM node WHERE name = ?1 OR id = ?2")                \
     X(NODE_STATES, "i", "SELECT state, drain, lost, COUNT(*) FROM node GROUP BY state, drain, lost ORDER BY state, drain, lost LIMIT ?1") \
     X(FLEET_JOBS, "", "SELECT state, COUNT(*) FROM job WHERE state < 4 GROUP BY state ORDER BY state")                          \
     X(LIMIT_LIST, "i", "SELECT l.project, l.owner, l.model, l.tasks, l.gpu_milli, l.day_milli, l.week_milli, l.month_milli, p.name, COALESCE(u.name, a.name, '') FROM quota_limit l JOIN project p ON p.id = l.project LEFT JOIN person u ON u.id = l.owner LEFT JOIN account a ON a.id = l.owner WHERE l.project = ?1 ORDER BY l.owner, l.model") \

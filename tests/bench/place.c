@@ -154,7 +154,7 @@ static void decisions(int nodes, int count)
     nodes_make(s, nodes);
     shapes_make(shapes, &r);
     for (int i = 0; i < SHAPES; i++) {
-        wants[i] = wanted_of(&s->index, &(struct want){ shapes[i], 1, false });
+        wants[i] = wanted_of(&s->index, &(struct want){ .shape = shapes[i], .project = 1 });
         mix_seen(&s->mix, &shapes[i], 100);
     }
     for (int i = -nodes * 12; i < count; i++) {     /* first it is filled */

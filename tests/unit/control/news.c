@@ -35,12 +35,16 @@ TEST(what_the_planner_hears_of_a_node_is_what_the_node_said)
     AUTO(door_free) struct door *d = door_new(false);
     char key[SECRET_TEXT];
     struct sched_gpu gpus[SCHED_GPUS];
-    struct sched_event e = { .gpus = gpus };
+    char where[PLACE_ADDRESS];
+    struct sched_event e = { .gpus = gpus, .where = where };
     door_node(d, "n1", 3, key);
     struct node *n = state_node(memory_of(d), "n1");
     sched_of_node(memory_of(d), n, &e);
     CHECK(e.kind == SCHED_NODE && e.node == n->id && e.usable && e.host_image && e.gpu_count == 3
-          && e.cpu_milli == 64000 && e.gpus[2].index == 2);
+          && e.cpu_milli == 64000 && e.gpus[2].index == 2 && text_is(e.where, ""));
+    CHECK(door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"region\":\"eu\",\"rack\":\"r1\"}").ok);
+    sched_of_node(memory_of(d), n, &e);
+    CHECK(text_is(e.where, "eu///r1"));
     n->state = NODE_CORDONED;
     sched_of_node(memory_of(d), n, &e);
     CHECK(!e.usable);

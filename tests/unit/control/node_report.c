@@ -335,6 +335,29 @@ TEST(a_cordoned_node_gets_nothing_new_and_stays_cordoned_through_silence)
     check_books(d, "cordoned");
 }
 
+TEST(where_a_node_is_the_operator_says_and_where_he_does_not_its_agent)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 1, key);
+    struct node *n = state_node(memory_of(d), "n1");
+    n->info.where.at[PLACE_REGION] = "eu", n->info.where.at[PLACE_RACK] = "r1"; /* as if its agent had said so */
+    struct answer a = door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"zone\":\"a\",\"rack\":\"r2\"}");
+    CHECK(a.ok && text_is(get(&a, "topology"), "eu/a//r2") && text_is(get(&a, "region"), "eu") && text_is(get(&a, "state"), "ready"));
+    CHECK(door_crash(d)); /* what the operator said is kept, and what he did not say is not */
+    n = state_node(memory_of(d), "n1");
+    a = door_ask(d, d->admin, VERB_NODE_GET, "{\"node\":\"n1\"}");
+    CHECK(text_is(get(&a, "topology"), "/a//r2") && text_is(get(&a, "zone"), "a"));
+    const char *home = door_submit(d, d->admin, "{\"command\":[\"true\"],\"image\":\"debian:12\",\"zone\":\"a\"}"),
+               *abroad = door_submit(d, d->admin, "{\"command\":[\"true\"],\"image\":\"debian:12\",\"region\":\"us\"}");
+    CHECK(door_place(d, home, 0, "n1", -1) && !door_place(d, abroad, 0, "n1", -1));
+    a = door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"zone\":\"\"}");
+    CHECK(a.ok && text_is(get(&a, "topology"), "///r2"));
+    CHECK(!door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"zone\":\"a/b\"}").ok);
+    CHECK(!door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\"}").ok);
+    check_books(d, "where");
+}
+
 /* What was placed after the backup may still run where nobody sees it. */
 TEST(in_a_restored_store_nothing_is_placed_until_what_ran_unseen_has_ended)
 {

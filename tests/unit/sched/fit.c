@@ -20,7 +20,7 @@ static void small_free_auto(struct small *x)
     sched_free(x->s);
 }
 #define SMALL(...) AUTO(small_free) struct small x = small_new((struct shape){ __VA_ARGS__ }); x.class.project = &x.project; \
-    x.class.wanted = wanted_of(&x.s->index, &(struct want){ x.class.shape, 7, false })
+    x.class.wanted = wanted_of(&x.s->index, &(struct want){ .shape = x.class.shape, .project = 7 })
 
 static int found(struct small *x, struct held_gpu *gpus)       /* how many GPUs; -1: it does not fit */
 {

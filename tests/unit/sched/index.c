@@ -39,7 +39,7 @@ static void yard_begin(struct yard *y, uint64_t seed, int nodes)
     for (int i = 0; i < WANTS; i++) {
         struct sched_event e = kit_job_event(1, 1 + (int64_t)rng_below(&y->rng, 2), 50, asks[rng_below(&y->rng, COUNT(asks))],
                                              (int64_t)rng_below(&y->rng, 5), 100 * (int64_t)rng_below(&y->rng, 20), 1);
-        y->wants[i] = wanted_of(&y->s->index, &(struct want){ e.shape, e.project, rng_below(&y->rng, 5) == 0 });
+        y->wants[i] = wanted_of(&y->s->index, &(struct want){ .shape = e.shape, .project = e.project, .host_image = rng_below(&y->rng, 5) == 0 });
     }
 }
 
@@ -151,7 +151,7 @@ TEST(only_what_changed_is_scored_again)
         fleet_set(&s->fleet, &e);
     }
     struct sched_event j = kit_job_event(1, 7, 50, "1", 1, 100, 1);
-    struct wanted *w = wanted_of(&s->index, &(struct want){ j.shape, 7, false });
+    struct wanted *w = wanted_of(&s->index, &(struct want){ .shape = j.shape, .project = 7 });
     struct held_gpu gpus[SCHED_GPUS];
     for (int i = 0; i < 100; i++) {
         struct pick p;
@@ -169,7 +169,7 @@ TEST(rankings_are_bounded_and_shapes_that_nobody_asks_for_are_forgotten)
     fleet_set(&s->fleet, &e);
     for (int i = 0; i < 3 * RANKINGS_MAX; i++) {
         struct pick p;
-        struct wanted *w = wanted_of(&s->index, &(struct want){ { .cpu_milli = 1 + i, .mem_mib = 10 }, 0, false });
+        struct wanted *w = wanted_of(&s->index, &(struct want){ .shape = { .cpu_milli = 1 + i, .mem_mib = 10 } });
         CHECK(index_best(&s->index, w, &p));
         wanted_leave(&s->index, w);
     }

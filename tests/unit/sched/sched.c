@@ -53,6 +53,9 @@ static void change_node(struct truth *t)
     }
     if (!t->nodes[i].node)
         return;
+    static const char *const places[] = { NULL, "eu", "eu/a", "eu/b/s1/r1", "us/a/s1/r1/n1" };
+    if (chance(t, 30))
+        t->nodes[i].where = (char *)places[rng_below(&t->rng, COUNT(places))];
     t->nodes[i].usable = chance(t, 80);
     t->node_there[i] = true;
     tell(t, &t->nodes[i]);
@@ -106,6 +109,10 @@ static void new_job(struct truth *t)
     j->e.created_ms = (int64_t)rng_below(&t->rng, 3);
     j->e.blocked = chance(t, 10);
     j->e.wants_host_image = chance(t, 20);
+    if (chance(t, 15))
+        snprintf(j->e.region, sizeof j->e.region, "%s", chance(t, 50) ? "eu" : "us");
+    if (chance(t, 15))
+        snprintf(j->e.zone, sizeof j->e.zone, "%s", chance(t, 50) ? "a" : "b");
     j->e.only_node = chance(t, 15) ? 1 + (int64_t)rng_below(&t->rng, NODES_MAX) : 0;
     j->e.by_volume = j->e.only_node && chance(t, 50);
     if (j->e.shape.gpu.milli > 0 && j->e.shape.gpu.milli < 1000 && chance(t, 30))
@@ -167,6 +174,14 @@ static void live_on(struct truth *t)
 
 static struct truth_job *job_of(struct truth *t, int64_t id) { return &t->jobs[id - 101]; }
 
+static bool may_be_at(const struct sched_event *n, const struct sched_event *j)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct where w;
+    struct err err;
+    return where_parse(n->where ? n->where : "", mem, &w, &err) && where_fits(&w, j->region, j->zone);
+}
+
 static void take_plan(struct truth *t, const struct sched_plan *p)
 {
     for (size_t i = 0; i < p->count; i++) {
@@ -176,7 +191,7 @@ static void take_plan(struct truth *t, const struct sched_plan *p)
         const struct sched_event *n = &t->nodes[at->node - 1];
         t->ok = t->ok && j->live && !j->e.blocked && task->fate == WAITS && task->not_before <= t->now;
         t->ok = t->ok && t->node_there[at->node - 1] && n->usable && (!j->e.wants_host_image || n->host_image)
-             && (!j->e.only_node || j->e.only_node == at->node) && at->gpus.count <= SCHED_GPUS;
+             && (!j->e.only_node || j->e.only_node == at->node) && may_be_at(n, &j->e) && at->gpus.count <= SCHED_GPUS;
         task->fate = ASKED;
         task->at = *at;
         memcpy(task->gpus, at->gpus.at, at->gpus.count * sizeof task->gpus[0]);

@@ -15,7 +15,7 @@ static struct sched *two_nodes(const char *first, const char *second)
 static int64_t where(struct sched *s, const char *gpus, int64_t cpus)
 {
     struct sched_event e = kit_job_event(1, 7, 50, gpus, cpus, 10, 1);
-    struct wanted *w = wanted_of(&s->index, &(struct want){ e.shape, 7, false });
+    struct wanted *w = wanted_of(&s->index, &(struct want){ .shape = e.shape, .project = 7 });
     struct pick p;
     struct node *n = index_best(&s->index, w, &p);
     wanted_leave(&s->index, w);
