@@ -307,7 +307,7 @@ static void describe(struct agent *a, struct arena *mem, struct node_info *info,
     info->labels = a->config.labels;
     struct err bad;
     if (a->config.topology && !where_parse(a->config.topology, mem, &info->where, &bad))
-        info->where = (struct where){ 0 }; /* looked at when the agent began */
+        info->where = (struct topology){ 0 }; /* looked at when the agent began */
     probe_machine(a->os, &probe, a->config.data, mem, info);
     runtime_describe(a->runtime, info, mem);
     bind_write(&(struct json_out){ .to = text }, &node_info_fields, info);

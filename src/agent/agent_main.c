@@ -89,7 +89,7 @@ static bool on_keep_logs(struct flags *f, const char *value, struct err *err)
 
 static bool on_topology(struct flags *f, const char *value, struct err *err)
 {
-    struct where where;
+    struct topology where;
     f->config.topology = value;
     return where_parse(value, f->mem, &where, err);
 }

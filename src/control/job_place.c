@@ -100,7 +100,7 @@ static bool may_be_there(struct call *c, const struct node *n, const struct job 
 {
     bool by_volume;
     int64_t home = job_home(c->s, j, &by_volume);
-    struct where where = node_where(n);
+    struct topology where = node_where(n);
     return (!home || home == n->id) && where_fits(&where, j->spec.region, j->spec.zone) && (!text_is(j->spec.image, "host") || n->info.host_image);
 }
 

@@ -20,7 +20,7 @@ void sched_of_node(const struct state *s, const struct node *n, struct sched_eve
     e->host_image = n->info.host_image;
     e->cpu_milli = n->info.cpu_milli;
     e->mem_mib = n->info.mem_mib;
-    struct where where = node_where(n);
+    struct topology where = node_where(n);
     where_text(&where, e->where);
     e->gpu_count = (int)MIN(n->info.gpus.count, (size_t)SCHED_GPUS);
     for (int i = 0; i < e->gpu_count; i++) {

@@ -147,7 +147,7 @@ static bool gpus_check(const struct objects *list, struct err *err)
     return true;
 }
 
-static bool where_check(const struct where *w, struct err *err)
+static bool where_check(const struct topology *w, struct err *err)
 {
     for (int l = PLACE_REGION; l < PLACE_LEVELS; l++)
         if (!place_name_check(place_names.at[l], w->at[l], err))
@@ -360,7 +360,7 @@ void node_reply(struct call *c, const struct node *n)
                            .version = n->version,
                            .info = n->info_text,
                            .settings = n->settings_text };
-    struct where where = node_where(n);
+    struct topology where = node_where(n);
     v.region = where.at[PLACE_REGION] ? where.at[PLACE_REGION] : "";
     v.zone = where.at[PLACE_ZONE] ? where.at[PLACE_ZONE] : "";
     v.topology = where_text(&where, arena_take(c->mem, PLACE_ADDRESS, 1));

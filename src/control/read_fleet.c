@@ -79,7 +79,7 @@ static void node_view(struct call *c, const struct rows *r, size_t i, struct map
                              .tasks = h->tasks };
     bool told = info_of(c, v->info, &info);
     struct node_settings settings = settings_of(c, v->settings);
-    struct where where = where_over(&settings.where, &info.where);
+    struct topology where = where_over(&settings.where, &info.where);
     v->region = where.at[PLACE_REGION] ? where.at[PLACE_REGION] : "";
     v->zone = where.at[PLACE_ZONE] ? where.at[PLACE_ZONE] : "";
     v->topology = where_text(&where, arena_take(c->mem, PLACE_ADDRESS, 1));

@@ -218,7 +218,7 @@ bool state_node_settings(struct node *n, const char *json, struct err *err)
     return true;
 }
 
-struct where node_where(const struct node *n)
+struct topology node_where(const struct node *n)
 {
     return where_over(&n->settings.where, &n->info.where);
 }

@@ -163,7 +163,7 @@ void state_link_key(struct state *s, struct apikey *k);     /* to its node, if i
 void state_drop_key(struct state *s, struct apikey *k);
 MUST_CHECK bool state_node_info(struct node *n, const char *json, struct err *err);
 MUST_CHECK bool state_node_settings(struct node *n, const char *json, struct err *err);
-struct where node_where(const struct node *n);              /* as the operator says, else its agent */
+struct topology node_where(const struct node *n);              /* as the operator says, else its agent */
 struct node *state_add_node(struct state *s, int64_t id, const char *name, int64_t joined_ms);
 void state_drop_node(struct state *s, struct node *n);
 void node_goner(struct node *n, int64_t volume);            /* a volume that was there is to be swept */

@@ -16,11 +16,11 @@ struct node_info {              /* the `hello` of an agent; stored as JSON in th
     bool host_image;            /* the operator allows `image: host` here */
     struct objects gpus;        /* of struct gpu_info */
     struct pairs labels;
-    struct where where;
+    struct topology where;
     struct texts cannot;        /* what this host cannot hold, in words: "cgroup v1: buffered writes are not limited" */
 };
 /* What the operator says of a node (arcus nodes set); stored as JSON in its row. Where he says nothing its agent's word counts. */
-struct node_settings { struct where where; };
+struct node_settings { struct topology where; };
 enum node_state { NODE_READY, NODE_CORDONED, NODE_DOWN, NODE_STATE_COUNT };
 /* A cordoned node that is being emptied, or is empty. Not a state of its own: an older program beside ours knows three. */
 enum node_drain { DRAIN_NONE, DRAIN_ON, DRAIN_DONE, DRAIN_COUNT };

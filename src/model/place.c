@@ -24,9 +24,9 @@ bool place_name_check(const char *field, const char *name, struct err *err)
                         name, PLACE_NAME - 1);
 }
 
-bool where_parse(const char *text, struct arena *mem, struct where *out, struct err *err)
+bool where_parse(const char *text, struct arena *mem, struct topology *out, struct err *err)
 {
-    struct where w = { 0 };
+    struct topology w = { 0 };
     int level = PLACE_REGION;
     for (const char *at = text; at; level++) {
         size_t n = strcspn(at, "/");
@@ -43,15 +43,15 @@ bool where_parse(const char *text, struct arena *mem, struct where *out, struct 
     return true;
 }
 
-struct where where_over(const struct where *over, const struct where *under)
+struct topology where_over(const struct topology *over, const struct topology *under)
 {
-    struct where w = { 0 };
+    struct topology w = { 0 };
     for (int l = PLACE_REGION; l < PLACE_LEVELS; l++)
         w.at[l] = text_given(over->at[l]) ? over->at[l] : under->at[l];
     return w;
 }
 
-const char *where_text(const struct where *w, char out[static PLACE_ADDRESS])
+const char *where_text(const struct topology *w, char out[static PLACE_ADDRESS])
 {
     size_t n = 0;
     int last = 0;
@@ -69,7 +69,7 @@ const char *where_text(const struct where *w, char out[static PLACE_ADDRESS])
     return out;
 }
 
-bool where_fits(const struct where *w, const char *region, const char *zone)
+bool where_fits(const struct topology *w, const char *region, const char *zone)
 {
     return (!text_given(region) || text_is(w->at[PLACE_REGION], region)) && (!text_given(zone) || text_is(w->at[PLACE_ZONE], zone));
 }

@@ -12,13 +12,13 @@ enum place_level { PLACE_ANY, PLACE_REGION, PLACE_ZONE, PLACE_SWITCH, PLACE_RACK
 enum { PLACE_NAME = 32, PLACE_ADDRESS = PLACE_LEVELS * PLACE_NAME };
 extern const struct names place_names;          /* of the levels: "any", "region", ... */
 
-struct where { const char *at[PLACE_LEVELS]; };  /* by level; NULL or "": not known. PLACE_ANY has no name */
+struct topology { const char *at[PLACE_LEVELS]; };  /* by level; NULL or "": not known. PLACE_ANY has no name */
 MUST_CHECK bool place_name_check(const char *field, const char *name, struct err *err);     /* "" is good: not known */
-MUST_CHECK bool where_parse(const char *text, struct arena *mem, struct where *out, struct err *err);
+MUST_CHECK bool where_parse(const char *text, struct arena *mem, struct topology *out, struct err *err);
 /* What `over` says, and where it says nothing, what `under` does. */
-struct where where_over(const struct where *over, const struct where *under);
-const char *where_text(const struct where *w, char out[static PLACE_ADDRESS]);  /* "eu/a//r12"; "" where nothing is known */
-bool where_fits(const struct where *w, const char *region, const char *zone);   /* NULL or "": any */
+struct topology where_over(const struct topology *over, const struct topology *under);
+const char *where_text(const struct topology *w, char out[static PLACE_ADDRESS]);  /* "eu/a//r12"; "" where nothing is known */
+bool where_fits(const struct topology *w, const char *region, const char *zone);   /* NULL or "": any */
 
 /* The rows of these five in a table of another struct. */
 #define WHERE_ROWS(T, member, ...) \

@@ -177,7 +177,7 @@ static struct truth_job *job_of(struct truth *t, int64_t id) { return &t->jobs[i
 static bool may_be_at(const struct sched_event *n, const struct sched_event *j)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct where w;
+    struct topology w;
     struct err err;
     return where_parse(n->where ? n->where : "", mem, &w, &err) && where_fits(&w, j->region, j->zone);
 }
