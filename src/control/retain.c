@@ -1,7 +1,7 @@
 /* retain.c - what is older than it is to be kept goes, in small steps: each is one commit of a bounded number of rows among the writer's
  * others, so that nobody waits longer for it than for any commit, and a step that fails or dies leaves all or nothing of itself.
  *
- * Finished jobs and events are dropped, and uploads that nobody has used for as long as jobs are kept. What is never dropped, audit and usage, goes to a segment of the archive in the same
+ * Finished jobs and events are dropped, uploads that nobody has used for as long as jobs are kept, and join tokens that were used or no longer good a day ago. What is never dropped, audit and usage, goes to a segment of the archive in the same
  * transaction that takes it out of its table. The slow one looks for what is old; the writer only writes. */
 #include "control/retain.h"
 #include "base/log.h"
@@ -12,9 +12,10 @@ static const int64_t day_s = 24 * 3600;
 
 /* --- what a step is about to do */
 
-enum drop_kind { DROP_JOBS, DROP_BLOBS, DROP_EVENTS, DROP_USAGE, ROLL_USAGE, TAKE_NOTES, DROP_KINDS };
+enum drop_kind { DROP_JOBS, DROP_BLOBS, DROP_EVENTS, DROP_USAGE, ROLL_USAGE, TAKE_NOTES, DROP_TOKENS, DROP_KINDS };
 struct drop_job { int64_t job, upto; bool whole; };
 struct drop_blob { int64_t project; const char *digest; bool used; };
+struct drop_token { int64_t id; const char *hash; };
 struct drop_ask {
     enum drop_kind kind;
     bool more;                  /* it was as much as a step may be: there is likely more */
@@ -31,6 +32,8 @@ struct drop_ask {
     struct note *notes;         /* of the inbox */
     int64_t *note_ids;
     size_t note_count;
+    struct drop_token *tokens;
+    size_t token_count;
 };
 
 /* Idempotency-Keys live for a day, in rows of jobs and events. */
@@ -211,10 +214,23 @@ static bool left_notes(struct call *c, struct drop_ask *d, struct err *err)
     return true;
 }
 
+/* Whoever joined with one is known by its own key. */
+static bool old_tokens(struct call *c, struct drop_ask *d, struct err *err)
+{
+    struct rows r;
+    if (!ROWS(c, OLD_TOKENS, &r, err, V_INT(c->now_ms - day_s * 1000), V_INT(STEP)))
+        return false;
+    d->tokens = ARENA_ARRAY(c->mem, struct drop_token, r.count);
+    d->more = r.count == STEP;
+    for (; d->token_count < r.count; d->token_count++)
+        d->tokens[d->token_count] = (struct drop_token){ row_int(&r, d->token_count, 0), row_text(&r, d->token_count, 1) };
+    return true;
+}
+
 bool data_drop_prepare(struct call *c, const void *body, struct err *err)
 {
     static bool (*const look[DROP_KINDS])(struct call *c, struct drop_ask *d, struct err *err)
-        = { old_jobs, old_blobs, old_events, old_usage, loose_usage, left_notes };
+        = { old_jobs, old_blobs, old_events, old_usage, loose_usage, left_notes, old_tokens };
     struct drop_ask *d = (struct drop_ask *)body;
     return look[d->kind](c, d, err);
 }
@@ -273,6 +289,10 @@ bool data_drop(struct call *c, const void *body, struct err *err)
         if (d->notes[i].times)
             audit_add_note(c, &d->notes[i]);
         EMIT(c, INBOX_DROP, V_INT(d->note_ids[i]));
+    }
+    for (size_t i = 0; i < d->token_count; i++) {
+        map_take_text(c->s->tokens, d->tokens[i].hash);
+        EMIT(c, TOKEN_DROP, V_INT(d->tokens[i].id));
     }
     for (size_t i = 0; i < d->attempt_count; i++)
         if (d->intervals) {

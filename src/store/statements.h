@@ -57,6 +57,7 @@
     X(NODE_DROP, "i", "DELETE FROM node WHERE id = ?1")                                                                        \
     X(TOKEN_ADD, "itii", "INSERT INTO jointoken (id, hash, created_ms, expires_ms, used_ms, node) VALUES (?1, ?2, ?3, ?4, 0, 0)") \
     X(TOKEN_USE, "iii", "UPDATE jointoken SET used_ms = ?2, node = ?3 WHERE id = ?1")                                          \
+    X(TOKEN_DROP, "i", "DELETE FROM jointoken WHERE id = ?1")                                                                  \
     X(JOB_ADD, "iiiitiiiitttii", "INSERT INTO job (id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, idem, created_ms, started_ms, ended_ms, version, idem_slot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, ?10, ?11, ?12, ?13, 0, 0, 1, ?14)") \
     X(JOB_SET, "iiiiiiiiiiiiii", "UPDATE job SET state = ?2, reason = ?3, outcome = ?4, priority = ?5, next_task = ?6, done = ?7, failed = ?8, cancelled = ?9, exit_code = ?10, started_ms = ?11, ended_ms = ?12, version = ?13 WHERE id = ?1 AND project = ?14") \
     X(TASK_ADD, "iiiiiii", "INSERT INTO task (job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, 0, 0, '', 0, 0, 0)") \
@@ -177,6 +178,7 @@
     /* --- what is old */                                                                                                      \
     X(INBOX_LIST, "i", "SELECT id, note FROM audit_inbox ORDER BY id LIMIT ?1")                                                \
     X(OLD_BLOBS, "ii", "SELECT project, digest FROM blob WHERE used_ms < ?1 AND created_ms < ?1 ORDER BY used_ms LIMIT ?2")      \
+    X(OLD_TOKENS, "ii", "SELECT id, hash FROM jointoken WHERE expires_ms < ?1 OR (used_ms > 0 AND used_ms < ?1) ORDER BY id LIMIT ?2") \
     X(BLOB_OLD, "iti", "SELECT 1 FROM blob WHERE project = ?1 AND digest = ?2 AND used_ms < ?3 AND created_ms < ?3")           \
     X(OLD_JOBS, "ii", "SELECT id FROM job WHERE ended_ms > 0 AND ended_ms < ?1 ORDER BY ended_ms LIMIT ?2")                      \
     X(OLD_TASKS, "ii", "SELECT task FROM task WHERE job = ?1 ORDER BY task LIMIT ?2")                                          \

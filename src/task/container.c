@@ -6,6 +6,7 @@
  * runtime that failed. */
 #include "task/task.h"
 #include "base/fault.h"
+#include "agent/runtime_words.h"
 #include "agent/tree.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { TEXT_BYTES = 8192, KILL_WAIT_MS = 5000, PIDS = 256 };
+enum { TEXT_BYTES = RUNTIME_WORDS, KILL_WAIT_MS = 5000, PIDS = 256 };
 
 /* A copy that nobody can write to: the runtime would make one itself and start over, so that a
  * container cannot reach its file on the node. Giving it one saves a second start. -1: run it as
@@ -137,61 +138,12 @@ bool container_start(struct task *t, struct err *err)
     return !waits_for_start(&t->plan) || release(t) || start_by_runtime(t, err);
 }
 
-/* The word between the first quotes of either kind: crun writes `x`, runc \"x\". */
-static bool quoted(const char *text, char *out, size_t room)
-{
-    const char *open = strpbrk(text, "`\""), *end = open ? strpbrk(open + 1, "`\"\\") : NULL;
-    return open && end && end > open + 1
-           && snprintf(out, room, "%.*s", (int)(end - open - 1), open + 1) > 0;
-}
-
-/* What crun and runc say when a process of theirs is gone all of a sudden. One that fails by itself tells why. */
-static const char *const helper_lost[]
-    = { "read from the init process", "read from sync socket", "read pid from sync socket",
-        "read status from sync socket", "invalid read from sync pipe", "unexpected EOF",
-        "can't get final child's PID from pipe: EOF" };
-static const char *const helper_lost_end[]
-    = { ": No such process", ": Broken pipe", ": Connection reset by peer" };
-
-static bool lost_helper(const char *words)
-{
-    for (size_t i = 0; i < COUNT(helper_lost); i++)
-        if (strstr(words, helper_lost[i]))
-            return true;
-    size_t len = strlen(words);
-    for (size_t i = 0; i < COUNT(helper_lost_end); i++) {
-        size_t n = strlen(helper_lost_end[i]);
-        if (len >= n && text_is(words + len - n, helper_lost_end[i]))
-            return true;
-    }
-    return false;
-}
-
 bool container_why(struct task *t, const char *log, struct err *err)
 {
     struct slice text = { 0 };
-    char what[128];
-    if (!small_read(log, TEXT_BYTES, t->mem, &text, err) || !text.len) {
-        err_set(err, RC_INTERNAL, "it could not be started, and %s did not say why",
-                t->plan.runtime);
-        return false;
-    }
-    char *line = arena_bytes(t->mem, text.at, text.len), *words = strstr(line, "msg=\"");
-    words = words ? words + 5 : line;
-    words[strcspn(words, "\n")] = 0;
-    if (lost_helper(words))
-        return err_set(err, RC_INTERNAL, "it could not be started: a process of %s was killed",
-                       t->plan.runtime);
-    const char *names = strstr(words, "exec: ");
-    if (strstr(words, "not found in $PATH") && quoted(names ? names + 6 : words, what, sizeof what))
-        err_set(err, RC_BAD_INPUT, "%s: command not found in the image", what);
-    else if (strstr(words, "open executable") || (names && strstr(names, "permission denied")))
-        err_set(err, RC_BAD_INPUT,
-                "the command cannot be executed: it is not an executable file, or its user may not "
-                "run it");
-    else
-        err_set(err, RC_INTERNAL, "it could not be started: %s", words);
-    return true;
+    return small_read(log, TEXT_BYTES, t->mem, &text, err) && text.len
+               ? runtime_why(t->plan.runtime, arena_bytes(t->mem, text.at, text.len), err)
+               : err_set(err, RC_INTERNAL, "it could not be started, and %s did not say why", t->plan.runtime);
 }
 
 void container_signal_all(struct task *t, int signal)

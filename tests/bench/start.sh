@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # start.sh [ROUNDS [COUNT]] - from a submit to the first instruction of its container, and no-op jobs to their end, beside the same
-# bundle run by hand with the same runtime. Root, and the programs of build/ (ARCUS_BIN names another folder).
+# bundle run by hand with the same runtime. Where Slurm is installed its no-op jobs are run behind them, on as many slurmd as there are agents. Root,
+# and the programs of build/ (ARCUS_BIN names another folder).
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
+PATH=$PATH:/usr/sbin:/sbin
+. tests/bench/slurm.sh
 B=${ARCUS_BIN:-build} BENCH=${ARCUS_BENCH:-build/bench-start} rounds=${1:-50} count=${2:-200} agents=${AGENTS:-4}
 TMP=$(mktemp -d /tmp/arcus-start.XXXXXX)
 RUN=/run/arcus-start-$$
@@ -11,6 +14,7 @@ pids=()
 cleanup() {
     for p in $(pgrep -f "^$RUN-[0-9]*/bin/arcus-task" || true); do kill "$p" 2>/dev/null || true; done
     for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; done
+    stop_slurm
     sleep 1
     rm -rf "$TMP" "$RUN"-*
 }
@@ -57,4 +61,23 @@ sleep 2
 bundles "$none"
 job "$none" "${JOB_CPUS:-0.5}" >"$TMP/job.json"
 slots=$(($(nproc) * 2 > 16 ? 16 : $(nproc) * 2))
-"$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$STATE" "$SUPERVISOR" "$count" "$slots"
+"$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$STATE" "$SUPERVISOR" "$count" "$slots" | tee "$TMP/rates"
+
+# The array of jobs is one request and its tasks write nothing: all that is counted is their way from the queue to their end.
+if [ -n "${SLURM_COUNT=200}" ] && command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v munged >/dev/null; then
+    if ! start_slurm "$agents" $(($(nproc) * 2)); then
+        echo "slurm does not start here: $(tail -n 1 "$TMP/slurm/slurmctld.log")"
+        exit
+    fi
+    for _ in $(seq 100); do [ "$(sinfo -h -N -t idle | wc -l)" = "$agents" ] && break; sleep 0.1; done
+    nodes=$(sinfo -h -N -t idle | wc -l)
+    ours=$(awk '{print $6}' "$TMP/rates" | sort -n | sed -n 2p)
+    printf '#!/bin/sh\ntrue\n' >"$TMP/job.sh"
+    for _ in 1 2 3; do
+        t0=$(date +%s%N)
+        sbatch -Q -n 1 -D /tmp -o /dev/null --array=1-"$SLURM_COUNT" "$TMP/job.sh" >/dev/null
+        while [ -n "$(squeue -h -t PD,R,CG)" ]; do sleep 0.1; done
+        awk -v ns=$(($(date +%s%N) - t0)) -v count="$SLURM_COUNT" -v nodes="$nodes" -v ours="$ours" \
+            'BEGIN {r = count * 1e9 / ns; printf "slurm, %d slurmd: %.1f no-op jobs a second   ours at the median: %.1f times as many\n", nodes, r, ours / r}'
+    done
+fi

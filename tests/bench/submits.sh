@@ -6,13 +6,14 @@
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 PATH=$PATH:/usr/sbin:/sbin
+. tests/bench/slurm.sh
 B=build
 TMP=$(mktemp -d /tmp/arcus-bench.XXXXXX)
 chmod 755 "$TMP"
 pids=()
 cleanup() {
     for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; done
-    for f in "$TMP"/slurm/*.pid "$TMP"/munge/pid; do [ -s "$f" ] && kill "$(cat "$f")" 2>/dev/null || true; done
+    stop_slurm
     tests/pg_start.sh --stop "$TMP/pg" >/dev/null 2>&1 || true
     sleep 0.5
     rm -rf "$TMP"
@@ -98,60 +99,21 @@ if have etcd; then
     kill "$ETCD"; wait "$ETCD" 2>/dev/null || true
 fi
 
-start_slurm() { # start_slurm NODES: one that is this machine, and others with eight GPUs each that are never heard of
-    local host
-    host=$(hostname -s)
-    mkdir -p "$TMP/munge" "$TMP/slurm/state" "$TMP/slurm/spool"
-    head -c 128 /dev/urandom >"$TMP/munge/key"
-    chmod 600 "$TMP/munge/key"
-    munged --force --key-file="$TMP/munge/key" --socket="$TMP/munge/socket" --pid-file="$TMP/munge/pid" --log-file="$TMP/munge/log" --seed-file="$TMP/munge/seed" >/dev/null 2>&1
-    cat >"$TMP/slurm/slurm.conf" <<CONF
-ClusterName=bench
-SlurmctldHost=$host(127.0.0.1)
-SlurmUser=root
-AuthType=auth/munge
-AuthInfo=socket=$TMP/munge/socket
-CredType=cred/munge
-SlurmctldPort=6694
-SlurmdPort=6695
-StateSaveLocation=$TMP/slurm/state
-SlurmdSpoolDir=$TMP/slurm/spool
-SlurmctldPidFile=$TMP/slurm/slurmctld.pid
-SlurmdPidFile=$TMP/slurm/slurmd.pid
-SlurmctldLogFile=$TMP/slurm/slurmctld.log
-SlurmdLogFile=$TMP/slurm/slurmd.log
-ProctrackType=proctrack/pgid
-TaskPlugin=task/none
-MpiDefault=none
-MaxJobCount=200000
-ReturnToService=2
-GresTypes=gpu
-NodeName=$host NodeAddr=127.0.0.1 CPUs=2 RealMemory=1000 State=UNKNOWN
-$([ "$1" = 1 ] || echo "NodeName=n[2-$1] NodeAddr=127.0.0.1 CPUs=64 RealMemory=100000 Gres=gpu:8 State=UNKNOWN")
-PartitionName=bench Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-CONF
-    export SLURM_CONF=$TMP/slurm/slurm.conf
-    slurmctld -f "$SLURM_CONF" >/dev/null 2>&1
-    slurmd -f "$SLURM_CONF" -N "$host" >/dev/null 2>&1 || true
-    for _ in $(seq 100); do sinfo -h >/dev/null 2>&1 && return; sleep 0.1; done
-    return 1
-}
-
 if have slurmctld && have munged; then
     echo "== Slurm: batch jobs, through its library and through sbatch; they wait, as ours do, because no node is up; and held ones"
     if [ -e /usr/include/slurm/slurm.h ]; then
         cc -O2 -w -o "$TMP/slurm_submit" tests/bench/peers/slurm_submit.c -lslurm
-        start_slurm 1000 || true
+        start_slurm 1 2 "NodeName=n[2-1000] NodeAddr=127.0.0.1 CPUs=64 RealMemory=100000 Gres=gpu:8 State=UNKNOWN" || true   # which are never heard of
         for at_once in 64 8; do
             for _ in $(seq "$runs"); do echo "slurm, 1,000 nodes, library, $at_once at a time: $("$TMP/slurm_submit" "$at_once" "$seconds") submits a second"; done
         done
-        kill "$(cat "$TMP/slurm/slurmctld.pid")" "$(cat "$TMP/slurm/slurmd.pid")" "$(cat "$TMP/munge/pid")" || true
+        stop_slurm
         sleep 3
         rm -rf "$TMP/slurm" "$TMP/munge"
     fi
-    if start_slurm 1; then
+    if start_slurm 1 2; then
         if [ -x "$TMP/slurm_submit" ]; then
-            scontrol update NodeName="$(hostname -s)" State=DOWN Reason=bench
+            scontrol update NodeName=bench1 State=DOWN Reason=bench
             for at_once in 64 8; do
                 for _ in $(seq "$runs"); do echo "slurm, one node, library, $at_once at a time: $("$TMP/slurm_submit" "$at_once" "$seconds") submits a second"; done
             done

@@ -308,3 +308,23 @@ TEST(more_uploads_in_use_than_a_step_looks_at_hold_up_nothing)
     pass_days(d, 40);
     CHECK(rows_in(d, "blob") == IMAGES && blobs_dropped(d) == 240 - IMAGES);
 }
+
+TEST(join_tokens_go_a_day_after_they_were_used_or_no_longer_good)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 0, key);                                     /* with one that is used */
+    CHECK(door_ask(d, d->admin, VERB_NODE_TOKEN, NULL).ok);         /* nobody comes with this one */
+    CHECK(rows_in(d, "jointoken") == 2);
+    pass_days(d, 1);
+    struct answer fresh = door_ask(d, d->admin, VERB_NODE_TOKEN, "{\"expires_in\":\"24h\"}");
+    CHECK(rows_in(d, "jointoken") == 2 && map_count(memory_of(d)->tokens) == 2);    /* one was no longer good 23 hours ago */
+    sim_wall_jump(d->sim, day_ms / 2);
+    door_run(d, 70 * 1000);
+    CHECK(rows_in(d, "jointoken") == 1 && map_count(memory_of(d)->tokens) == 1);
+    CHECK(door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n2\"}", get(&fresh, "token"))).ok);
+    CHECK(door_ask(d, key, VERB_NODE_REPORT, "{\"kind\":\"report\"}").err.rc != RC_UNAUTHENTICATED);
+    pass_days(d, 2);
+    CHECK(rows_in(d, "jointoken") == 0 && door_crash(d) && map_count(memory_of(d)->tokens) == 0);
+    check_books(d, "after tokens were dropped");
+}
