@@ -423,21 +423,6 @@ void start_advance(struct attempt *a)
     arena_free(TAKE(a->mem));
 }
 
-/* The caller's order lives as long as its message; ours until the supervisor has it. */
-static bool copy_order(const struct order *o, struct arena *mem, struct order **out,
-                       struct err *err)
-{
-    AUTO(str_done) struct str text = { 0 };
-    struct json *doc = NULL;
-    struct order *copy = ARENA_NEW(mem, struct order);
-    write_object(&text, &order_fields, o);
-    bool ok = json_parse((struct slice){ text.at, text.len }, mem, &doc, err)
-              && bind_read_ours(doc, &order_fields, mem, copy, NULL, err);
-    explicit_bzero(text.at, text.len);
-    *out = copy;
-    return ok;
-}
-
 void runtime_start(struct runtime *r, const struct order *o)
 {
     char path[RUNTIME_PATH];
@@ -446,10 +431,10 @@ void runtime_start(struct runtime *r, const struct order *o)
         return;
     struct attempt *a = attempt_new(r, o->attempt);
     a->mem = arena_new();
-    if (!make_dir(r, in_data(r, path, "tasks", a->name), 0700, 0, 0, &err)
-        || !copy_order(o, a->mem, &a->order, &err)) {
+    a->order = ARENA_NEW(a->mem, struct order);
+    bind_copy(&order_fields, o, a->mem, a->order); /* the caller's lives as long as its message; ours until the supervisor has it */
+    if (make_dir(r, in_data(r, path, "tasks", a->name), 0700, 0, 0, &err))
+        start_advance(a);
+    else
         attempt_end(a, OUTCOME_NODE_FAULT, err.text);
-        return;
-    }
-    start_advance(a);
 }

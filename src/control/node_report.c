@@ -32,6 +32,14 @@ static void heard(struct call *c, struct node *n)
         node_write(c, n, n->cordoned ? NODE_CORDONED : NODE_READY, "node.up");
 }
 
+static void tell_started(struct call *c, const struct attempt *a)
+{
+    const struct job *j = a->task->job;
+    emit_event(c, j->project->id, "task.started", id_of(c, PREFIX_ATTEMPT, a->id),
+               arena_printf(c->mem, "{\"job\":\"%s\",\"task\":%lld}", id_of(c, PREFIX_JOB, j->id),
+                            (long long)a->task->index));
+}
+
 static void started(struct call *c, struct attempt *a, const struct report_item *item)
 {
     struct task *t = a->task;
@@ -54,9 +62,7 @@ static void started(struct call *c, struct attempt *a, const struct report_item 
          V_INT(0), V_INT(0), V_INT(0), V_TEXT(a->stop_why ? a->stop_why : ""));
     task_write(c, t, NULL);
     job_write(c, j);
-    emit_event(c, j->project->id, "task.started", id_of(c, PREFIX_ATTEMPT, a->id),
-               arena_printf(c->mem, "{\"job\":\"%s\",\"task\":%lld}", id_of(c, PREFIX_JOB, j->id),
-                            (long long)t->index));
+    tell_started(c, a);
 }
 
 static void take_item(struct call *c, struct node *n, const struct report_item *item)
@@ -86,6 +92,8 @@ static void take_item(struct call *c, struct node *n, const struct report_item *
         how.outcome = OUTCOME_NODE_FAULT; /* nobody asked for it */
     if (a->stop_why && how.outcome == a->stop_as)
         how.detail = arena_text(c->mem, a->stop_why);
+    if (how.started_ms && !a->started_ms) /* it was so short that its start is told with its end */
+        tell_started(c, a);
     attempt_over(c, a, &how);
 }
 

@@ -76,8 +76,9 @@ bool task_begin(struct task *t, struct err *err)
 {
     t->status.attempt = t->plan.attempt;
     t->status.phase = PHASE_PREPARING;
-    if (!status_write(t, false, err)) {
+    if (!status_note(t, false, err)) {
         unlink(t->plan.status); /* nothing has run: half a word about it would only puzzle */
+        status_tell(t);
         return false;
     }
     return true;
@@ -95,7 +96,7 @@ static void spare_us(void)
 static int one_task(const char *folder)
 {
     struct place place = { 0 };
-    struct task t = { .place = &place, .lock = -1, .out = { -1, -1 }, .err = { -1, -1 }, .mem = arena_new() };
+    struct task t = { .place = &place, .lock = -1, .file = -1, .agent = -1, .out = { -1, -1 }, .err = { -1, -1 }, .mem = arena_new() };
     struct err err = { 0 };
     if (!task_open(&t, folder, &err) || !cgroups_find(&t.cgroups, &err) || !own_pids(&t, &err))
         return fprintf(stderr, "arcus-task: %s\n", err.text), 1;

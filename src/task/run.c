@@ -30,9 +30,11 @@ enum {
     SESSION_TRIES = 100,
     SESSION_PAUSE_US = 2000,
     COUNT_MS = 1000,
+    TELL_MS = 100,
+    PREPARING_TELL_MS = 1000,
     COUNT_SHARE = 20 /* of the time, at most, goes into counting */
 };
-enum slot { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_LISTEN, SLOT_COUNT };
+enum slot { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_LISTEN, SLOT_AGENT, SLOT_COUNT };
 
 struct life {
     struct task *t;
@@ -47,6 +49,7 @@ struct life {
     int64_t kill_at; /* boot clock; 0: the grace period has not begun */
     bool killed;
     int64_t began; /* boot clock */
+    int64_t tell_at; /* boot clock: the agent is told how far it is, unless it has ended by then; 0: it was */
     const char *stop_path;
     pid_t sessions[SESSIONS_MAX];
     pid_t counter;    /* counts what is in /outputs; 0: nobody does at the moment */
@@ -167,6 +170,7 @@ static int check_deadlines(struct life *l)
             next = MIN(next, at);
     }
     count_outputs(l, now, &next);
+    next = l->tell_at ? MIN(next, l->tell_at) : next;
     if (l->kill_at && l->runtime) {
         if (now >= l->kill_at)
             kill(l->runtime, SIGKILL);
@@ -185,7 +189,7 @@ static int check_deadlines(struct life *l)
             next = MIN(next, MIN(l->kill_at, now + ALONE_CHECK_MS));
         }
     }
-    return next == INT64_MAX ? -1 : (int)MIN(next - now + 1, (int64_t)3600 * 1000);
+    return next == INT64_MAX ? -1 : (int)MIN(MAX(next - now + 1, (int64_t)0), (int64_t)3600 * 1000);
 }
 
 static bool drain(struct life *l, enum slot slot, char stream)
@@ -225,7 +229,20 @@ static bool on_made(struct life *l, int wait_status, struct err *err)
     *err = (struct err){ 0 }; /* another runtime leaves no filter: it is only there to save time */
     if (l->kill_at)           /* it was told to end before it was there */
         container_signal_all(t, SIGTERM);
-    return status_write(t, true, err);
+    l->tell_at = l->began + TELL_MS;
+    return true;
+}
+
+/* A task that ends at once tells its start with its end: each word costs the agent, the server and both their disks as much as the next. */
+static bool tell_progress(struct life *l, struct err *err)
+{
+    if (!l->tell_at || boot_ms() < l->tell_at)
+        return true;
+    l->tell_at = 0;
+    if (l->t->status.phase == PHASE_RUNNING)
+        return status_write(l->t, err);
+    status_tell(l->t);
+    return true;
 }
 
 /* Everything that ended: the runtime, the container, a session, or an orphan that came to us. */
@@ -294,6 +311,14 @@ static void end_sessions(struct life *l)
     }
 }
 
+static void on_agent_gone(struct life *l)
+{
+    struct err err = { 0 };
+    l->fds[SLOT_AGENT].fd = l->t->agent = -1;
+    if (!status_sync(l->t->plan.status, &err))
+        fprintf(stderr, "arcus-task: %s\n", err.text); /* its end waits for the disk in any case */
+}
+
 static bool loop(struct life *l, struct err *err)
 {
     while (!l->made || l->t->container > 0) {
@@ -306,7 +331,9 @@ static bool loop(struct life *l, struct err *err)
             drain(l, SLOT_ERR, 'e');
         if (l->fds[SLOT_LISTEN].revents)
             on_connection(l);
-        if (l->fds[SLOT_SIGNAL].revents && !on_children(l, err))
+        if (l->fds[SLOT_AGENT].revents)
+            on_agent_gone(l);
+        if ((l->fds[SLOT_SIGNAL].revents && !on_children(l, err)) || !tell_progress(l, err))
             return false;
     }
     return true;
@@ -399,17 +426,21 @@ static void leave_agents_group(struct task *t)
 }
 
 /* The runtime has helpers of its own: one that outlives it could make the container, or its control group, after the attempt
- * was told as ended. Only the first process of a pid namespace means its own by "all". */
+ * was told as ended. Only the first process of a pid namespace means its own by "all"; and who has no child there is alone, since
+ * orphans come to it. */
 bool end_helpers(void)
 {
     int64_t until = boot_ms() + HELPERS_MS;
     pid_t pid;
+    bool told = false;
     if (getpid() != 1)
         return false;
-    kill(-1, SIGKILL);
-    while ((pid = waitpid(-1, NULL, WNOHANG)) != -1 && boot_ms() < until)
-        if (pid == 0)
+    while ((pid = waitpid(-1, NULL, WNOHANG)) != -1 && boot_ms() < until) {
+        if (pid == 0 && told)
             usleep(HELPERS_PAUSE_US);
+        else if (pid == 0)
+            told = kill(-1, SIGKILL) == 0;
+    }
     return pid == -1;
 }
 
@@ -421,7 +452,8 @@ static void close_all(struct life *l)
         waitpid(l->counter, NULL, 0);
     }
     for (int i = 0; i < SLOT_COUNT; i++)
-        fd_close(l->fds[i].fd);
+        if (i != SLOT_AGENT)
+            fd_close(l->fds[i].fd);
 }
 
 int task_run(struct task *t)
@@ -429,8 +461,12 @@ int task_run(struct task *t)
     struct life *l = ARENA_NEW(t->mem, struct life);
     struct err err = { 0 };
     *l = (struct life){ .t = t, .began = boot_ms() };
+    l->tell_at = l->began + PREPARING_TELL_MS;
+    if (!t->place->open || t->plan.workdir)
+        status_tell(t); /* it may take a while */
     for (int i = 0; i < SLOT_COUNT; i++)
         l->fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+    l->fds[SLOT_AGENT] = (struct pollfd){ .fd = t->agent }; /* its hang-up is told unasked */
     leave_agents_group(t);
     l->ready = prepare(l, &err) && (t->place->open || place_open(t->place, &t->plan, &t->cgroups, &err))
                && sessions_listen(&l->fds[SLOT_LISTEN].fd, &err) && mounts_make(t, &err);
@@ -459,7 +495,7 @@ int task_run(struct task *t)
     err = (struct err){ 0 };
     /* A full disk: whoever makes room is told what happened. A write may fail and be seen all
      * the same: without our folder everything was told and settled. */
-    for (bool left = true; left && !status_write(t, true, &err);
+    for (bool left = true; left && !status_write(t, &err);
          left = access(t->plan.folder, F_OK) == 0)
         sleep(1);
     close_all(l);

@@ -28,6 +28,7 @@ struct slot {
     size_t title_room;
     char line[PATH_BYTES];
     size_t have;
+    char last[PATH_BYTES]; /* the status of the last task: by the next one the agent has written down what it was told */
 };
 
 static void set_title(struct slot *s, const char *text)
@@ -88,7 +89,7 @@ static bool run_one(struct slot *s, const char *folder, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct task t = { .place = &s->place, .mem = mem, .cgroups = s->self.cgroups, .left = s->self.left, .status = s->self.status,
-                      .lock = -1, .out = { -1, -1 }, .err = { -1, -1 } };
+                      .lock = -1, .file = -1, .agent = s->agent, .out = { -1, -1 }, .err = { -1, -1 } };
     struct err why = { 0 };
     if (place_is_stale(&s->place) && !make_place(s, err))
         return false;
@@ -96,10 +97,12 @@ static bool run_one(struct slot *s, const char *folder, struct err *err)
     bool ok = task_open(&t, folder, &why)
               && (belongs_here(s, &t.plan) || err_set(&why, RC_CONFLICT, "%s is no task for %s", folder, s->plan.run))
               && task_begin(&t, &why);
-    if (ok)
+    if (ok) {
+        snprintf(s->last, sizeof s->last, "%s", t.plan.status);
         task_run(&t);
-    else
+    } else {
         fprintf(stderr, "arcus-task: %s\n", why.text);
+    }
     s->self.left = true; /* of the agent's control groups */
     fd_close(t.lock);
     set_title(s, "waits");
@@ -175,6 +178,9 @@ int slot_run(const char *folder, char *title)
         wait_for_tasks(&s, &err);
     if (err.rc)
         fprintf(stderr, "arcus-task: %s\n", err.text);
+    struct err lost = { 0 };
+    if (s.last[0] && !status_sync(s.last, &lost))
+        fprintf(stderr, "arcus-task: %s\n", lost.text);
     remove_folder(&s);
     return err.rc != 0;
 }

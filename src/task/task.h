@@ -32,6 +32,8 @@ struct task {
     struct cgroups cgroups;
     bool left;                  /* we were born outside of the agent's groups */
     struct task_status status;
+    int file;                   /* of the status; -1: not open, so what is in it was told */
+    int agent;                  /* the socket of an agent that lives and writes down what it is told, so that we need not wait for the disk; -1: nobody does */
     bool torn, named;           /* its file may end in half a line; its name is on the disk */
     int lock;                   /* held until its end was told */
     int out[2], err[2];         /* what we read, what the container writes */
@@ -58,7 +60,10 @@ const char *path_in(struct arena *mem, const char *folder, const char *name);
 static inline void fd_close(int fd);
 
 /* status.c */
-MUST_CHECK bool status_write(struct task *t, bool durable, struct err *err);
+MUST_CHECK bool status_note(struct task *t, bool durable, struct err *err);     /* whoever comes behind us finds it; nobody is told */
+MUST_CHECK bool status_write(struct task *t, struct err *err);                  /* told, and on the disk unless an agent sees to that */
+void status_tell(struct task *t);                                               /* what was noted */
+MUST_CHECK bool status_sync(const char *path, struct err *err);                 /* the agent is gone: what it was told has to outlast us */
 uint64_t own_start_time(void);
 int64_t wall_ms(void);
 int64_t boot_ms(void);

@@ -1,12 +1,13 @@
 /* start.c - how long a start takes, beside the same container made by hand, in turn, so that both see the same machine.
  *
  *   bench-start ADDRESS:PORT KEY JOB.json BUNDLE RUNTIME RUNTIME-ROOT PID ROUNDS
- *   bench-start ADDRESS:PORT KEY JOB.json BUNDLE RUNTIME RUNTIME-ROOT PID COUNT PARALLEL
+ *   bench-start ADDRESS:PORT KEY JOB.json BUNDLE RUNTIME RUNTIME-ROOT PID COUNT PARALLEL [bare | ours]
  *
  * The first form tells the time from a submit to the first instruction of its container, and the same for `RUNTIME run` of BUNDLE/0,
  * a copy of the config.json that Arcus writes, in the namespaces of supervisor PID, where that bundle's root is. The command of
  * both prints the time. The second form (a command that ends at once) tells how many come to their end in a second;
- * the bare ones of BUNDLE/0 to BUNDLE/(PARALLEL-1), which differ in their control group. */
+ * the bare ones of BUNDLE/0 to BUNDLE/(PARALLEL-1), which differ in their control group. With a word behind it only one kind is run, once, for
+ * whoever wants to look at it with perf or strace. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -236,7 +237,7 @@ static double our_rate(int count)
     for (int i = 0; i < count; i++)
         text_of(ask("POST", "/v1/jobs", body), "id", ids[i]);
     for (int i = 0; i < count; i++)
-        wait_end(ids[i], 10000);
+        wait_end(ids[i], 25000);
     double rate = count * 1e6 / (double)(now_us() - t0);
     free(ids);
     return rate;
@@ -262,6 +263,11 @@ int main(int argc, char **argv)
     connection = dial();
     if (argc == 9)
         starts(atoi(argv[8]));
+    if (argc > 10) {
+        bool bare = !strcmp(argv[10], "bare");
+        double n = atoi(argv[8]), c0 = cpu_ms(), rate = bare ? bare_rate((int)n, atoi(argv[9])) : our_rate((int)n);
+        return printf("%s: %.0f a second, %.2f ms of the machine's CPU for each\n", argv[10], rate, (cpu_ms() - c0) / n), 0;
+    }
     for (int i = 0; argc > 9 && i < 3; i++) {
         double n = atoi(argv[8]), c0 = cpu_ms(), bare = bare_rate((int)n, atoi(argv[9])), c1 = cpu_ms(), ours = our_rate((int)n), c2 = cpu_ms();
         printf("no-op jobs to their end: %.0f a second   bare runtime, %s at a time: %.0f a second   ratio %.2f   (CPU of the machine for each: %.1f and %.1f ms)\n",

@@ -101,6 +101,29 @@ TEST(each_item_of_a_report_counts_exactly_once)
     check_books(d, "items");
 }
 
+TEST(a_task_whose_start_is_told_with_its_end_has_the_same_story)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT];
+    struct answer stories[2];
+    door_node(d, "n1", 1, key);
+    for (int short_one = 0, n = 0; short_one < 2; short_one++) {
+        const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
+        int64_t before = memory_of(d)->last_event;
+        CHECK(door_place(d, job, 0, "n1", -1));
+        const char *a = door_attempt(d, job, 0);
+        if (!short_one)
+            CHECK(door_report(d, key, ++n, a, "started", NULL).ok);
+        CHECK(door_report(d, key, ++n, a, "ended", FMT(d, ",\"outcome\":\"succeeded\",\"started_ms\":%lld", (long long)os_wall_ms(d->os))).ok);
+        CHECK(text_is(job_word(d, job, "state"), "done"));
+        stories[short_one] = door_ask(d, d->admin, VERB_EVENT_LIST, FMT(d, "{\"since\":%lld}", (long long)before));
+    }
+    CHECK(item_count(&stories[0]) == 4 && item_count(&stories[1]) == 4 && rows_in(d, "usage") == 2);
+    for (size_t i = 0; i < item_count(&stories[0]); i++)
+        CHECK(text_is(item(d, &stories[0], i, "name"), item(d, &stories[1], i, "name")));
+    check_books(d, "told at once");
+}
+
 TEST(a_report_that_changes_nothing_writes_nothing)
 {
     AUTO(door_free) struct door *d = door_new(false);
