@@ -1,5 +1,5 @@
-# slurm.sh - for benches: a Slurm of its own below $TMP, as the package is configured for a small cluster, with the cheapest ways to follow and
-# to bind tasks. Sourced. start_slurm NODES CPUS: that many slurmd on this machine, named bench1 and so on; false: it does not start here.
+# slurm.sh - for benches: a Slurm of its own below $TMP, with the cheapest ways to follow and to bind tasks. Sourced.
+# start_slurm NODES CPUS [LINES]: that many slurmd on this machine, named bench1 and so on, and more lines of slurm.conf; false: it does not start here.
 slurm_nodes() { # slurm_nodes NODES CPUS
     local i
     for i in $(seq "$1"); do
@@ -28,14 +28,14 @@ SlurmdPidFile=$TMP/slurm/slurmd-%n.pid
 SlurmctldLogFile=$TMP/slurm/slurmctld.log
 SlurmdLogFile=$TMP/slurm/slurmd-%n.log
 SlurmdParameters=config_overrides
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
 ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 MpiDefault=none
 MaxJobCount=200000
 MaxArraySize=10000
 ReturnToService=2
+GresTypes=gpu
+${3:-}
 $(slurm_nodes "$1" "$2")
 PartitionName=bench Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF

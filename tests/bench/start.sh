@@ -65,7 +65,7 @@ slots=$(($(nproc) * 2 > 16 ? 16 : $(nproc) * 2))
 
 # The array of jobs is one request and its tasks write nothing: all that is counted is their way from the queue to their end.
 if [ -n "${SLURM_COUNT=200}" ] && command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v munged >/dev/null; then
-    if ! start_slurm "$agents" $(($(nproc) * 2)); then
+    if ! start_slurm "$agents" $(($(nproc) * 2)) $'SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU'; then
         echo "slurm does not start here: $(tail -n 1 "$TMP/slurm/slurmctld.log")"
         exit
     fi
