@@ -257,6 +257,8 @@ static bool free_enough(const struct node *n, const struct shape *w)
     int64_t whole = 0, part = 0;
     if (n->cpu_milli - n->cpu_used < w->cpu_milli || n->mem_mib - n->mem_used < w->mem_mib)
         return false;
+    if (w->gpu.mig[0]) /* slots tell, not thousandths */
+        return true;
     for (int i = 0; w->gpu.milli && i < n->gpu_count; i++) {
         const struct gpu *g = &n->gpus[i];
         whole += !g->holders;

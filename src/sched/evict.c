@@ -7,7 +7,7 @@
 #include "sched/sched_internal.h"
 #include <stdlib.h>
 
-enum { TRIES_ON_NODE = 4096, LINE_MOST = 16, LARGE = 256 };
+enum { TRIES_ON_NODE = 4096, LINE_MOST = 16, LARGE = 256, FAILS_MOST = 4 };
 
 static void *must(void *p)
 {
@@ -94,12 +94,36 @@ static int greedy(struct sched *s, struct class *c, struct node *n, struct hold 
     return k;
 }
 
-/* The fewest, and of those the youngest: all sets of 1, of 2, .. are tried, as long as there are not too many. */
-static int least(struct sched *s, struct class *c, struct node *n, struct hold *const *from, int count, int most, struct hold **out)
+/* So many at the least: what is missing, by the largest part of it that one of them has. */
+static int at_least(const struct class *c, const struct node *n, struct hold *const *from, int count)
+{
+    int64_t cpu, mem, gpus = c->shape.gpu.milli / 1000, most[3] = { 0 };
+    shape_on(&c->shape, n->cpu_milli, n->mem_mib, n->gpu_count, &cpu, &mem);
+    for (int i = 0; i < n->gpu_count; i++)
+        gpus -= !n->gpus[i].holders && !n->gpus[i].closed;
+    const int64_t needs[3] = { cpu - (n->cpu_milli - n->cpu_used - n->cpu_claimed), mem - (n->mem_mib - n->mem_used - n->mem_claimed), gpus };
+    for (int i = 0; i < count; i++) {
+        most[0] = MAX(most[0], from[i]->cpu_milli);
+        most[1] = MAX(most[1], from[i]->mem_mib);
+        most[2] = MAX(most[2], from[i]->count);
+    }
+    int64_t k = 1;
+    for (int i = 0; i < 3; i++)
+        if (needs[i] > 0)
+            k = MAX(k, most[i] ? (needs[i] + most[i] - 1) / most[i] : VICTIMS_MOST);
+    return (int)MIN(k, (int64_t)VICTIMS_MOST);
+}
+
+/* The fewest, and of those the youngest: all sets of a size are tried, then of the next, as long as there are not too many. */
+static int least(struct sched *s, struct class *c, struct node *n, struct hold *const *from, int count, int k, int most, struct hold **out)
 {
     struct hold *rough[VICTIMS_MOST];
+    if (fits_without(s, c, n, from, k)) { /* as nearly always, if they are alike */
+        memcpy(out, from, (size_t)k * sizeof *out);
+        return k;
+    }
     int enough = greedy(s, c, n, from, count, rough), tries = 0;
-    for (int k = 1; k <= MIN(enough, most); k++) {
+    for (; k <= MIN(enough, most); k++) {
         int at[VICTIMS_MOST];
         for (int i = 0; i < k; i++)
             at[i] = i;
@@ -121,9 +145,11 @@ bool victims_least(struct sched *s, struct class *c, struct node *n, unsigned ra
     struct hold *from[VICTIMS_MOST];
     struct victims v = { .at.node = n, .oldest_ms = INT64_MAX };
     int count = n->usable && (!c->only_node || c->only_node == n->id) ? candidates(s, n, ranks, from) : 0;
-    if (!count || !fits_without(s, c, n, from, count))
+    int k = count ? at_least(c, n, from, count) : 0;
+    if (!count || k > MIN(count, best->count) || (best->at.node && k == best->count && from[k - 1]->since_ms < best->oldest_ms)
+        || !fits_without(s, c, n, from, count))
         return false;
-    v.count = least(s, c, n, from, count, best->count, v.of);
+    v.count = least(s, c, n, from, count, k, best->count, v.of);
     for (int i = 0; i < v.count; i++)
         v.oldest_ms = MIN(v.oldest_ms, v.of[i]->since_ms);
     if (v.count > best->count || (best->at.node && v.count == best->count && v.oldest_ms < best->oldest_ms))
@@ -156,6 +182,7 @@ void evict_time(struct sched *s, int64_t now_ms)
         s->brake_from++;
     if (s->brake_from == s->brake_count)
         s->brake_from = s->brake_count = 0;
+    s->evict_fails = 0;
     if (now_ms >= s->braked_ms) {
         s->braked_ms = INT64_MAX;
         s->dirty = true;
@@ -327,8 +354,11 @@ void evict_line(struct sched *s, struct class *c)
         any = any || ((s->rules.preempt[priority_of(c->priority)] >> i & 1) && s->ranks[i]);
     if (!may && !any)
         return;
-    if (s->last_now_ms < MAX(c->evict_ms, s->evict_pause_ms)) {
-        s->braked_ms = MIN(s->braked_ms, MAX(c->evict_ms, s->evict_pause_ms));
+    int64_t from_ms = MAX(c->evict_ms, s->evict_pause_ms);
+    if (s->evict_fails == FAILS_MOST)
+        from_ms = MAX(from_ms, s->last_now_ms + EVICT_PAUSE_MS / 4);
+    if (s->last_now_ms < from_ms) {
+        s->braked_ms = MIN(s->braked_ms, from_ms);
         return;
     }
     for (size_t i = 0; i < c->count && i < LINE_MOST; i++) {
@@ -337,8 +367,10 @@ void evict_line(struct sched *s, struct class *c)
         claimed += places;
         for (; places < tasks && asked < LINE_MOST && room_in_quota(s, c, claimed); places++, claimed++, asked++)
             if (!evict_for(s, j)) {
-                if (s->fleet.count > LARGE) /* it has looked everywhere: not again at once */
+                if (s->fleet.count > LARGE) { /* it has looked everywhere: not again at once, and not everybody in one pass */
                     c->evict_ms = s->last_now_ms + EVICT_PAUSE_MS;
+                    s->evict_fails++;
+                }
                 return;
             }
     }

@@ -119,7 +119,8 @@ void reserves_pin(struct sched *s)
 static struct reserve *reserve_new(struct sched *s, const struct sched_event *e)
 {
     struct reserve *r = must(calloc(1, sizeof *r));
-    struct sched_event like = { .project = e->project, .shape = e->shape };
+    struct sched_event like = *e;
+    like.priority = like.owner = like.bound_ms = like.only_node = 0;
     *r = (struct reserve){ .id = e->reserve,
                            .from_ms = e->from_ms,
                            .until_ms = e->until_ms,

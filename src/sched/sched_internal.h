@@ -123,7 +123,7 @@ int64_t claims_until(const struct sched *s);                        /* whoever i
 void claims_back(struct sched *s, struct job *j, struct node *n);
 
 /* --- ahead.c: when those who cannot start now will. A head is the first of its class of priority that waits for room. */
-enum { AHEAD_LOOK = 1024, HOLDS_MOST = 256 };
+enum { AHEAD_LOOK = 512, HOLDS_MOST = 256 };
 void ahead_touch(struct sched *s, int64_t node);                    /* something ends there earlier than was thought */
 void ahead_begin(struct sched *s);                                  /* a pass over everything: the heads' claims are lifted until their turn */
 void ahead_end(struct sched *s, bool whole);
@@ -185,6 +185,7 @@ struct sched {
     size_t touched_count, touched_room;
     struct brake *brakes;       /* what was evicted in the window */
     size_t brake_from, brake_count, brake_room;
+    int evict_fails;            /* searches of this pass that found nobody */
     int64_t evict_pause_ms;     /* the door did not take an eviction: none before that */
     int64_t braked_ms;          /* somebody is to be tried again then */
     struct eviction *evictions; /* of this pass */
