@@ -116,7 +116,8 @@ void node_lose_tick(struct call *c, struct node *n);                            
 const char *node_note(const struct rules *r, enum node_state state, int lost, enum node_drain drain);
 void rule_set(struct call *c, enum rule r, int64_t value);
 MUST_CHECK bool rules_read(struct call *c, struct rules *out, struct err *err); /* in a read */
-bool brake_lifted(const struct rules *r, int64_t now_ms);
+void rules_tick(struct call *c);                                                /* is the brake lifted no more? */
+void job_evictions(struct call *c, const struct objects *list);                 /* of struct eviction: what the planner wants to yield */
 void node_drain_end(struct call *c, struct node *n);                            /* it is used again, or only cordoned */
 void node_drain_tick(struct call *c, struct node *n);                           /* is its deadline over? */
 void node_emptied(struct call *c, struct node *n);                              /* maybe: if it holds nothing and was to be emptied, it is drained */

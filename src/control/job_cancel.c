@@ -15,8 +15,10 @@ static void stop_attempt(struct call *c, struct task *t, int64_t grace_s)
     order_shorten(c, a);
     if (grace_s >= 0) /* else the job's own */
         a->grace_s = grace_s;
+    a->stop_ms = c->now_ms;
     EMIT(c, ATTEMPT_STOP, V_INT(a->id), V_INT(JOB_STOPPING), V_INT(a->started_ms),
-         V_INT(a->grace_s));
+         V_INT(a->grace_s), V_INT(a->stop_ms));
+    sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
     task_write(c, t, NULL);
     node_changed(c, a->node, a);
 }

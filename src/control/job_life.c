@@ -24,7 +24,7 @@ void task_write(struct call *c, struct task *t, const char *detail)
     EMIT(c, TASK_SET, V_INT(t->job->id), V_INT(t->index), V_INT(t->state), V_INT(t->outcome),
          V_INT(t->tries), V_INT(t->faults), V_INT(t->attempt ? t->attempt->id : 0),
          V_INT(t->exit_code), V_INT(t->signal), V_TEXT(detail ? detail : ""),
-         V_INT(t->not_before_ms), V_INT(t->started_ms), V_INT(t->ended_ms));
+         V_INT(t->not_before_ms), V_INT(t->started_ms), V_INT(t->ended_ms), V_INT(t->evictions));
 }
 
 static void count_end(struct job *j, const struct task *t)
@@ -127,9 +127,11 @@ static bool wants_retry(const struct job *j, const struct task *t, enum outcome 
         return false;
     if (outcome == OUTCOME_NODE_LOST && j->spec.on_lost == ON_LOST_WAIT)
         return false; /* it may still run there, and was to run nowhere else */
+    if (outcome == OUTCOME_PREEMPTED)
+        return true; /* however often: it did nothing wrong */
     if (outcome_is_our_fault(outcome))
         return t->faults < FAULTS_MOST;
-    if (t->tries - t->faults > j->spec.retry.limit)
+    if (t->tries - t->faults - t->evictions > j->spec.retry.limit)
         return false;
     for (size_t i = 0; i < j->spec.retry.on.count; i++)
         if (text_is(j->spec.retry.on.at[i], outcome_name(outcome)))
@@ -257,8 +259,10 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     struct err ignored;
     (void)!job_step(&t->state, NEWS_RETRY, &ignored);
     t->faults += ours;
+    t->evictions += how->outcome == OUTCOME_PREEMPTED;
     t->outcome = how->outcome;
-    t->not_before_ms = MAX(c->now_ms + pause_ms(j, t, ours), how->not_before_ms);
+    int64_t pause = how->outcome == OUTCOME_PREEMPTED ? 0 : pause_ms(j, t, ours);
+    t->not_before_ms = MAX(c->now_ms + pause, how->not_before_ms);
     j->waiting++;
     if (j->next_task == j->count
         && (int64_t)map_count(j->tasks)

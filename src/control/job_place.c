@@ -244,6 +244,7 @@ bool job_place(struct call *c, const void *body, struct err *err)
         struct sched_event *e = emit_news(c, SCHED_TASK_REFUSED);
         e->job = list[i].job, e->task = list[i].task, e->node = list[i].node;
     }
+    job_evictions(c, &ask->evictions);
     for (size_t i = 0; i < ask->waits.count; i++) {
         struct job *j = map_get(c->s->jobs, waits[i].job);
         if (!j || !job_waits(j))

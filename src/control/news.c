@@ -90,6 +90,20 @@ void sched_of_limit(const struct project *p, const struct limit_row *r, struct s
     memcpy(e->used_hours, r->used, sizeof e->used_hours);
 }
 
+void sched_of_rules(const struct state *s, int64_t now_ms, struct sched_event *e)
+{
+    const int64_t *at = s->rules.at;
+    e->kind = SCHED_RULES;
+    e->rules = SCHED_RULES_USUAL;
+    for (int i = 0; i < CLASS_COUNT; i++)
+        e->rules.preempt[i] = (uint8_t)at[RULE_PREEMPT + i];
+    e->rules.brake_permille = brake_lifted(&s->rules, now_ms) ? 1000 : at[RULE_BRAKE_PERMILLE];
+    e->rules.brake_window_ms = at[RULE_BRAKE_WINDOW_S] * 1000;
+    e->rules.backfill_depth = at[RULE_BACKFILL_DEPTH];
+    if (at[RULE_SPOT_NOTICE_S] >= 0)
+        e->rules.notice_ms = at[RULE_SPOT_NOTICE_S] * 1000;
+}
+
 void sched_of_held(const struct attempt *a, struct sched_event *e)
 {
     e->kind = SCHED_TASK_HELD;
@@ -101,6 +115,8 @@ void sched_of_held(const struct attempt *a, struct sched_event *e)
     e->owner = a->task->job->owner;
     e->priority = a->task->job->priority;
     e->bound_ms = limit_bound_ms(&a->task->job->spec);
+    e->yielding = a->stop;
+    e->yields_ms = a->stop ? a->stop_ms + a->grace_s * 1000 : 0;
     e->cpu_held = a->cpu_milli;
     e->mem_held = a->mem_mib;
     e->held_count = a->gpu_count;

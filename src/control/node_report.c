@@ -313,6 +313,7 @@ bool job_tick(struct call *c, const void *body, struct err *err)
         if (!n->lost && silent > (cfg->run_for_s + cfg->margin_s) * 1000)
             node_lost_set(c, n, 1);
     }
+    rules_tick(c);
     state_prune(c->s, c->now_ms);
     return true;
 }

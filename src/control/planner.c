@@ -52,8 +52,9 @@ static void wish_done(void *arg, struct request *r) /* on the loop */
     struct arena *mem = arena_new();
     const struct place_ask *ask = r->body;
     const struct placement *list = ask->placements.at;
+    const struct eviction *evicted = ask->evictions.at;
     struct sched_event *refused
-        = ARENA_ARRAY(mem, struct sched_event, r->ok ? 0 : ask->placements.count);
+        = ARENA_ARRAY(mem, struct sched_event, r->ok ? 0 : ask->placements.count + ask->evictions.count);
     size_t n = 0;
     for (size_t i = 0; !r->ok && i < ask->placements.count;
          i++) /* the whole wish fell through: all of it waits again */
@@ -61,6 +62,11 @@ static void wish_done(void *arg, struct request *r) /* on the loop */
                                              .job = list[i].job,
                                              .task = list[i].task,
                                              .node = list[i].node };
+    for (size_t i = 0; !r->ok && i < ask->evictions.count; i++)
+        refused[n++] = (struct sched_event){ .kind = SCHED_TASK_KEPT,
+                                             .job = evicted[i].job,
+                                             .task = evicted[i].task,
+                                             .node = evicted[i].node };
     post_news(p, &(struct news){ .events = refused,
                                  .count = n,
                                  .aside = true,
@@ -83,7 +89,7 @@ static void plan(struct planner *p)
     struct sched_plan plan = sched_plan(p->sched, os_wall_ms(c->os), PLACE_MOST, mem);
     p->next_ms = plan.next_ms;
     p->looked_ms = os_wall_ms(c->os);
-    if (!plan.count && !plan.wait_count)
+    if (!plan.count && !plan.wait_count && !plan.eviction_count)
         return;
     struct wish *w = calloc(1, sizeof *w);
     if (!w)
@@ -91,6 +97,7 @@ static void plan(struct planner *p)
     struct place_ask *ask = ARENA_NEW(mem, struct place_ask);
     ask->placements = (struct objects){ plan.placements, plan.count };
     ask->waits = (struct objects){ plan.waits, plan.wait_count };
+    ask->evictions = (struct objects){ plan.evictions, plan.eviction_count };
     w->planner = p;
     w->r = (struct request){ .verb = VERB_JOB_PLACE,
                              .who = system_caller,

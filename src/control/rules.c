@@ -17,6 +17,18 @@ bool brake_lifted(const struct rules *r, int64_t now_ms)
     return left > 0 && left <= longest_ms;
 }
 
+static void tell(struct call *c)
+{
+    c->s->lifted = brake_lifted(&c->s->rules, c->now_ms);
+    sched_of_rules(c->s, c->now_ms, emit_news(c, SCHED_RULES));
+}
+
+void rules_tick(struct call *c)
+{
+    if (c->s->lifted != brake_lifted(&c->s->rules, c->now_ms))
+        tell(c);
+}
+
 static void view_of(struct call *c, const struct rules *r, struct rules_view *v)
 {
     bool lifted = brake_lifted(r, c->now_ms);
@@ -84,6 +96,7 @@ bool rules_set(struct call *c, const void *body, struct err *err)
         json_key(&o, rule_name((enum rule)r)), json_put_int(&o, want.at[r]);
     }
     json_close(&o, '}');
+    tell(c);
     emit_event(c, 0, "rules.set", "rules", arena_text(c->mem, data.at));
     struct rules_view view;
     view_of(c, &c->s->rules, &view);

@@ -456,6 +456,17 @@ void attempt_begun(struct attempt *a)
     a->order_bytes = ORDER_BYTES;
 }
 
+void state_evicted_add(struct state *s, int64_t attempt, int64_t at_ms, int64_t gpu_milli)
+{
+    if (s->evicted_count == s->evicted_room) {
+        s->evicted_room = MAX(s->evicted_room * 2, 16);
+        s->evicted = must(realloc(s->evicted, s->evicted_room * sizeof *s->evicted));
+    }
+    s->evicted[s->evicted_count].attempt = attempt;
+    s->evicted[s->evicted_count].at_ms = at_ms;
+    s->evicted[s->evicted_count++].gpu_milli = gpu_milli;
+}
+
 void attempt_why(struct attempt *a, const char *why)
 {
     free(a->stop_why);
@@ -535,6 +546,7 @@ void state_free(struct state *s)
         books_done(&p->limits);
     }
     state_idems_free(s);
+    free(s->evicted);
     struct map *maps[]
         = { s->orgs,  s->projects,   s->project_names, s->persons,  s->person_names, s->accounts,
             s->keys,  s->key_hashes, s->secrets,       s->tokens,   s->volumes,      s->images,

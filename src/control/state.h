@@ -76,7 +76,7 @@ struct node {
     size_t gone_count;
 };
 struct attempt {
-    int64_t id, placed_ms, started_ms, run_for_s, grace_s;
+    int64_t id, placed_ms, started_ms, run_for_s, grace_s, stop_ms;
     struct task *task;
     struct node *node;
     enum job_state state;
@@ -92,7 +92,7 @@ struct attempt {
 };
 struct task {
     struct job *job;
-    int64_t index, tries, faults, not_before_ms, started_ms, ended_ms, exit_code, signal;
+    int64_t index, tries, faults, evictions, not_before_ms, started_ms, ended_ms, exit_code, signal;
     enum job_state state;
     enum outcome outcome;
     struct attempt *attempt;    /* the live one, or NULL */
@@ -127,6 +127,9 @@ struct state {
         *images, *nodes, *node_names, *jobs, *attempts, *idems;
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
     struct rules rules;
+    bool lifted;                /* the planner was told that the brake is */
+    struct { int64_t attempt, at_ms, gpu_milli; } *evicted;     /* lately, for the brake; oldest first */
+    size_t evicted_count, evicted_room;
     int64_t ticked_ms;          /* the wall clock at the last tick; 0: none yet */
     int64_t pruned_ms;          /* when Idempotency-Keys that are too old were last dropped */
     /* Keys up to this event may be in the store alone (0: all are here), none of them made after idems_ms. */
@@ -182,6 +185,7 @@ struct task *job_task(struct job *j, int64_t index);
 struct task *job_add_task(struct job *j, int64_t index);
 struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n, const char *lease_json);
 size_t order_bytes(const struct job *j);                    /* at most, as JSON in its plainest form */
+void state_evicted_add(struct state *s, int64_t attempt, int64_t at_ms, int64_t gpu_milli);
 void attempt_why(struct attempt *a, const char *why);       /* it was told to end, for this reason of ours */
 void attempt_begun(struct attempt *a);                      /* from now on its order is a short one */
 bool node_takes(const struct node *n);                      /* may something new be placed there? */
@@ -197,4 +201,6 @@ void sched_of_node(const struct state *s, const struct node *n, struct sched_eve
 void sched_of_job(struct state *s, const struct job *j, struct sched_event *e);
 void sched_of_project(const struct project *p, struct sched_event *e);
 void sched_of_limit(const struct project *p, const struct limit_row *r, struct sched_event *e);
+void sched_of_rules(const struct state *s, int64_t now_ms, struct sched_event *e);
+bool brake_lifted(const struct rules *r, int64_t now_ms);
 void sched_of_held(const struct attempt *a, struct sched_event *e);

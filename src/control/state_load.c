@@ -200,6 +200,8 @@ static bool load_things(struct load *l)
         if (rule_named(TEXT(0), &which))
             s->rules.at[which] = INT(1);
     }
+    EACH(ST_LOAD_EVICTED, NULL, 0)
+        state_evicted_add(s, INT(0), INT(1), INT(2));
     EACH(ST_LOAD_GONER, NULL, 0)
     {
         struct node *n = map_get(s->nodes, INT(1));
@@ -258,6 +260,7 @@ static bool load_tasks(struct load *l, int64_t *after, int64_t *after2)
         t->faults = INT(6);
         t->exit_code = INT(8), t->signal = INT(9), t->not_before_ms = INT(11),
         t->started_ms = INT(12);
+        t->evictions = INT(14);
         j->waiting += t->state == JOB_QUEUED;
     }
     *after = l->r.count ? INT_LAST(0) : 0;
@@ -296,6 +299,7 @@ static bool load_attempts(struct load *l, int64_t *after, int64_t *after2)
         a->grace_s = INT(11) >= 0 ? INT(11) : j->spec.grace_s;
         a->stop = a->state == JOB_STOPPING || INT(12);
         a->stop_as = a->state == JOB_STOPPING ? OUTCOME_CANCELLED : (enum outcome)INT(12);
+        a->stop_ms = INT(14);
         if (INT(12))
             attempt_why(a, TEXT(13));
         if (a->state != JOB_PLACED || a->stop)

@@ -135,6 +135,8 @@ void writer_snapshot(struct control *c, struct batch *b,
     struct state *s = c->writer.state;
     struct call call = { .control = c, .s = s, .batch = b, .now_ms = os_wall_ms(c->os) };
     struct node *n;
+    s->lifted = brake_lifted(&s->rules, call.now_ms);
+    sched_of_rules(s, call.now_ms, emit_news(&call, SCHED_RULES));
     for (size_t i = 0; (n = map_next(s->nodes, &i));)
         sched_of_node(s, n, emit_news(&call, SCHED_NODE));
     struct project *p;

@@ -59,7 +59,7 @@ const char *reason_name(enum reason r) { return reason_list[r]; }
 const char *reason_text(enum reason r) { return reason_texts[r]; }
 bool outcome_is_our_fault(enum outcome o)
 {
-    return o == OUTCOME_NODE_LOST || o == OUTCOME_NODE_FAULT || o == OUTCOME_PREEMPTED;
+    return o == OUTCOME_NODE_LOST || o == OUTCOME_NODE_FAULT;
 }
 
 static const struct { enum job_state from; enum job_news on; enum job_state to; } steps[] = {

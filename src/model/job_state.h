@@ -31,7 +31,7 @@ enum outcome {
     OUTCOME_START_FAILED,   /* the container could not be made: command not found, bad mount */
     OUTCOME_NODE_LOST,      /* the node went silent for longer than the run-until time */
     OUTCOME_NODE_FAULT,     /* the node failed the task: supervisor killed, disk full, reboot */
-    OUTCOME_PREEMPTED,
+    OUTCOME_PREEMPTED,      /* it had to yield its place: billed, and tried again without counting as a try */
     OUTCOME_DEPENDENCY,     /* never ran: what it comes after ended the wrong way */
     OUTCOME_COUNT
 };

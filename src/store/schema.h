@@ -127,4 +127,8 @@
     X("CREATE TABLE rule (name TEXT PRIMARY KEY, value BIGINT NOT NULL)")                                                      \
     X("ALTER TABLE node ADD COLUMN lost BIGINT NOT NULL DEFAULT 0")                                                            \
     X("UPDATE node SET lost = 1 WHERE state = 2") \
-    X("ALTER TABLE node ADD COLUMN settings TEXT NOT NULL DEFAULT '{}'") /* what the operator says of it: struct node_settings */
+    X("ALTER TABLE node ADD COLUMN settings TEXT NOT NULL DEFAULT '{}'") /* what the operator says of it: struct node_settings */ \
+    /* Evictions: when an attempt was told to end, how often a task had to yield, and what the brake counts. */                  \
+    X("ALTER TABLE attempt ADD COLUMN stop_ms BIGINT NOT NULL DEFAULT 0")                                                      \
+    X("ALTER TABLE task ADD COLUMN evictions BIGINT NOT NULL DEFAULT 0")                                                       \
+    X("CREATE TABLE evicted (attempt BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL, gpu_milli BIGINT NOT NULL)")

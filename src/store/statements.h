@@ -61,11 +61,13 @@
     X(JOB_ADD, "iiiitiiiitttii", "INSERT INTO job (id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, idem, created_ms, started_ms, ended_ms, version, idem_slot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, ?10, ?11, ?12, ?13, 0, 0, 1, ?14)") \
     X(JOB_SET, "iiiiiiiiiiiiii", "UPDATE job SET state = ?2, reason = ?3, outcome = ?4, priority = ?5, next_task = ?6, done = ?7, failed = ?8, cancelled = ?9, exit_code = ?10, started_ms = ?11, ended_ms = ?12, version = ?13 WHERE id = ?1 AND project = ?14") \
     X(TASK_ADD, "iiiiiii", "INSERT INTO task (job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, 0, 0, '', 0, 0, 0)") \
-    X(TASK_SET, "iiiiiiiiitiii", "UPDATE task SET state = ?3, outcome = ?4, tries = ?5, faults = ?6, attempt = ?7, exit_code = ?8, signal = ?9, detail = ?10, not_before_ms = ?11, started_ms = ?12, ended_ms = ?13 WHERE job = ?1 AND task = ?2") \
+    X(TASK_SET, "iiiiiiiiitiiii", "UPDATE task SET state = ?3, outcome = ?4, tries = ?5, faults = ?6, attempt = ?7, exit_code = ?8, signal = ?9, detail = ?10, not_before_ms = ?11, started_ms = ?12, ended_ms = ?13, evictions = ?14 WHERE job = ?1 AND task = ?2") \
     X(ATTEMPT_ADD, "iiiiitii", "INSERT INTO attempt (id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, ended_ms, exit_code, signal, detail) VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6, ?7, ?8, 0, 0, 0, 0, '')") \
     X(ATTEMPT_SET, "iiiiiiit", "UPDATE attempt SET state = ?2, outcome = ?3, started_ms = ?4, ended_ms = ?5, exit_code = ?6, signal = ?7, detail = ?8 WHERE id = ?1") \
-    X(ATTEMPT_STOP, "iiii", "UPDATE attempt SET state = ?2, started_ms = ?3, grace_s = ?4 WHERE id = ?1") \
-    X(ATTEMPT_YIELD, "iiit", "UPDATE attempt SET stop_as = ?2, grace_s = ?3, detail = ?4 WHERE id = ?1")                          \
+    X(ATTEMPT_STOP, "iiiii", "UPDATE attempt SET state = ?2, started_ms = ?3, grace_s = ?4, stop_ms = ?5 WHERE id = ?1") \
+    X(ATTEMPT_YIELD, "iiiti", "UPDATE attempt SET stop_as = ?2, grace_s = ?3, detail = ?4, stop_ms = ?5 WHERE id = ?1")                          \
+    X(EVICTED_ADD, "iii", "INSERT INTO evicted (attempt, at_ms, gpu_milli) VALUES (?1, ?2, ?3)")                                 \
+    X(EVICTED_DROP, "i", "DELETE FROM evicted WHERE at_ms <= ?1")                                                              \
     X(USAGE_ADD, "iiiiiitiiiiiiiii", "INSERT INTO usage (attempt, project, owner_kind, owner, job, node, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated, rolled) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)") \
     X(USAGE_ROLLED, "i", "UPDATE usage SET rolled = 1 WHERE attempt = ?1")                                                     \
     X(USAGE_DAY_ADD, "iiiitiiiiiiii", "INSERT INTO usage_day (day, project, owner_kind, owner, flavor, simulated, attempts, ms, gpu_milli_ms, gpu_mib_ms, cpu_milli_ms, mem_mib_ms, longest_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT (day, project, owner_kind, owner, flavor, simulated) DO UPDATE SET attempts = usage_day.attempts + excluded.attempts, ms = usage_day.ms + excluded.ms, gpu_milli_ms = usage_day.gpu_milli_ms + excluded.gpu_milli_ms, gpu_mib_ms = usage_day.gpu_mib_ms + excluded.gpu_mib_ms, cpu_milli_ms = usage_day.cpu_milli_ms + excluded.cpu_milli_ms, mem_mib_ms = usage_day.mem_mib_ms + excluded.mem_mib_ms, longest_ms = CASE WHEN excluded.longest_ms > usage_day.longest_ms THEN excluded.longest_ms ELSE usage_day.longest_ms END") \
@@ -104,11 +106,12 @@
     X(LOAD_SECRET, "", "SELECT id, project, name, sealed, created_ms, updated_ms, version FROM secret ORDER BY id")            \
     X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned, rotate_ms, drain, drain_until_ms, lost, settings FROM node ORDER BY id")                           \
     X(LOAD_RULE, "", "SELECT name, value FROM rule ORDER BY name")                                                             \
+    X(LOAD_EVICTED, "", "SELECT attempt, at_ms, gpu_milli FROM evicted ORDER BY at_ms, attempt")                                \
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
     X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
-    X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 2000") \
+    X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms, evictions FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 2000") \
     X(LOAD_SKIPPED, "ii", "SELECT t.job, t.task FROM job j CROSS JOIN task t WHERE j.state < 4 AND j.id >= ?1 AND t.job = j.id AND t.task >= j.next_task AND t.state >= 4 AND (t.job, t.task) > (?1, ?2) ORDER BY j.id, t.task LIMIT 2000") \
-    X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, grace_s, stop_as, detail FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
+    X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, grace_s, stop_as, detail, stop_ms FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_VOLUME, "", "SELECT id, project, name, node, created_ms, version FROM volume ORDER BY id")                          \
     X(LOAD_GONER, "", "SELECT volume, node FROM goner ORDER BY volume")                                                       \
     X(LOAD_IMAGE, "", "SELECT id, project, name, digest, format, size, created_ms FROM image ORDER BY id")                     \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# 39-yield.t - what runs makes room: a node is drained with a deadline, and so many nodes fall silent at once that nothing is taken from them.
+# 39-yield.t - what runs makes room: a node is drained with a deadline, spot work yields to a normal job, and so many nodes fall silent at once that nothing
+# is taken from them.
 . "$(dirname "$0")/lib.sh"
 server_start server --listen 127.0.0.1:0 --default-image host --lease 5
 arcus config set flow --server "$URL" --key-file "$DATA/admin.key" >/dev/null
@@ -40,6 +41,29 @@ arcus uncordon "$FIRST" >/dev/null
 is "... until it is used again" "$(node_state "$FIRST")" ready
 for j in "$JOB" "$SECOND"; do call POST "/v1/jobs/$j/cancel" '{"grace":"0s"}'; done
 for j in "$JOB" "$SECOND"; do wait_end "$j"; done
+
+# --- spot work yields, with notice and grace, and waits again
+SPOT=()
+for i in 0 1 2 3; do SPOT[i]=$(submit "$(sh_job "$polite" '{"gpus":1,"priority":"spot","grace":"20s"}')"); done
+for j in "${SPOT[@]}"; do wait_for "$j" running; until_ok 20 has_said "$j" up; done
+RUNS=$(submit "$(sh_job 'sleep 600' '{"gpus":1,"name":"needs"}')")
+wait_for "$RUNS" running 60
+is "a normal job takes the place of spot work" "$(job "$RUNS")" running
+evicted() { get '/v1/jobs?limit=100' | jq -r '.items[] | select(.state == "queued" and .priority == 10) | .id'; }
+is "... of one, which waits again" "$(evicted | wc -l)" 1
+VICTIM=$(evicted)
+is "... and was told and given time" "$(tr '\n' ' ' <"$BASE/$(attempts "$VICTIM" '.items[0].node').data/outputs/$(attempts "$VICTIM" '.items[0].id')/said")" "told leaves "
+like "its owner sees why" "$(arcus describe "$VICTIM")" 'preempted.*evicted for a job of class normal'
+is "the operator sees for whom" "$(events_of fleet.evicted | jq -r '.[0].data.for')" "$RUNS"
+arcus rules set --brake 0% >/dev/null
+NEXT=$(submit "$(sh_job true '{"gpus":1}')")
+until_ok 10 eval '[ -n "$(job $NEXT .reason)" ]'
+is "with the brake on nobody else yields" "$(job "$NEXT") $(events_of task.evicted | jq '[.[] | select(.data.why == "spot")] | length')" "queued 1"
+arcus rules set --lift 10m >/dev/null
+is "... until an operator lifts it" "$(how "$NEXT" 60)" "done succeeded 0"
+arcus rules set --brake 10% --lift 0 >/dev/null
+for j in "${SPOT[@]}" "$RUNS"; do call POST "/v1/jobs/$j/cancel" '{"grace":"0s"}'; done
+for j in "${SPOT[@]}" "$RUNS"; do wait_end "$j"; done
 
 # --- many are silent at once: nothing is taken from them
 J=()

@@ -109,7 +109,7 @@ static void check_outcome(struct sim_books *b, const struct attempt_row *a)
     bool ours = outcome_is_our_fault(o);
     if (!job_ended((enum job_state)a->state) || o == OUTCOME_NONE)
         cloud_fail(b->c, "an attempt of %s has not ended", a->wish->name);
-    else if (!r && (a->started_ms || (!ours && o != OUTCOME_CANCELLED)))
+    else if (!r && (a->started_ms || (!ours && o != OUTCOME_CANCELLED && o != OUTCOME_PREEMPTED)))
         cloud_fail(b->c, "an attempt of %s is told as %s, and never began", a->wish->name,
                    outcome_name(o));
     else if (r && !r->told && !ours && !(r->tried && o == r->outcome))

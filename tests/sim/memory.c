@@ -44,9 +44,9 @@ static void jobs(struct lines *l, const struct state *s)
             LL(j->ended_ms), LL(j->version), j->blocked ? " blocked" : "");
         for (size_t k = 0; (t = map_next(j->tasks, &k));)
             ADD(l,
-                "task %lld.%lld state %d outcome %d tries %lld faults %lld not before %lld times "
+                "task %lld.%lld state %d outcome %d tries %lld faults %lld yields %lld not before %lld times "
                 "%lld %lld exit %lld signal %lld attempt %lld",
-                LL(j->id), LL(t->index), t->state, t->outcome, LL(t->tries), LL(t->faults),
+                LL(j->id), LL(t->index), t->state, t->outcome, LL(t->tries), LL(t->faults), LL(t->evictions),
                 LL(t->not_before_ms), LL(t->started_ms), LL(t->ended_ms), LL(t->exit_code),
                 LL(t->signal), LL(t->attempt ? t->attempt->id : 0));
     }
@@ -90,6 +90,8 @@ static void tenancy(struct lines *l, const struct state *s)
         ADD(l, "node %lld %s state %d%s drain %d %lld lost %d kept %lld version %lld attempts %zu %s", LL(n->id), n->name,
             n->state, n->cordoned ? " cordoned" : "", n->drain, LL(n->drain_until_ms), n->lost, LL(n->kept), LL(n->version),
             map_count(n->attempts), n->info_text);
+    for (size_t i = 0; i < s->evicted_count; i++)
+        ADD(l, "evicted %lld at %lld of %lld", LL(s->evicted[i].attempt), LL(s->evicted[i].at_ms), LL(s->evicted[i].gpu_milli));
     for (int r = 0; r < RULE_COUNT; r++)
         ADD(l, "rule %s %lld", rule_name((enum rule)r), LL(s->rules.at[r]));
     ADD(l, "last event %lld, persons %zu, secrets %zu, volumes %zu, images %zu", LL(s->last_event),

@@ -56,6 +56,8 @@ static void nodes(struct lines *l, const struct state *s)
                    LL(n->id), n->name, n->state, n->cordoned ? " cordoned" : "", n->drain, LL(n->drain_until_ms), n->lost, LL(n->kept),
                    LL(n->version), map_count(n->attempts), n->order_bytes, LL(n->key ? n->key->id : 0),
                    LL(n->next_key ? n->next_key->id : 0), LL(n->rotate_ms), n->info_text);
+    for (size_t i = 0; i < s->evicted_count; i++)
+        str_printf(line(l), "evicted %lld at %lld of %lld", LL(s->evicted[i].attempt), LL(s->evicted[i].at_ms), LL(s->evicted[i].gpu_milli));
     for (int r = 0; r < RULE_COUNT; r++)
         str_printf(line(l), "rule %s %lld", rule_name((enum rule)r), LL(s->rules.at[r]));
     for (size_t i = 0; (t = map_next(s->tokens, &i));)
@@ -123,9 +125,9 @@ static void work(struct lines *l, const struct state *s, int64_t only)
             str_printf(line(l), "skipped %lld.%lld", LL(j->id), LL((intptr_t)skipped - 1));
         for (size_t k = 0; (t = map_next(j->tasks, &k));)
             str_printf(line(l),
-                       "task %lld.%lld state %d outcome %d tries %lld faults %lld code %lld/%lld "
+                       "task %lld.%lld state %d outcome %d tries %lld faults %lld yields %lld code %lld/%lld "
                        "not before %lld started %lld attempt %lld",
-                       LL(j->id), LL(t->index), t->state, t->outcome, LL(t->tries), LL(t->faults),
+                       LL(j->id), LL(t->index), t->state, t->outcome, LL(t->tries), LL(t->faults), LL(t->evictions),
                        LL(t->exit_code), LL(t->signal), LL(t->not_before_ms), LL(t->started_ms),
                        LL(t->attempt ? t->attempt->id : 0));
     }
@@ -134,10 +136,10 @@ static void work(struct lines *l, const struct state *s, int64_t only)
             continue;
         struct str *to = line(l);
         str_printf(to,
-                   "attempt %lld of %lld.%lld on %lld state %d%s as %d for '%s' placed %lld started %lld "
+                   "attempt %lld of %lld.%lld on %lld state %d%s as %d at %lld for '%s' placed %lld started %lld "
                    "runs %lld grace %lld holds %lld/%lld/%lld/%lld%s",
                    LL(a->id), LL(a->task->job->id), LL(a->task->index), LL(a->node->id), a->state,
-                   a->stop ? " stop" : "", a->stop ? (int)a->stop_as : 0, a->stop_why ? a->stop_why : "", LL(a->placed_ms),
+                   a->stop ? " stop" : "", a->stop ? (int)a->stop_as : 0, LL(a->stop_ms), a->stop_why ? a->stop_why : "", LL(a->placed_ms),
                    LL(a->started_ms), LL(a->run_for_s), LL(a->grace_s), LL(a->cpu_milli),
                    LL(a->mem_mib), LL(a->gpu_milli), LL(a->gpu_mib),
                    a->simulated ? " simulated" : "");

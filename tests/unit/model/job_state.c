@@ -71,7 +71,7 @@ TEST(names_of_states_outcomes_and_reasons_are_unique)
 
 TEST(only_what_the_user_did_is_billed)
 {
-    CHECK(outcome_is_our_fault(OUTCOME_NODE_LOST) && outcome_is_our_fault(OUTCOME_NODE_FAULT) && outcome_is_our_fault(OUTCOME_PREEMPTED));
+    CHECK(outcome_is_our_fault(OUTCOME_NODE_LOST) && outcome_is_our_fault(OUTCOME_NODE_FAULT) && !outcome_is_our_fault(OUTCOME_PREEMPTED));
     CHECK(!outcome_is_our_fault(OUTCOME_EXITED) && !outcome_is_our_fault(OUTCOME_OUT_OF_MEMORY) && !outcome_is_our_fault(OUTCOME_SUCCEEDED)
           && !outcome_is_our_fault(OUTCOME_CANCELLED) && !outcome_is_our_fault(OUTCOME_DEADLINE));
 }
