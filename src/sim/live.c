@@ -152,10 +152,14 @@ static void waits(struct world *w, struct live *l)
 {
     struct sim_result *o = w->out;
     size_t n = 0;
-    double sum = 0;
+    double sum = 0, several = 0, several_count = 0;
     for (size_t i = 0; i < w->count; i++)
         if (l->wait_ms[i] >= 0) {
             sum += (double)l->wait_ms[i];
+            if (world_task(w, i)->gpus > 1) {
+                several += (double)l->wait_ms[i];
+                several_count++;
+            }
             l->wait_ms[n++] = l->wait_ms[i];
         }
     o->placed = n;
@@ -164,6 +168,7 @@ static void waits(struct world *w, struct live *l)
         return;
     qsort(l->wait_ms, n, sizeof *l->wait_ms, by_number);
     o->wait_mean_s = (int64_t)(sum / (double)n / 1000);
+    o->wait_several_s = several_count > 0 ? (int64_t)(several / several_count / 1000) : 0;
     o->wait_median_s = l->wait_ms[n / 2] / 1000;
     o->wait_95_s = l->wait_ms[n * 95 / 100] / 1000;
     o->wait_max_s = l->wait_ms[n - 1] / 1000;

@@ -79,6 +79,7 @@ static void put_run(struct json_out *o, const struct sim_report *r)
         { "median_s", offsetof(struct sim_result, wait_median_s) },
         { "p95_s", offsetof(struct sim_result, wait_95_s) },
         { "max_s", offsetof(struct sim_result, wait_max_s) },
+        { "several_gpus_mean_s", offsetof(struct sim_result, wait_several_s) },
     };
     for (size_t i = 0; i < COUNT(counts); i++) {
         json_key(o, counts[i].name);

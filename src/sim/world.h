@@ -29,7 +29,7 @@ struct sim_result {
     int64_t stuck_milli;            /* idle GPU that the usual tasks cannot use */
     int32_t curve[SIM_CURVE];       /* hundredths of a percent; -1: not reached */
     int64_t decisions, busy_us;
-    int64_t wait_mean_s, wait_median_s, wait_95_s, wait_max_s;
+    int64_t wait_mean_s, wait_median_s, wait_95_s, wait_max_s, wait_several_s;      /* several: the mean of tasks with more than one GPU */
     int64_t used_mean;              /* over time, hundredths of a percent; with `leave` */
     int64_t fairness;               /* Jain's index over projects, ten-thousandths */
 };
