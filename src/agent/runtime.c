@@ -525,7 +525,7 @@ void runtime_forget(struct runtime *r, int64_t attempt)
         return;
     id_text(name, PREFIX_ATTEMPT, attempt);
     if (a || disk_exists(r->os, in_data(r, path, "tasks", name)))
-        clean_forgotten(r, name);
+        clean_forgotten(r, name, a && a->in_slot);
     if (a)
         attempt_free(map_take(r->attempts, attempt));
 }

@@ -89,6 +89,7 @@ void clean_dead(struct attempt *a)
     if (a->stage == STAGE_CLEANING || a->stage == STAGE_ENDED)
         return;
     a->stage = STAGE_CLEANING;
+    a->in_slot = false; /* whoever is stuck may hold its folder's lock for ever */
     if (!r->real) {
         attempt_end(a, OUTCOME_NODE_FAULT, "its supervisor was killed or its node restarted");
         return;
@@ -113,6 +114,8 @@ struct removal {
     size_t count;
     struct os *os;
     char status[RUNTIME_PATH], end[RUNTIME_PATH]; /* of an attempt that is forgotten; else empty */
+    struct runtime *r;
+    int64_t spare; /* the number under which its folder, the last of paths, is kept; 0: it is removed */
 };
 
 /* While the status is there the attempt is known to have ended, so it goes last. How it ended stays beside its logs: a
@@ -125,9 +128,36 @@ bool clean_status(struct os *os, const char *status, const char *end)
            || file_remove(os, status, &err);
 }
 
+static void spare_path(const struct runtime *r, int64_t number, char out[static RUNTIME_PATH])
+{
+    snprintf(out, RUNTIME_PATH, "%s/tasks/.spare-%lld", r->config.data, (long long)number);
+}
+
+/* A disk makes and removes folders and files slowly, and writes over them fast. */
+static bool spare_keep(struct removal *x)
+{
+    char stop[RUNTIME_PATH + 8], to[RUNTIME_PATH];
+    snprintf(stop, sizeof stop, "%s/stop", x->paths[x->count - 1]);
+    spare_path(x->r, x->spare, to);
+    return (unlink(stop) == 0 || errno == ENOENT) && rename(x->paths[x->count - 1], to) == 0;
+}
+
+bool spare_take(struct runtime *r, const char *path)
+{
+    char from[RUNTIME_PATH];
+    if (!r->spare_count)
+        return false;
+    spare_path(r, r->spares[--r->spare_count], from);
+    return rename(from, path) == 0; /* one that is there already is not empty, and stays as it is */
+}
+
 static void removal_run(struct work *w)
 {
     struct removal *x = CONTAINER(w, struct removal, work);
+    if (x->spare && spare_keep(x))
+        x->count--;
+    else
+        x->spare = 0;
     for (size_t i = 0; i < x->count; i++)
         remove_quietly(x->paths[i]);
     if (x->status[0])
@@ -136,7 +166,10 @@ static void removal_run(struct work *w)
 
 static void removal_done(struct work *w)
 {
-    free(CONTAINER(w, struct removal, work));
+    struct removal *x = CONTAINER(w, struct removal, work);
+    if (x->spare && x->r->spare_count < SPARES)
+        x->r->spares[x->r->spare_count++] = x->spare;
+    free(x);
 }
 
 /* A simulated machine has files of its own: nothing here may touch those of the real one. */
@@ -153,17 +186,20 @@ static void remove_simulated(struct os *os, const char *path)
 }
 
 /* What it left in /outputs is its owner's and stays as long as its logs, whichever message settled it. */
-void clean_forgotten(struct runtime *r, const char *name)
+void clean_forgotten(struct runtime *r, const char *name, bool in_slot)
 {
     struct removal *x = calloc(1, sizeof *x);
     if (!x)
         abort();
     x->work = (struct work){ .run = removal_run, .done = removal_done };
     in_run(r, x->paths[x->count++], "tasks", name);
-    in_data(r, x->paths[x->count++], "tasks", name); /* while it is there we are asked again */
     if (r->real)
         snprintf(x->paths[x->count++], RUNTIME_PATH, "%s/status/.%s", r->config.data, name);
+    in_data(r, x->paths[x->count++], "tasks", name); /* while it is there we are asked again */
     x->os = r->os;
+    x->r = r;
+    if (in_slot && r->spare_count < SPARES)
+        x->spare = ++r->last_spare;
     in_data(r, x->status, "status", name);
     past_path(r, x->end, name);
     if (r->real) {

@@ -10,7 +10,7 @@
 #include "base/id.h"
 #include "base/map.h"
 
-enum { RUNTIME_PATH = 1024, SPAWN_WAIT_MS = 15000, READ_AGAIN_MS = 1000, READ_TRIES = 30 };
+enum { RUNTIME_PATH = 1024, SPAWN_WAIT_MS = 15000, READ_AGAIN_MS = 1000, READ_TRIES = 30, SPARES = 16 };
 
 enum stage {
     STAGE_WAITS,        /* for the trial, its image, its work folder, a scratch template */
@@ -36,6 +36,7 @@ struct attempt {
     struct timer *patience;
     struct timer *again;        /* its status could not be read: looks once more then */
     int unread;                 /* how often in a row */
+    bool in_slot;               /* it was run by a supervisor that waited, so its folder holds what was written for it and nothing else */
     int stop_as;                /* enum outcome it was asked to end as */
     struct task_status last;    /* detail is not kept */
 };
@@ -68,6 +69,9 @@ struct runtime {
     struct workshop *shop;      /* trial, templates, cleaning, removing */
     struct workshop *quick;     /* a dead attempt's end must not wait behind a slow removal */
     struct slots *slots;
+    int64_t spares[SPARES];     /* tasks/.spare-N: folders of forgotten attempts, for the next ones */
+    size_t spare_count;
+    int64_t last_spare;
     struct blobs *blobs;
     struct images *images;
     struct timer *sweep;
@@ -109,7 +113,8 @@ void slot_leave(struct attempt *a);             /* its end was told */
 /* runtime_clean.c */
 void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */
 bool clean_container(const struct cgroups *cgroups, const char *run, const char *name);   /* blocks; false: something of it is stuck */
-void clean_forgotten(struct runtime *r, const char *name);
+void clean_forgotten(struct runtime *r, const char *name, bool in_slot);
+bool spare_take(struct runtime *r, const char *path);           /* an old folder is at path now, with old files in it; false: there was none */
 bool clean_status(struct os *os, const char *status, const char *end);  /* true: it is out of the way */
 void clean_never_ran(struct runtime *r, const char *name);      /* its folder is out of the way when this returns */
 void clean_sweep(struct runtime *r);            /* logs, outputs, blobs and images that were kept long enough */

@@ -263,6 +263,7 @@ void slot_start(struct slot *s, struct attempt *a, const char *folder)
 {
     s->a = a;
     a->slot = s;
+    a->in_slot = true;
     stream_write(s->pipe, folder, strlen(folder));
     stream_write(s->pipe, "\n", 1);
 }

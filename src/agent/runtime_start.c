@@ -289,15 +289,17 @@ static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const
     return bundle_write(out, a->order, a->image ? &a->image->config : &none, user, &place, err);
 }
 
-/* Nobody reads it before it is whole, since nobody was told of it. */
+/* Nobody reads it before it is whole, since nobody was told of it. There may be an old one: to cut it before it is written over would make
+ * the disk do what that is to save. */
 static bool new_file(struct attempt *a, const char *folder, const char *name, const struct str *text, struct err *err)
 {
     const char *path = arena_printf(a->mem, "%s/%s", folder, name);
     struct slice bytes = { text->at, text->len };
     if (!a->r->real)
         return file_replace(a->r->os, path, bytes, 0600, err);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    bool ok = (fd != -1 && write(fd, bytes.at, bytes.len) == (ssize_t)bytes.len) || err_errno(err, "cannot write %s", path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool ok = (fd != -1 && write(fd, bytes.at, bytes.len) == (ssize_t)bytes.len && ftruncate(fd, (off_t)bytes.len) == 0)
+              || err_errno(err, "cannot write %s", path);
     if (fd != -1)
         close(fd);
     return ok;
@@ -433,7 +435,8 @@ void runtime_start(struct runtime *r, const struct order *o)
     a->mem = arena_new();
     a->order = ARENA_NEW(a->mem, struct order);
     bind_copy(&order_fields, o, a->mem, a->order); /* the caller's lives as long as its message; ours until the supervisor has it */
-    if (make_dir(r, in_data(r, path, "tasks", a->name), 0700, 0, 0, &err))
+    in_data(r, path, "tasks", a->name);
+    if (spare_take(r, path) || make_dir(r, path, 0700, 0, 0, &err))
         start_advance(a);
     else
         attempt_end(a, OUTCOME_NODE_FAULT, err.text);

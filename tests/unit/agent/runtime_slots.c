@@ -173,3 +173,40 @@ TEST(a_waiting_supervisor_notices_what_is_mounted_on_the_node)
     rmdir(top);
     containers_close(&c);
 }
+
+static bool seen_before(struct containers *c, ino_t *seen, int *count)
+{
+    struct stat st = { 0 };
+    char name[ID_TEXT];
+    bool again = false;
+    CHECK(stat(containers_path(c, "%s/tasks/%s", c->data, id_text(name, PREFIX_ATTEMPT, c->wanted)), &st) == 0);
+    for (int i = 0; i < *count; i++)
+        again |= seen[i] == st.st_ino;
+    seen[(*count)++] = st.st_ino;
+    return again;
+}
+
+TEST(a_folder_that_is_used_again_has_no_wish_and_no_plan_of_the_task_before)
+{
+    struct containers c = { 0 };
+    if (!containers_open(&c))
+        return;
+    ino_t seen[2 * TASKS];
+    int again = 0, count = 0;
+    for (int i = 0; i < TASKS && again < 3; i++) {
+        struct order *o = containers_order(&c, "host", "sleep 1000");
+        o->env = (struct pairs){ &(struct pair){ "LONG", "0123456789012345678901234567890123456789" }, 1 };
+        runtime_start(c.r, o);
+        CHECK(containers_wait(&c, o->attempt, PHASE_RUNNING)->phase == PHASE_RUNNING);
+        again += seen_before(&c, seen, &count);
+        runtime_stop(c.r, o->attempt, 0, OUTCOME_CANCELLED);
+        CHECK(containers_end(&c, o->attempt)->outcome == OUTCOME_CANCELLED);
+        runtime_forget(c.r, o->attempt);
+        CHECK(containers_run(&c, containers_order(&c, "host", "echo $LONG over"))->outcome == OUTCOME_SUCCEEDED);
+        CHECK(text_is(containers_log(&c, c.wanted, 'o'), "over\n"));
+        again += seen_before(&c, seen, &count);
+        runtime_forget(c.r, c.wanted);
+    }
+    CHECK(again > 0);
+    containers_close(&c);
+}
