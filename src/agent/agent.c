@@ -301,7 +301,8 @@ static void on_desired(void *arg, const struct desired *d, bool fresh)
 static void describe(struct agent *a, struct arena *mem, struct node_info *info, struct str *text)
 {
     struct probe_config probe
-        = { .sim_gpus = a->config.sim_gpus, .sim_model = a->config.sim_model };
+        = { .sim_gpus = a->config.sim_gpus, .sim_model = a->config.sim_model,
+            .sim_kinds = a->config.sim_kinds };
     info->version = a->config.version;
     info->host_image = a->config.host_image;
     info->labels = a->config.labels;

@@ -18,6 +18,7 @@ struct agent_config {
     struct texts hide;          /* paths that a task of `image: host` must not see besides data and run: a store, keys */
     int64_t keep_logs_s;        /* logs and outputs after a task has ended; 0: 7 days */
     int64_t sim_gpus;
+    const char *sim_kinds;      /* see probe.h */
     const char *sim_model;
     struct pairs labels;
     const char *topology;       /* region/zone/switch/rack/nvlink; NULL: not known */

@@ -1,5 +1,6 @@
 /* agent_main.c - `arcus agent`: flags into a configuration, one loop, and out on SIGTERM with every container left running. */
 #include "agent/agent.h"
+#include "agent/probe.h"
 #include "wire/bind.h"
 #include "base/log.h"
 #include "base/version.h"
@@ -78,7 +79,8 @@ static bool on_log_level(struct flags *f, const char *value, struct err *err)
 
 static bool on_sim_gpus(struct flags *f, const char *value, struct err *err)
 {
-    return on_number("--sim-gpus", value, 64, &f->config.sim_gpus, err);
+    f->config.sim_kinds = value;
+    return sim_gpus_parse(value, &f->config.sim_gpus, err);
 }
 
 static bool on_keep_logs(struct flags *f, const char *value, struct err *err)
@@ -127,7 +129,7 @@ static const struct flag {
     { "--label", "KEY=VALUE", on_label, 0, "a label to place jobs by; may be given again" },
     { "--topology", "ADDRESS", on_topology, 0, "where it is: region/zone/switch/rack/nvlink, as far as that is known" },
     { "--keep-logs", "TIME", on_keep_logs, 0, "logs and outputs after a task has ended (7d)" },
-    { "--sim-gpus", "N", on_sim_gpus, 0, "offer N made-up GPUs, marked as simulated" },
+    { "--sim-gpus", "N", on_sim_gpus, 0, "offer N made-up GPUs, marked as simulated; 2,1:ecc=off,1:mig are two and two special ones" },
     { "--sim-model", "MODEL", NULL, offsetof(struct flags, config.sim_model), "what they are called (NVIDIA H200)" },
     { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },
     { "--hide", "PATH", on_hide, 0, "a path that such jobs must not see; may be given again" },

@@ -6,7 +6,8 @@
 #include "model/node.h"
 #include "os/os.h"
 
-struct probe_config { int64_t sim_gpus; const char *sim_model; };   /* sim_model NULL: "NVIDIA H200" */
+/* sim_model NULL: "NVIDIA H200". sim_kinds: how they are, as sim_gpus_parse takes it; NULL: as they should be. */
+struct probe_config { int64_t sim_gpus; const char *sim_model, *sim_kinds; };
 struct probe {
     const char *name;
     /* Adds what it finds. False: this kind is here and cannot be used; *err says why, and the node goes on without it. */
@@ -15,6 +16,8 @@ struct probe {
 extern const struct probe probe_sim;
 void probe_add_gpu(struct objects *gpus, struct arena *mem, const struct gpu_info *gpu);
 
+/* "4", "2,1:ecc=off,1:mig,1:mig=1g.18gb@0/3g.71gb@4": how many, and of some what is special about them. */
+MUST_CHECK bool sim_gpus_parse(const char *text, int64_t *count, struct err *err);
 enum { PROBE_MAX_GPUS = 64 };
 #define PROBE_NO_NAME "localhost"           /* hostname of a machine that does not tell its own */
 /* Fills everything of *info but what the runtime, the operator and the version say. `data` is the folder whose disk counts. What

@@ -17,7 +17,7 @@ static const struct column node_columns[] = {
     { "NAME", "name" }, { "STATE", "state:state" }, { "GPUS", "gpus:gpus" }, { "FREE", "gpus_free", .right = true }, { "MODEL", "gpu_model" },
     { "CPUS", "cpus", .right = true }, { "FREE", "cpus_free", .right = true }, { "MEMORY", "mib:memory_mib", .right = true },
     { "FREE", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true }, { "REGION", "some:region" }, { "ZONE", "some:zone" },
-    { "TOPOLOGY", "topology", .wide = true }, { "DRAIN UNTIL", "some:drain_until" }, { "NOTE", "some:note" }, { "JOINED", "age:joined", .wide = true }, { "ID", "id", .wide = true },
+    { "TAINTS", "some:taints" }, { "ONLY FOR", "some:exclusive" }, { "TOPOLOGY", "topology", .wide = true }, { "DRAIN UNTIL", "some:drain_until" }, { "NOTE", "some:note" }, { "JOINED", "age:joined", .wide = true }, { "ID", "id", .wide = true },
 };
 static const struct column gpu_columns[] = {
     { "NODE", "node" }, { "GPU", "index", .right = true }, { "MODEL", "gpus:model" }, { "STATE", "state:state" }, { "MEMORY", "mib:memory_mib", .right = true },
@@ -121,7 +121,10 @@ const struct word words[] = {
     { "nodes lost", VERB_NODE_LOST, word_generic, "NODE...", "Say that a silent node is gone for good", .many = true,
       .more = "Its tasks are queued again as soon as they can run there no more, also while so much of the fleet is silent that nothing else is moved;\n"
               "what was to wait for it has failed. If it comes back after all, it is a node as before.", .examples = "arcus nodes lost gpu-07" },
-    { "nodes set", VERB_NODE_UPDATE, word_generic, "NODE...", "Say where a node is, whatever its agent says", .many = true,
+    { "nodes taint", VERB_NODE_UPDATE, word_generic, "NODE TAINT", "Let only jobs that tolerate it run on a node, or with a - behind it: let all again", .takes = "node taint",
+      .more = "A taint is key=value:NoSchedule, key=value or key. Jobs name those they tolerate (`arcus run --toleration key=value`). What runs there stays.",
+      .examples = "arcus nodes taint gpu-07 dedicated=vision:NoSchedule\narcus nodes taint gpu-07 dedicated-" },
+    { "nodes set", VERB_NODE_UPDATE, word_generic, "NODE...", "Say where a node is, who may run there and how its GPUs are shared", .many = true,
       .more = "A job asks for a region or a zone, and a gang for nodes close together (`arcus run --help`: nodes, within, prefer). \"\" leaves it to the agent again.",
       .examples = "arcus nodes set gpu-07 --region eu-west --zone a --rack r12\narcus nodes set gpu-07 --rack \"\"" },
     { "nodes remove", VERB_NODE_REMOVE, word_generic, "NODE...", "Take a node out of the fleet; its tasks count as lost", .many = true, .examples = "arcus nodes remove gpu-07" },
@@ -142,6 +145,7 @@ const struct word words[] = {
     { "projects create", VERB_PROJECT_CREATE, word_generic, "NAME", "Make a project", .examples = "arcus projects create vision --gpus 8" },
     { "projects get", VERB_PROJECT_GET, word_generic, "PROJECT...", "Show a project", .many = true, .examples = "arcus projects get vision" },
     { "projects quota", VERB_PROJECT_UPDATE, word_generic, "PROJECT [FLAGS]", "Change what a project may hold at once, and its weight against others", .examples = "arcus projects quota vision --gpus 16 --jobs 1000\narcus projects quota vision --weight 2" },
+    { "projects set", VERB_PROJECT_UPDATE, word_generic, "PROJECT [FLAGS]", "The same, and where its tasks may run", .examples = "arcus projects set vision --residency eu,de\narcus projects set vision --residency \"\"" },
     { "quota list", VERB_QUOTA_LIST, word_generic, "", "Show what the project, its users and GPU models are limited to, and what is used", COLUMNS(quota_columns),
       .more = "RESERVED is what the tasks that run could still come to: all the time they may run for.", .examples = "arcus quota\narcus quota --project vision -o json" },
     { "quota set", VERB_QUOTA_SET, word_generic, "PROJECT [FLAGS]", "Limit tasks, GPUs or GPU-hours of a project, of a user in it, or of one GPU model", .takes = "project",

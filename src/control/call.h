@@ -107,6 +107,7 @@ bool key_make(struct call *c, enum principal kind, int64_t owner, int64_t projec
 /* The same with a secret that its owner has made (NULL: one is made). */
 bool key_keep(struct call *c, enum principal kind, int64_t owner, int64_t project, unsigned roles, const char *name, const char *prefix,
               int64_t expires_ms, const char *own, struct key_view *view);
+MUST_CHECK bool house_change(struct call *c, const struct node_ask *ask, struct node_settings *s, struct err *err);     /* what was given of it */
 void node_reply(struct call *c, const struct node *n);
 void node_write(struct call *c, struct node *n, enum node_state state, const char *kind);  /* its row, its event, and the planner is told */
 enum { NODE_SILENT_MS = 20000 };                                                     /* four beats missed: nothing new is placed there */

@@ -76,21 +76,16 @@ static bool project_has_room(struct call *c, struct project *p, const struct job
            && (q->mem_mib < 0 || p->mem_held + mem <= q->mem_mib);
 }
 
-/* Its GPUs are what the job asks for, and a share has neighbours of its own project only. */
+/* Its GPUs are what the job asks for, and who is on them may be beside it. */
 static bool gpus_suit(const struct node *n, const struct job *j, const struct placement *p)
 {
     const struct order_gpu *gpus = p->gpus.at;
     int64_t milli = 0;
     for (size_t g = 0; g < p->gpus.count; g++) {
         const struct gpu_info *info = gpu_of(n, gpus[g].index);
-        struct attempt *a;
         milli += gpus[g].milli;
-        if (!info || !gpu_ask_fits(&j->shape.gpu, info->model, info->mem_mib))
+        if (!info || !gpu_ask_fits(&j->shape.gpu, info->model, info->mem_mib) || !house_allows_gpu(n, j, info, &gpus[g]))
             return false;
-        for (size_t i = 0; (a = map_next(n->attempts, &i));)
-            for (int k = 0; k < a->gpu_count; k++)
-                if (a->gpus[k].index == gpus[g].index && a->task->job->project != j->project)
-                    return false;
     }
     return milli == j->shape.gpu.milli;
 }
@@ -115,7 +110,7 @@ static bool acceptable(struct call *c, const struct placement *p, struct job **j
     struct task *t = job_task(j, p->task);
     if (t ? t->state != JOB_QUEUED || t->not_before_ms > c->now_ms : p->task != j->next_task)
         return false;
-    return may_be_there(c, n, j) && gpus_suit(n, j, p) && node_has_room(n, j, p)
+    return may_be_there(c, n, j) && house_allows(n, j) && gpus_suit(n, j, p) && node_has_room(n, j, p)
            && project_has_room(c, j->project, j, n, p);
 }
 
@@ -139,6 +134,11 @@ static const char *lease_json(struct call *c, const struct job *j, const struct 
         json_key(&o, "milli"), json_put_int(&o, gpus[g].milli);
         json_key(&o, "mem_mib"), json_put_int(&o, gpus[g].mem_mib);
         json_key(&o, "simulated"), json_put_bool(&o, info->simulated);
+        if (gpus[g].size) {
+            json_key(&o, "mig"), json_put_text(&o, j->shape.gpu.mig);
+            json_key(&o, "slot"), json_put_int(&o, gpus[g].slot);
+            json_key(&o, "size"), json_put_int(&o, gpus[g].size);
+        }
         json_close(&o, '}');
     }
     json_close(&o, ']');

@@ -22,6 +22,7 @@ void sched_of_node(const struct state *s, const struct node *n, struct sched_eve
     e->mem_mib = n->info.mem_mib;
     struct topology where = node_where(n);
     where_text(&where, e->where);
+    e->house = n->house;
     e->gpu_count = (int)MIN(n->info.gpus.count, (size_t)SCHED_GPUS);
     for (int i = 0; i < e->gpu_count; i++) {
         e->gpus[i] = (struct sched_gpu){ .index = gpus[i].index,
@@ -30,6 +31,7 @@ void sched_of_node(const struct state *s, const struct node *n, struct sched_eve
                                          .simulated = gpus[i].simulated };
         snprintf(e->gpus[i].model, sizeof e->gpus[i].model, "%s",
                  gpus[i].model ? gpus[i].model : "");
+        house_of_gpu(n, &gpus[i], &e->gpus[i]);
     }
 }
 
@@ -65,6 +67,7 @@ void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
     e->first_task = j->next_task;
     e->last_task = j->count - 1;
     e->shape = j->shape;
+    e->house = j->tolerates;
     e->wants_host_image = text_is(j->spec.image, "host");
     text_copy(e->region, sizeof e->region, j->spec.region ? j->spec.region : "");
     text_copy(e->zone, sizeof e->zone, j->spec.zone ? j->spec.zone : "");
@@ -79,6 +82,7 @@ void sched_of_project(const struct project *p, struct sched_event *e)
     e->project = p->id;
     e->quota = p->quota;
     e->weight_milli = p->weight_milli;
+    e->house = p->residency;
 }
 
 void sched_of_limit(const struct project *p, const struct limit_row *r, struct sched_event *e)
@@ -124,5 +128,6 @@ void sched_of_held(const struct attempt *a, struct sched_event *e)
         e->held[i].index = a->gpus[i].index;
         e->held[i].milli = a->gpus[i].milli;
         e->held[i].mem_mib = a->gpus[i].mem_mib;
+        e->held[i].slots = house_slots(&a->gpus[i]);
     }
 }

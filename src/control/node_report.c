@@ -200,6 +200,7 @@ bool node_hello(struct call *c, const void *body, struct err *err)
     bool changed = !text_is(n->info_text, text.at);
     if (changed && !state_node_info(n, text.at, err))
         return false;
+    house_settle(c->s, n);
     bool wiped = ask->next == 1 && n->kept > 0; /* its disk was lost: its numbers begin again */
     if (wiped) {
         n->kept = 0;
@@ -373,6 +374,9 @@ void node_reply(struct call *c, const struct node *n)
     v.region = where.at[PLACE_REGION] ? where.at[PLACE_REGION] : "";
     v.zone = where.at[PLACE_ZONE] ? where.at[PLACE_ZONE] : "";
     v.topology = where_text(&where, arena_take(c->mem, PLACE_ADDRESS, 1));
+    const struct project *owner = n->settings.exclusive ? map_get(c->s->projects, n->settings.exclusive) : NULL;
+    v.exclusive = owner ? owner->name : "";
+    v.taints = house_taints(c->mem, &n->settings);
     for (size_t g = 0; g < n->info.gpus.count; g++) {
         v.gpus++;
         v.gpus_free_milli += 1000;
@@ -399,18 +403,21 @@ static bool anything_given(const struct call *c)
 }
 
 /* Changes what was given, and leaves the rest. After it nothing may fail. */
-static bool settings_change(struct call *c, struct node *n, const struct node_settings *ask, struct err *err)
+static bool settings_change(struct call *c, struct node *n, const struct node_ask *ask, struct err *err)
 {
     struct node_settings s = n->settings;
-    if (!where_check(&ask->where, err))
+    if (!where_check(&ask->settings.where, err) || !house_change(c, ask, &s, err))
         return false;
     for (int l = PLACE_REGION; l < PLACE_LEVELS; l++)
         if (was_given(c, place_names.at[l]))
-            s.where.at[l] = ask->where.at[l];
+            s.where.at[l] = ask->settings.where.at[l];
     AUTO(str_done) struct str text = { 0 };
     struct json_out o = { .to = &text };
     bind_write(&o, &node_settings_fields, &s);
-    return text_is(text.at, n->settings_text) || state_node_settings(n, text.at, err);
+    if (!text_is(text.at, n->settings_text) && !state_node_settings(n, text.at, err))
+        return false;
+    house_settle(c->s, n);
+    return true;
 }
 
 bool node_update(struct call *c, const void *body, struct err *err)
@@ -427,7 +434,7 @@ bool node_update(struct call *c, const void *body, struct err *err)
     bool state = was_given(c, "state");
     if (state && ask->state != NODE_READY && ask->state != NODE_CORDONED)
         return err_field(err, "state", "a node can be set to ready or cordoned");
-    if (!settings_change(c, n, &ask->settings, err))
+    if (!settings_change(c, n, ask, err))
         return false;
     n->cordoned = state ? ask->state == NODE_CORDONED : n->cordoned;
     if (state)

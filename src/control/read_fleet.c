@@ -59,6 +59,13 @@ static struct node_settings settings_of(struct call *c, const char *text)
     return s;
 }
 
+static const char *project_name(struct call *c, int64_t id)
+{
+    struct rows r;
+    struct err ignored;
+    return id && ROWS(c, PROJECT_NAME, &r, &ignored, V_INT(id)) && r.count ? row_text(&r, 0, 0) : "";
+}
+
 static void node_view(struct call *c, const struct rows *r, size_t i, struct map *sums,
                       const struct rules *rules, struct node_view *v)
 {
@@ -83,6 +90,8 @@ static void node_view(struct call *c, const struct rows *r, size_t i, struct map
     v->region = where.at[PLACE_REGION] ? where.at[PLACE_REGION] : "";
     v->zone = where.at[PLACE_ZONE] ? where.at[PLACE_ZONE] : "";
     v->topology = where_text(&where, arena_take(c->mem, PLACE_ADDRESS, 1));
+    v->taints = house_taints(c->mem, &settings);
+    v->exclusive = project_name(c, settings.exclusive);
     if (!told)
         return;
     v->cpu_milli = info.cpu_milli, v->cpu_free_milli = info.cpu_milli - h->cpu;

@@ -231,7 +231,10 @@ static const char *lease_gpus(struct call *c, const char *lease)
         int64_t milli = json_int(g, "milli", 0);
         struct json *simulated = json_get(g, "simulated");
         str_printf(&text, "%s%lld", text.len ? "," : "", (long long)json_int(g, "index", 0));
-        if (milli != 1000)
+        const char *mig = json_text(g, "mig");
+        if (mig)
+            str_printf(&text, ":%s@%lld", mig, (long long)json_int(g, "slot", 0));
+        else if (milli != 1000)
             str_printf(&text, ":0.%03lld", (long long)milli);
         if (simulated && simulated->flag)
             str_text(&text, " (simulated)");

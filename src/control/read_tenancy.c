@@ -62,7 +62,8 @@ static void project_view(struct call *c, const struct rows *r, size_t i, struct 
                                 .created_ms = row_int(r, i, 4),
                                 .version = row_int(r, i, 5),
                                 .roles = roles_of(c, row_int(r, i, 6)),
-                                .weight_milli = row_int(r, i, 7) };
+                                .weight_milli = row_int(r, i, 7),
+                                .residency = row_text(r, i, 8) };
     if (!json_parse(SLICE(row_text(r, i, 3)), c->mem, &doc, &ignored)
         || !bind_read_ours(doc, &quota_fields, c->mem, &v->quota, NULL, &ignored))
         v->quota = (struct quota){ -1, -1, -1, -1 };

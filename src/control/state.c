@@ -280,6 +280,7 @@ static struct job *keep_job(struct state *s, int64_t id, struct project *p, stru
     j->tasks = map_new();
     j->mem = mem;
     p->spec_bytes += strlen(j->spec_text);
+    j->tolerates = tolerations_text(&j->spec.tolerations, mem);
     map_put(s->jobs, id, j);
     return j;
 }
@@ -393,7 +394,7 @@ struct task *job_add_task(struct job *j, int64_t index)
     return t;
 }
 
-/* A lease is {"cpu":milli,"mem":mib,"gpus":[{"index","uuid","milli","mem_mib","simulated"}]}:
+/* A lease is {"cpu":milli,"mem":mib,"gpus":[{"index","uuid","milli","mem_mib","simulated"}]}, of a MIG slice also "mig", "slot" and "size":
  * written by job.place, read here. */
 enum { UUID_BYTES = 48 };
 static struct attempt *attempt_of_lease(const char *lease_json)
@@ -419,7 +420,9 @@ static struct attempt *attempt_of_lease(const char *lease_json)
                                   .uuid = uuids,
                                   .milli = json_int(g, "milli", 0),
                                   .mem_mib = json_int(g, "mem_mib", 0),
-                                  .simulated = simulated && simulated->flag };
+                                  .simulated = simulated && simulated->flag,
+                                  .slot = json_int(g, "slot", 0),
+                                  .size = json_int(g, "size", 0) };
         uuids += UUID_BYTES;
         a->gpu_milli += to->milli;
         a->gpu_mib += to->mem_mib;
@@ -436,6 +439,8 @@ struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, s
     a->task = t;
     a->node = n;
     a->state = JOB_PLACED;
+    for (int i = 0; i < a->gpu_count; i++)
+        a->gpus[i].mig = a->gpus[i].size ? t->job->shape.gpu.mig : NULL;
     t->attempt = a;
     map_put(s->attempts, id, a);
     map_put(n->attempts, id, a);
@@ -550,7 +555,7 @@ void state_free(struct state *s)
     struct map *maps[]
         = { s->orgs,  s->projects,   s->project_names, s->persons,  s->person_names, s->accounts,
             s->keys,  s->key_hashes, s->secrets,       s->tokens,   s->volumes,      s->images,
-            s->nodes, s->node_names, s->jobs,          s->attempts, s->ended };
+            s->nodes, s->node_names, s->jobs,          s->attempts, s->ended, s->houses };
     for (size_t i = 0; i < COUNT(maps); i++)
         map_free(maps[i]);
     arena_free(s->mem);

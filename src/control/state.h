@@ -23,6 +23,7 @@ struct project {
     struct quota quota;
     struct books limits;
     int64_t weight_milli;
+    const char *residency;      /* words with commas, where its tasks may run; NULL: anywhere */
     struct { int64_t day_ms, used[3]; } past[PAST_DAYS];     /* what ended on the last days before this memory was loaded, for its share */
     struct map *members;        /* person -> struct member */
     int64_t gpu_held, cpu_held, mem_held, jobs_live;
@@ -61,6 +62,7 @@ struct node {
     char *settings_text;        /* what the operator says, as JSON */
     struct arena *settings_mem;
     struct node_settings settings;
+    const char *house;          /* who may come: text of model/house.h, in the memory of the state; NULL: everybody */
     struct map *attempts;       /* live ones here */
     struct apikey *key, *next_key;  /* in use; brought by the node and not used yet */
     int64_t rotate_ms;          /* a key made before is to be replaced */
@@ -109,6 +111,7 @@ struct job {
     enum outcome outcome;
     struct job_spec spec;
     struct shape shape;
+    const char *tolerates;      /* text of model/house.h; NULL: nothing */
     int64_t blocked;            /* how many of the jobs that it comes after have not ended yet */
     struct map *tasks;          /* those that were placed and have not ended, by index */
     int64_t waiting;            /* how many of them wait for another try */
@@ -124,7 +127,7 @@ struct state {
     int64_t last_event;
     struct { int64_t number, headed; char chain[MAC_HEX]; } audit;      /* the end of the chain; headed: the one that audit_head knows */
     struct map *orgs, *projects, *project_names, *persons, *person_names, *accounts, *keys, *key_hashes, *secrets, *tokens, *volumes,
-        *images, *nodes, *node_names, *jobs, *attempts, *idems;
+        *images, *nodes, *node_names, *jobs, *attempts, *idems, *houses;
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
     struct rules rules;
     bool lifted;                /* the planner was told that the brake is */
@@ -204,3 +207,12 @@ void sched_of_limit(const struct project *p, const struct limit_row *r, struct s
 void sched_of_rules(const struct state *s, int64_t now_ms, struct sched_event *e);
 bool brake_lifted(const struct rules *r, int64_t now_ms);
 void sched_of_held(const struct attempt *a, struct sched_event *e);
+
+/* house.c: what nothing overrides. */
+void house_settle(struct state *s, struct node *n);         /* its house, after what its agent or the operator says of it has changed */
+void house_of_gpu(const struct node *n, const struct gpu_info *g, struct sched_gpu *out);
+struct guest house_guest(const struct job *j);
+uint16_t house_slots(const struct order_gpu *g);            /* of a MIG slice; 0: it is none */
+bool house_allows(const struct node *n, const struct job *j);
+bool house_allows_gpu(const struct node *n, const struct job *j, const struct gpu_info *info, const struct order_gpu *gpu);
+const char *house_taints(struct arena *mem, const struct node_settings *s);

@@ -61,6 +61,7 @@ static bool load_tenants(struct load *l)
     {
         struct project *p = state_add_project(s, INT(0), INT(1), TEXT(2), TEXT(4), INT(5));
         p->state = (int)INT(3), p->version = INT(6), p->weight_milli = INT(7);
+        p->residency = text_given(TEXT(8)) ? arena_text(s->mem, TEXT(8)) : NULL;
     }
     EACH(ST_LOAD_LIMIT, NULL, 0)
     {
@@ -193,6 +194,7 @@ static bool load_things(struct load *l)
         n->drain_boot_ms = INT(10) ? l->boot_ms + MAX(INT(10) - l->wall_ms, 0) + 1 : 0;
         if (!state_node_info(n, TEXT(3), l->err) || !state_node_settings(n, TEXT(12), l->err))
             return err_wrap(l->err, "node %s", n->name);
+        house_settle(s, n);
     }
     EACH(ST_LOAD_RULE, NULL, 0)
     {
@@ -407,7 +409,7 @@ bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64
         = { &s->orgs,     &s->projects, &s->project_names, &s->persons,    &s->person_names,
             &s->accounts, &s->keys,     &s->key_hashes,    &s->secrets,    &s->tokens,
             &s->volumes,  &s->images,   &s->nodes,         &s->node_names, &s->jobs,
-            &s->attempts, &s->idems,    &s->ended };
+            &s->attempts, &s->idems,    &s->ended,     &s->houses };
     for (size_t i = 0; i < COUNT(maps); i++)
         *maps[i] = map_new();
     struct load load

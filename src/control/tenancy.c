@@ -55,6 +55,7 @@ static void project_reply(struct call *c, const struct project *p)
                                  .org = o ? o->name : "",
                                  .quota = p->quota,
                                  .weight_milli = p->weight_milli,
+                                 .residency = p->residency ? p->residency : "",
                                  .created_ms = p->created_ms,
                                  .version = p->version };
     c->r->version = p->version;
@@ -74,11 +75,22 @@ static void weigh(struct call *c, struct project *p, const struct project_ask *a
     EMIT(c, PROJECT_WEIGHT, V_INT(p->id), V_INT(p->weight_milli));
 }
 
+/* words: as words_parse has settled them. */
+static void reside(struct call *c, struct project *p, const char *words)
+{
+    if (text_is(words, p->residency ? p->residency : ""))
+        return;
+    p->residency = text_given(words) ? arena_text(c->s->mem, words) : NULL;
+    EMIT(c, PROJECT_RESIDENCY, V_INT(p->id), V_TEXT(words));
+}
+
 bool project_create(struct call *c, const void *body, struct err *err)
 {
     const struct project_ask *ask = body;
     struct org *o;
-    if (!org_find(c->s, ask->org, &o, err) || !name_check(ask->name, PREFIX_PROJECT, err))
+    const char *residency = "";
+    if (!org_find(c->s, ask->org, &o, err) || !name_check(ask->name, PREFIX_PROJECT, err)
+        || !words_parse(ask->residency ? ask->residency : "", "residency", c->mem, &residency, err))
         return false;
     if (map_get_text(c->s->project_names, ask->name))
         return err_set(err, RC_CONFLICT, "the name '%s' is taken by another project", ask->name);
@@ -87,6 +99,7 @@ bool project_create(struct call *c, const void *body, struct err *err)
     EMIT(c, PROJECT_ADD, V_INT(p->id), V_INT(p->org), V_TEXT(p->name), V_INT(0),
          V_TEXT(quota_json(c, &p->quota)), V_INT(p->created_ms));
     weigh(c, p, ask);
+    reside(c, p, residency);
     if (c->who->kind == PRINCIPAL_USER) { /* whoever makes it can let others in */
         struct member *m = ARENA_NEW(c->s->mem, struct member);
         *m = (struct member){ c->who->id, ROLE_ADMIN };
@@ -109,6 +122,9 @@ bool project_update(struct call *c, const void *body, struct err *err)
     if (c->r->if_match && c->r->if_match != p->version)
         return err_set(err, RC_STALE, "project %s has changed meanwhile (version %lld); look again",
                        p->name, (long long)p->version);
+    const char *residency = p->residency ? p->residency : "";
+    if (was_given(c, "residency") && !words_parse(ask->residency ? ask->residency : "", "residency", c->mem, &residency, err))
+        return false;
     const struct {
         const char *name;
         const int64_t *from;
@@ -124,11 +140,12 @@ bool project_update(struct call *c, const void *body, struct err *err)
         if (was_given(c, parts[i].name))
             *parts[i].to = *parts[i].from;
     weigh(c, p, ask);
+    reside(c, p, residency);
     p->version++;
     EMIT(c, PROJECT_SET, V_INT(p->id), V_INT(p->state), V_TEXT(quota_json(c, &p->quota)),
          V_INT(p->version));
     emit_event(c, p->id, "project.updated", id_of(c, PREFIX_PROJECT, p->id),
-               arena_printf(c->mem, "{\"quota\":%s}", quota_json(c, &p->quota)));
+               arena_printf(c->mem, "{\"quota\":%s,\"residency\":\"%s\"}", quota_json(c, &p->quota), residency));
     tell_quota(c, p);
     project_reply(c, p);
     return true;

@@ -186,6 +186,8 @@ static void tell_planner(struct control *c, struct batch *b, bool reset, bool mo
         if (e->gpu_count)
             e->gpus = memcpy(ARENA_ARRAY(mem, struct sched_gpu, (size_t)e->gpu_count), e->gpus,
                              (size_t)e->gpu_count * sizeof *e->gpus);
+        if (e->house)
+            e->house = arena_text(mem, e->house);
         if (e->where)
             e->where = (char *)arena_text(mem, e->where);
         if (e->held_count)
@@ -216,9 +218,9 @@ static void publish(struct control *c, struct batch *b)
     k->mem = b->mem;
     if (b->event_count)
         c->writer.told = b->events[b->event_count - 1].seq;
-    state_forget_ended(s);
     if (b->news_count)
         tell_planner(c, b, false, false);
+    state_forget_ended(s);
     os_post(c->os, &k->post); /* followers first, then the replies: os_post keeps the order */
 }
 

@@ -2,6 +2,7 @@
  *
  * Limits are here and nowhere else. What a table cannot say (a user that exists, a state that may follow) the verb itself checks. */
 #include "model/ask.h"
+#include "model/house.h"
 #include "model/node.h"
 #include "model/order.h"
 #include "model/priority.h"
@@ -59,10 +60,12 @@ static const struct fields project_quota_fields = FIELDS(project_ask, project_qu
 #define QUOTA_GROUP { .name = "quota", .type = F_INLINE, .hidden = true, .sub = &project_quota_fields }
 
 #define WEIGHT_ROW(...) FIELD_AS(struct project_ask, weight_milli, "weight", MILLI, .min = 1, .max = 1000000, .help = "its part of what there is, against the weights of other projects that have work", .example = "2", __VA_ARGS__)
+#define RESIDENCY_ROW FIELD(struct project_ask, residency, TEXT, .max = 256, .help = "its tasks run only on nodes of one of these regions, zones or labels (residency=...); \"\": anywhere", .example = "eu,de")
 static const struct field project_rows[] = {
     NAME(project_ask, "what the project is called", "vision"),
     FIELD(struct project_ask, org, TEXT, .max = 64, .help = "the organisation it belongs to, by name or id; may be left out while there is only one", .example = "physics"),
     WEIGHT_ROW(.def = "1"),
+    RESIDENCY_ROW,
     QUOTA_GROUP,
     QUOTA_ROWS(project_ask, quota., .def = "-1"),
 };
@@ -73,7 +76,7 @@ static const struct field project_ref_rows[] = { THE_PROJECT(project_ref) };
 const struct fields project_ref_fields = FIELDS(project_ref, project_ref_rows);
 
 /* Without defaults: what is not given stays as it is. */
-static const struct field project_set_rows[] = { THE_PROJECT(project_ask), WEIGHT_ROW(.hidden = false), QUOTA_GROUP, QUOTA_ROWS(project_ask, quota., .hidden = false) };
+static const struct field project_set_rows[] = { THE_PROJECT(project_ask), WEIGHT_ROW(.hidden = false), RESIDENCY_ROW, QUOTA_GROUP, QUOTA_ROWS(project_ask, quota., .hidden = false) };
 const struct fields project_set_fields = FIELDS(project_ask, project_set_rows);
 
 /* Without defaults too. */
@@ -257,6 +260,11 @@ static const struct field node_set_rows[] = {
     THE_NODE,
     FIELD(struct node_ask, state, ENUM, .names = &node_state_names, .help = "cordoned: nothing new is placed there; ready: it is used again", .example = "cordoned"),
     WHERE_ROWS(node_ask, settings.where, .hidden = false),
+    FIELD(struct node_ask, taint, TEXTS, .max = TAINTS_MOST, .aliases = "taints", .help = "key=value:NoSchedule: only jobs that tolerate it run there; with a - behind it, it is taken away", .example = "dedicated=vision:NoSchedule"),
+    FIELD(struct node_ask, exclusive, TEXT, .max = 64, .help = "the only project that may run there, by name or id; \"\": any", .example = "vision"),
+    FIELD_AS(struct node_ask, settings.share, "share", ENUM, .names = &share_names, .help = "whose shares may be together on one GPU: of one project, of any, or none: no shares", .example = "any"),
+    FIELD_AS(struct node_ask, settings.equal_shares, "equal_shares", BOOL, .help = "on one GPU only shares of one size, which divides it evenly, as MPS enforces them"),
+    FIELD_AS(struct node_ask, settings.mig, "mig", ENUM, .names = &mig_names, .help = "of GPUs in MIG mode: fixed gives the instances that are there, dynamic makes whatever the hardware can do", .example = "dynamic"),
 };
 const struct fields node_set_fields = FIELDS(node_ask, node_set_rows);
 static const struct field node_drain_rows[] = {

@@ -11,7 +11,7 @@ struct password_ask { const char *password, *new_password; };
 struct org_ask { const char *name; };
 struct quota { int64_t gpu_milli, cpu_milli, mem_mib, jobs; };  /* held at once; jobs: queued and running; below 0: no limit */
 #define QUOTA_NONE ((struct quota){ -1000, -1000, -1, -1 })     /* prints as -1 each */
-struct project_ask { const char *project, *name, *org; struct quota quota; int64_t weight_milli; };
+struct project_ask { const char *project, *name, *org, *residency; struct quota quota; int64_t weight_milli; };
 struct limit_set { const char *project, *user, *model; struct limit limit; };
 struct project_ref { const char *project; };
 struct member_ask { const char *user; const char *roles; };
@@ -33,7 +33,7 @@ struct files_ask { const char *job, *volume; int64_t task; const char *path; boo
 struct node_token_ask { int64_t expires_in_s; };
 struct node_join_ask { const char *token, *name, *key; };
 struct node_key_ask { const char *key; };
-struct node_ask { const char *node; int state; struct node_settings settings; };    /* state: enum node_state; ready or cordoned */
+struct node_ask { const char *node; int state; struct node_settings settings; struct texts taint; const char *exclusive; };    /* state: enum node_state; ready or cordoned */
 struct node_drain_ask { const char *node; int64_t deadline_s; bool wait, requeue; };
 struct rules_ask { int64_t brake, window_s, spot_notice_s, backfill_depth, silent, lift_s; const char *preempt; };    /* brake, silent: per cent */
 struct stream_ask { const char *stream; };

@@ -5,7 +5,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "base/when.h"
+#include "model/house.h"
 #include "model/job.h"
+#include "model/mig.h"
 #include "model/place.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -112,7 +114,8 @@ bool mig_parse(const char *text, struct gpu_ask *out)
     if (gb < 1 || gb > 1024 || (!text_is(end, "gb") && !text_is(end, "gb+me"))
         || !text_copy(out->mig, sizeof out->mig, text))
         return false;
-    out->milli = (1000 * (text[0] - '0') + 6) / 7;
+    int milli = mig_milli(text);
+    out->milli = milli ? milli : 1000 * (text[0] - '0') / 7;
     return true;
 }
 
@@ -470,6 +473,19 @@ static void settle_name(struct job_spec *s, struct arena *mem)
     s->name = n ? arena_bytes(mem, name, n) : "job";
 }
 
+static bool settle_tolerations(struct job_spec *s, struct arena *mem, struct err *err)
+{
+    const char **list = ARENA_ARRAY(mem, const char *, s->tolerations.count);
+    for (size_t i = 0; i < s->tolerations.count; i++) {
+        char taint[TAINT_TEXT];
+        if (!taint_parse(s->tolerations.at[i], "tolerations", taint, err))
+            return false;
+        list[i] = arena_text(mem, taint);
+    }
+    s->tolerations.at = list;
+    return true;
+}
+
 bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct shape *shape, struct err *err)
 {
     struct job_spec s = *spec;
@@ -478,7 +494,7 @@ bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct shape *sha
         || !settle_shape(&s, &settled, err) || !settle_array(&s, err) || !settle_env(&s, err)
         || !settle_labels(&s, err) || !settle_secrets(&s, err) || !settle_volumes(&s, mem, err)
         || !settle_retry(&s, err) || !settle_after(&s, mem, err) || !settle_user(&s, err)
-        || !settle_workdir(&s, err) || !place_name_check("region", s.region, err) || !place_name_check("zone", s.zone, err))
+        || !settle_workdir(&s, err) || !settle_tolerations(&s, mem, err) || !place_name_check("region", s.region, err) || !place_name_check("zone", s.zone, err))
         return false;
     settle_name(&s, mem);
     *spec = s;

@@ -53,6 +53,7 @@ struct job_spec {
     const char *user;           /* uid[:gid] inside; default: the image's, or root */
     int64_t log_mib;            /* per task; the oldest part is dropped beyond it; 100 by default */
     const char *node;           /* only on this node (name or id) */
+    struct texts tolerations;   /* taints of nodes that it may run on all the same; settled as key=value or key */
     const char *region, *zone;  /* only there */
 };
 extern const struct fields job_spec_fields, job_after_fields;

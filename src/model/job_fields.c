@@ -92,5 +92,6 @@ static const struct field spec_rows[] = {
     FIELD(struct job_spec, region, TEXT, .when_set = true, .max = PLACE_NAME - 1, .help = "only in this region", .example = "eu-west"),
     FIELD(struct job_spec, zone, TEXT, .when_set = true, .max = PLACE_NAME - 1, .aliases = "availability_zone", .help = "only in this zone", .example = "a"),
     FIELD(struct job_spec, node, TEXT, .when_set = true, .max = 64, .aliases = "nodelist", .flag = "--node --nodelist", .help = "only on this node, by name or id", .example = "gpu-07"),
+    FIELD(struct job_spec, tolerations, TEXTS, .when_set = true, .max = 16, .aliases = "toleration tolerates", .flag = "--toleration --tolerate", .help = "taints of nodes that it may run on all the same: key=value, or key for any value", .example = "dedicated=vision:NoSchedule"),
 };
 const struct fields job_spec_fields = FIELDS(job_spec, spec_rows);

@@ -1,5 +1,7 @@
 /* node.c - the field tables of a node's inventory. They bound what an agent may claim, since the server keeps it. */
 #include "model/node.h"
+#include "model/house.h"
+#include "model/prefix.h"
 
 static const char *const state_list[] = {
     [NODE_READY] = "ready", [NODE_CORDONED] = "cordoned", [NODE_DOWN] = "down",
@@ -20,6 +22,8 @@ static const struct field gpu_rows[] = {
     FIELD(struct gpu_info, mem_mib, INT, .required = true, .min = 0, .max = 1 << 30),
     FIELD(struct gpu_info, simulated, BOOL, .required = true, .help = "made up: no such device is in the machine"),
     FIELD(struct gpu_info, healthy, BOOL, .required = true),
+    FIELD(struct gpu_info, ecc_off, BOOL, .when_set = true, .help = "its memory has no error correction: it is not shared"),
+    FIELD(struct gpu_info, mig, TEXT, .max = 160, .when_set = true, .help = "in MIG mode: on, or its instances as PROFILE@SLOT,..."),
 };
 const struct fields gpu_info_fields = FIELDS(gpu_info, gpu_rows);
 
@@ -42,5 +46,19 @@ static const struct field node_rows[] = {
 };
 const struct fields node_info_fields = FIELDS(node_info, node_rows);
 
-static const struct field settings_rows[] = { WHERE_ROWS(node_settings, where, .when_set = true) };
+static const char *const share_list[] = { [SHARE_PROJECT] = "project", [SHARE_ANY] = "any", [SHARE_NONE] = "none" };
+_Static_assert(COUNT(share_list) == SHARE_POLICY_COUNT, "every policy has a name");
+const struct names share_names = NAMES(share_list);
+static const char *const mig_list[] = { [MIG_FIXED] = "fixed", [MIG_DYNAMIC] = "dynamic" };
+_Static_assert(COUNT(mig_list) == MIG_POLICY_COUNT, "every policy has a name");
+const struct names mig_names = NAMES(mig_list);
+
+static const struct field settings_rows[] = {
+    WHERE_ROWS(node_settings, where, .when_set = true),
+    FIELD(struct node_settings, taints, TEXTS, .max = TAINTS_MOST, .when_set = true),
+    FIELD(struct node_settings, exclusive, ID, .prefix = PREFIX_PROJECT, .when_set = true),
+    FIELD(struct node_settings, share, ENUM, .names = &share_names, .when_set = true),
+    FIELD(struct node_settings, equal_shares, BOOL, .when_set = true),
+    FIELD(struct node_settings, mig, ENUM, .names = &mig_names, .when_set = true),
+};
 const struct fields node_settings_fields = FIELDS(node_settings, settings_rows);

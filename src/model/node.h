@@ -9,6 +9,8 @@ struct gpu_info {
     int64_t mem_mib;
     bool simulated;
     bool healthy;
+    bool ecc_off;               /* memory without error correction: it is not shared */
+    const char *mig;            /* NULL or "": not in MIG mode; "on": in it, without instances; "1g.18gb@0,3g.71gb@4": with these */
 };
 struct node_info {              /* the `hello` of an agent; stored as JSON in the node's row, printed in listings */
     const char *hostname, *version, *os_name, *kernel, *arch, *runtime, *cgroups;
@@ -20,7 +22,17 @@ struct node_info {              /* the `hello` of an agent; stored as JSON in th
     struct texts cannot;        /* what this host cannot hold, in words: "cgroup v1: buffered writes are not limited" */
 };
 /* What the operator says of a node (arcus nodes set); stored as JSON in its row. Where he says nothing its agent's word counts. */
-struct node_settings { struct topology where; };
+struct node_settings {
+    struct topology where;
+    struct texts taints;        /* "key=value" or "key"; see house.h */
+    int64_t exclusive;          /* the only project that may run there; 0: any */
+    int share;                  /* enum share_policy */
+    bool equal_shares;          /* on one GPU only shares of one size, which divides it evenly, as MPS enforces them */
+    int mig;                    /* enum mig_policy */
+};
+enum share_policy { SHARE_PROJECT, SHARE_ANY, SHARE_NONE, SHARE_POLICY_COUNT };    /* whose shares may be on one GPU; none: no shares at all */
+enum mig_policy { MIG_FIXED, MIG_DYNAMIC, MIG_POLICY_COUNT };                      /* the instances that are there, or whatever the hardware can do */
+extern const struct names share_names, mig_names;
 enum node_state { NODE_READY, NODE_CORDONED, NODE_DOWN, NODE_STATE_COUNT };
 /* A cordoned node that is being emptied, or is empty. Not a state of its own: an older program beside ours knows three. */
 enum node_drain { DRAIN_NONE, DRAIN_ON, DRAIN_DONE, DRAIN_COUNT };

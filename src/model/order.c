@@ -25,6 +25,9 @@ static const struct field gpu_rows[] = {
     FIELD(struct order_gpu, milli, INT, .required = true, .min = 1, .max = MAX_GPU_MILLI),
     FIELD(struct order_gpu, mem_mib, INT, .min = 0, .max = 1 << 30),
     FIELD(struct order_gpu, simulated, BOOL),
+    FIELD(struct order_gpu, mig, TEXT, .max = 23, .when_set = true),
+    FIELD(struct order_gpu, slot, INT, .min = 0, .max = 7, .when_set = true),
+    FIELD(struct order_gpu, size, INT, .min = 0, .max = 8, .when_set = true),
 };
 static const struct fields gpu_fields = FIELDS(order_gpu, gpu_rows);
 

@@ -11,7 +11,7 @@
  * make six bytes of one. */
 enum { ORDERS_MOST = 1 << 16, ORDER_BYTES = 4096, ORDERS_BYTES = 64 << 20, DESIRED_BYTES = 512 << 20, SECRET_BYTES = 64 << 10 };
 
-struct order_gpu { int64_t index; const char *uuid; int64_t milli, mem_mib; bool simulated; };
+struct order_gpu { int64_t index; const char *uuid; int64_t milli, mem_mib; bool simulated; const char *mig; int64_t slot, size; };   /* of a MIG slice: its profile, first memory slot, and how many */
 struct order_mount { int64_t volume; const char *name, *path; bool read_only; };
 struct order_secret { const char *name, *value; };
 

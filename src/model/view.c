@@ -26,6 +26,7 @@ static const struct field project_rows[] = {
     FIELD(struct project_view, roles, TEXT, .help = "yours in it"),
     FIELD(struct project_view, quota, OBJECT, .sub = &quota_fields, .help = "-1: no limit"),
     FIELD_AS(struct project_view, weight_milli, "weight", MILLI, .help = "its part of what there is, against the others with work"),
+    FIELD(struct project_view, residency, TEXT, .help = "its tasks run only in one of these regions, zones or residency labels; empty: anywhere"),
     AT(project_view, created),
     VERSION(project_view),
 };
@@ -199,6 +200,8 @@ const struct fields attempt_view_fields = FIELDS(attempt_view, attempt_rows);
     FIELD(struct node_view, region, TEXT),                                              \
     FIELD(struct node_view, zone, TEXT),                                                \
     FIELD(struct node_view, topology, TEXT, .help = "region/zone/switch/rack/nvlink"),  \
+    FIELD(struct node_view, taints, TEXT, .max = 4096, .help = "only jobs that tolerate them run there, with commas between them"),  \
+    FIELD(struct node_view, exclusive, TEXT, .help = "the only project that may run there; empty: any"),  \
     AT(node_view, joined),                                                              \
     VERSION(node_view)
 

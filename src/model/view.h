@@ -4,7 +4,7 @@
 #include "model/node.h"
 
 struct simple_view { int64_t id; const char *name, *state; int64_t created_ms; };       /* orgs, volumes without more */
-struct project_view { int64_t id; const char *name, *state, *org; struct quota quota; const char *roles; int64_t weight_milli, created_ms, version; };
+struct project_view { int64_t id; const char *name, *state, *org; struct quota quota; const char *roles, *residency; int64_t weight_milli, created_ms, version; };
 struct limit_view { const char *id, *name, *state, *project, *user, *model; int64_t limit_milli, used_milli, reserved_milli; };    /* name: what is limited */
 struct limits_view { const char *id, *name, *state, *project, *user, *model; struct limit limit; };
 struct queue_view {
@@ -39,7 +39,7 @@ struct node_view {
     int64_t id;
     const char *name, *state;
     int64_t gpus, gpus_free_milli, cpu_milli, cpu_free_milli, mem_mib, mem_free_mib, tasks;
-    const char *gpu_model, *region, *zone, *topology;
+    const char *gpu_model, *region, *zone, *topology, *taints, *exclusive;
     bool simulated;
     const char *note;
     int64_t drain_until_ms, joined_ms, version;

@@ -8,11 +8,12 @@ bool node_could(const struct fleet *f, const struct node *n, const struct class 
     int64_t cpu, mem;
     shape_on(&c->shape, n->cpu_milli, n->mem_mib, n->gpu_count, &cpu, &mem);
     if (!place_is(n->place, c->region, c->zone) || (c->only_node && c->only_node != n->id) || (c->wants_host_image && !n->host_image)
-        || ask->mig[0] || n->cpu_milli < cpu || n->mem_mib < mem)
+        || n->cpu_milli < cpu || n->mem_mib < mem
+        || house_admits(fleet_house(f, n->house), &c->wanted->is.guest) != HOUSE_YES)
         return false;
     for (int i = 0; i < n->gpu_count && wanted; i++) {
         const struct gpu_kind *k = &f->kinds[n->gpus[i].kind];
-        wanted -= n->gpus[i].healthy && gpu_ask_fits(ask, k->model, k->mem_mib);
+        wanted -= n->gpus[i].healthy && suit_of(k, ask).choice;
     }
     return !wanted;
 }

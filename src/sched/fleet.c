@@ -1,5 +1,6 @@
 /* fleet.c - nodes, kinds of GPU, and lots. See fleet.h. Law: which lot a node is in follows from the node alone. */
 #include "sched/fleet.h"
+#include "base/map.h"
 #include <stdlib.h>
 
 enum { LOG_MIN = 1024, MOVED_KEEP = 1024 };
@@ -50,19 +51,58 @@ const struct gpu *node_gpu(const struct node *n, int64_t index)
     return NULL;
 }
 
+static bool kind_is(const struct gpu_kind *k, const struct sched_gpu *g)
+{
+    return k->mem_mib == g->mem_mib && k->whole_only == g->whole_only && k->mig.on == g->mig.on
+           && memcmp(k->mig.starts, g->mig.starts, sizeof k->mig.starts) == 0 && strcmp(k->model, g->model) == 0;
+}
+
 static uint16_t kind_of(struct fleet *f, const struct sched_gpu *g)
 {
     size_t i = 0;
-    while (i < f->kind_count
-           && (f->kinds[i].mem_mib != g->mem_mib || strcmp(f->kinds[i].model, g->model) != 0))
+    while (i < f->kind_count && !kind_is(&f->kinds[i], g))
         i++;
     if (i < f->kind_count || i == UINT16_MAX)
         return (uint16_t)i;
     f->kinds = room_for(f->kinds, i, &f->kind_room, sizeof *f->kinds);
-    f->kinds[i] = (struct gpu_kind){ .mem_mib = g->mem_mib };
+    f->kinds[i] = (struct gpu_kind){ .mem_mib = g->mem_mib,
+                                      .whole_only = g->whole_only,
+                                      .mig = g->mig,
+                                      .part = g->mig.on ? mig_part_of(g->model, g->mem_mib) : NULL };
     memcpy(f->kinds[i].model, g->model, sizeof g->model);
     f->kind_count++;
     return (uint16_t)i;
+}
+
+const char *fleet_house(const struct fleet *f, uint16_t house)
+{
+    return house < f->house_count ? f->houses[house] : NULL;
+}
+
+/* Houses are few, and are kept for as long as the fleet is. False: there are too many. */
+static bool house_of(struct fleet *f, const char *text, uint16_t *number)
+{
+    *number = 0;
+    if (!f->house_count) {
+        f->houses = room_for(f->houses, 0, &f->house_room, sizeof *f->houses);
+        f->houses[f->house_count++] = NULL;
+        f->house_numbers = map_new();
+        f->named = map_new();
+    }
+    if (!text_given(text))
+        return true;
+    size_t known = (size_t)map_get_text(f->house_numbers, text);
+    if (!known && f->house_count == UINT16_MAX)
+        return false;
+    if (!known) {
+        f->houses = room_for(f->houses, f->house_count, &f->house_room, sizeof *f->houses);
+        f->houses[known = f->house_count++] = must(strdup(text));
+        map_put_text(f->house_numbers, f->houses[known], (void *)known);
+        if (house_project(text))
+            map_put(f->named, house_project(text), f->houses[known]);
+    }
+    *number = (uint16_t)known;
+    return true;
 }
 
 /* Machines of one build differ by some MiB: what counts is the order of magnitude. */
@@ -107,17 +147,19 @@ static struct node *node_new(struct fleet *f, const struct sched_event *e)
     int gpus = MIN(e->gpu_count, (int)SCHED_GPUS);
     struct node *n = must(calloc(1, sizeof *n + (size_t)gpus * sizeof n->gpus[0]));
     n->id = e->node;
-    n->usable = e->usable;
+    n->usable = house_of(f, e->house, &n->house) && e->usable; /* a filter that cannot be kept is kept by using nothing */
     n->host_image = e->host_image;
     n->cpu_milli = e->cpu_milli;
     n->mem_mib = e->mem_mib;
     for (int i = 0; i < gpus; i++) {
         struct gpu *g = &n->gpus[n->gpu_count++];
         uint16_t kind = kind_of(f, &e->gpus[i]);
-        *g = (struct gpu){ .index = e->gpus[i].index,
+        *g = (struct gpu){ .index = (uint8_t)e->gpus[i].index,
                            .kind = kind,
                            .healthy = e->gpus[i].healthy && kind != UINT16_MAX,
-                           .simulated = e->gpus[i].simulated };
+                           .simulated = e->gpus[i].simulated,
+                           .mixes = e->gpus[i].mixes,
+                           .equal = e->gpus[i].equal };
     }
     n->make = make_of(f, n);
     n->place = place_enter(f, e->where);
@@ -177,9 +219,14 @@ static void count_gpus(struct node *n, int64_t project, const struct held_gpu *g
         if (!g)
             continue; /* the node no longer has it */
         g->used_milli += (int32_t)(sign * gpus[i].milli);
+        if (gpus[i].slots)
+            g->slots = sign > 0 ? g->slots | gpus[i].slots : g->slots & (uint16_t)~gpus[i].slots;
+        else
+            g->squares += (int32_t)(sign * gpus[i].milli * gpus[i].milli);
         g->used_mib += (int32_t)(sign * gpus[i].mem_mib);
         g->holders = (uint16_t)(g->holders + sign);
-        g->project = !g->holders ? 0 : sign > 0 ? project : g->project;
+        g->projects += (uint64_t)sign * (uint64_t)project;
+        g->projects2 += (uint64_t)sign * (uint64_t)project * (uint64_t)project;
     }
 }
 
@@ -198,10 +245,10 @@ void fleet_take(struct fleet *f, struct node *n, int64_t project, int64_t cpu_mi
     fleet_touch(f, n);
 }
 
-void fleet_give(struct fleet *f, struct node *n, int64_t cpu_milli, int64_t mem_mib,
-                const struct held_gpu *gpus, int count)
+void fleet_give(struct fleet *f, struct node *n, int64_t project, int64_t cpu_milli,
+                int64_t mem_mib, const struct held_gpu *gpus, int count)
 {
-    node_count(n, 0, cpu_milli, mem_mib, gpus, count, -1);
+    node_count(n, project, cpu_milli, mem_mib, gpus, count, -1);
     fleet_touch(f, n);
 }
 
@@ -328,6 +375,8 @@ static void group_add(struct lot *l, const struct group *g)
         int64_t order = g->kind != b->kind               ? g->kind - b->kind
                         : g->free_milli != b->free_milli ? g->free_milli - b->free_milli
                         : g->free_mib != b->free_mib     ? (int64_t)g->free_mib - b->free_mib
+                        : g->each != b->each             ? g->each - b->each
+                        : g->slots != b->slots           ? g->slots - b->slots
                         : g->project != b->project       ? (g->project < b->project ? -1 : 1)
                                                          : 0;
         if (!order) {
@@ -341,6 +390,38 @@ static void group_add(struct lot *l, const struct group *g)
     l->group[at] = *g;
 }
 
+/* Who has slots holds them in hardware, whoever is beside it. Where somebody is on a GPU in MIG mode without any, it must have changed its mode
+ * under him: nothing comes there until he is gone. */
+static bool mig_group(const struct gpu_kind *k, const struct gpu *g, struct group *out)
+{
+    *out = (struct group){ .kind = g->kind, .count = 1, .slots = g->slots };
+    return k->part && !g->squares && (g->slots & (MIG_MEDIA - 1)) != (1 << k->part->slots) - 1;
+}
+
+static uint16_t each_of(const struct gpu *g)
+{
+    if (!g->equal)
+        return EACH_ANY;
+    if (!g->holders)
+        return EACH_EVEN;
+    bool same = (int64_t)g->squares * g->holders == (int64_t)g->used_milli * g->used_milli;
+    return same ? (uint16_t)(g->used_milli / g->holders) : EACH_NONE;
+}
+
+bool gpu_group(const struct fleet *f, const struct gpu *g, struct group *out)
+{
+    const struct gpu_kind *k = g->healthy ? &f->kinds[g->kind] : NULL;
+    if (g->closed)
+        return false;
+    if (k && k->mig.on)
+        return mig_group(k, g, out);
+    int64_t mib = k ? k->mem_mib - g->used_mib : 0;
+    if (g->used_milli >= 1000 || mib <= 0)
+        return false;
+    *out = (struct group){ gpu_owner(g), (uint32_t)mib, g->kind, (uint16_t)(1000 - g->used_milli), 1, each_of(g), 0 };
+    return true;
+}
+
 void node_state(const struct fleet *f, const struct node *n, struct state *state)
 {
     struct lot *out = &state->lot;
@@ -351,21 +432,20 @@ void node_state(const struct fleet *f, const struct node *n, struct state *state
                          .gpu_count = n->gpu_count,
                          .make = n->make,
                          .site = place_site(n->place),
+                         .house = n->house,
                          .host_image = n->host_image };
     for (int i = 0; i < n->gpu_count; i++) {
         const struct gpu *g = &n->gpus[i];
-        int64_t mib = g->healthy ? f->kinds[g->kind].mem_mib - g->used_mib : 0;
-        if (g->used_milli >= 1000 || mib <= 0 || g->closed)
+        struct group one;
+        if (!gpu_group(f, g, &one))
             continue;
-        struct group one
-            = { gpu_owner(g), (uint32_t)mib, g->kind, (uint16_t)(1000 - g->used_milli), 1 };
         group_add(out, &one);
         out->free_milli += one.free_milli;
-        out->whole = (uint8_t)(out->whole + !g->holders);
+        out->whole = (uint8_t)(out->whole + (one.free_milli && !g->holders));
     }
     uint64_t h = 0xcbf29ce484222325ULL;
     const int64_t parts[]
-        = { n->cpu_milli, n->mem_mib, out->cpu_free, out->mem_free, n->make | n->host_image << 16 | (int64_t)out->site->id << 17 };
+        = { n->cpu_milli, n->mem_mib, out->cpu_free, out->mem_free, n->make | n->host_image << 16 | (int64_t)out->site->id << 17, n->house };
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i]) * 0x9e3779b97f4a7c15ULL, h ^= h >> 29;
     for (int i = 0; i < out->groups; i++) {
@@ -373,6 +453,8 @@ void node_state(const struct fleet *f, const struct node *n, struct state *state
         h = (h ^ ((uint64_t)g->kind << 48 | (uint64_t)g->free_milli << 32 | g->free_mib))
             * 0x9e3779b97f4a7c15ULL;
         h = (h ^ (uint64_t)g->project ^ (uint64_t)g->count << 56 ^ h >> 29) * 0xbf58476d1ce4e5b9ULL;
+        if (g->each | g->slots)
+            h = (h ^ ((uint64_t)g->each << 16 | g->slots)) * 0x9e3779b97f4a7c15ULL;
     }
     out->hash = h ^ h >> 32;
 }
@@ -381,12 +463,12 @@ static bool same_state(const struct lot *a, const struct lot *b)
 {
     bool same = a->hash == b->hash && a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib
                 && a->cpu_free == b->cpu_free && a->mem_free == b->mem_free && a->make == b->make
-                && a->gpu_count == b->gpu_count && a->host_image == b->host_image
+                && a->gpu_count == b->gpu_count && a->host_image == b->host_image && a->house == b->house
                 && a->site == b->site && a->groups == b->groups;
     for (int i = 0; same && i < a->groups; i++) {
         const struct group *x = &a->group[i], *y = &b->group[i];
         same = x->project == y->project && x->free_mib == y->free_mib && x->kind == y->kind
-               && x->free_milli == y->free_milli && x->count == y->count;
+               && x->free_milli == y->free_milli && x->count == y->count && x->each == y->each && x->slots == y->slots;
     }
     return same;
 }
@@ -475,6 +557,11 @@ void fleet_done(struct fleet *f)
     if (f->anywhere)
         place_leave(f, f->anywhere);
     map_free(f->places);
+    for (size_t i = 0; i < f->house_count; i++)
+        free(f->houses[i]);
+    map_free(f->house_numbers);
+    map_free(f->named);
+    free(f->houses);
     free(f->nodes);
     free(f->kinds);
     free(f->moved);

@@ -15,17 +15,20 @@ struct place {
     uint8_t level;                  /* enum place_level; the only one of PLACE_ANY is above all */
     char name[PLACE_NAME];
 };
-struct gpu_kind { char model[48]; int64_t mem_mib; };
+/* GPUs that are alike in what may come to them. whole_only: no shares, as without ECC. mig: slices only. */
+struct gpu_kind { char model[48]; int64_t mem_mib; bool whole_only; struct mig_layout mig; const struct mig_part *part; };
 /* Nodes of one build. Where there are more builds than FLEET_MAKES, the last stands for all others. */
 struct make { int64_t cpu_milli, mem_mib, nodes; uint16_t kind; uint8_t gpu_count; };     /* nodes: usable ones; kind: of its first GPU */
 enum { FLEET_MAKES = 256 };
 
 struct gpu {
-    int64_t index, project;         /* project: of all its holders */
+    uint64_t projects, projects2;   /* of its holders, summed up, and their squares: they tell whether it is one, whoever came or went first */
     int32_t used_milli, used_mib;
-    uint16_t kind, holders;
-    bool healthy, simulated;
+    int32_t squares;                /* of the thousandths of its holders without slots, summed up: tells whether they are equal */
+    uint16_t kind, holders, slots;  /* slots: of MIG slices */
+    uint8_t index;
     uint8_t closed;                 /* so many claims keep it for somebody: it is in no group */
+    bool healthy : 1, simulated : 1, mixes : 1, equal : 1;
 };
 struct node {
     int64_t id;
@@ -36,14 +39,30 @@ struct node {
     int32_t cpu_claimed, mem_claimed;   /* kept for somebody: not free, and not used (claim.c) */
     bool usable, host_image, moved;
     uint8_t gpu_count;
-    uint16_t make;
+    uint16_t make, house;           /* house: who may come, see fleet.houses */
     struct gpu gpus[];
 };
+enum { OWNER_UNKNOWN = -1, OWNER_ANY = -2, OWNER_SEVERAL = -3 };
 /* Whose shares may come to it: 0 where nobody is on it. */
-static inline int64_t gpu_owner(const struct gpu *g) { return !g->holders ? 0 : g->project ? g->project : -1; }
-struct held_gpu { int64_t index, milli, mem_mib; };
+static inline int64_t gpu_owner(const struct gpu *g)
+{
+    if (!g->holders || g->mixes)
+        return g->holders ? OWNER_ANY : 0;
+    if (g->projects2 * g->holders != g->projects * g->projects)
+        return OWNER_SEVERAL;
+    return g->projects ? (int64_t)(g->projects / g->holders) : OWNER_UNKNOWN;
+}
+struct held_gpu { int64_t index, milli, mem_mib; uint16_t slots; };         /* slots: of a MIG slice */
 
-struct group { int64_t project; uint32_t free_mib; uint16_t kind, free_milli, count; };   /* project: 0 where nobody is on them */
+/* GPUs of a node in the same state. Of those in MIG mode only the slots tell what is free; no thousandths of them are. */
+struct group {
+    int64_t project;                /* whose shares may come: 0 where nobody is on them, else as gpu_owner says */
+    uint32_t free_mib;
+    uint16_t kind, free_milli, count;
+    uint16_t each;                  /* the only size of shares; or: */
+    uint16_t slots;                 /* taken ones */
+};
+enum { EACH_ANY = 0, EACH_EVEN = 1, EACH_NONE = UINT16_MAX };       /* any; any that divides 1000; none until some have gone */
 enum { MICRO = 1000 };              /* scores count in millionths of a GPU */
 struct worth { int32_t stuck, unfed, sliver; };         /* of a state, see score.c; in millionths of a GPU */
 struct lot {
@@ -57,7 +76,7 @@ struct lot {
     int32_t free_milli;             /* of all its GPUs */
     uint8_t gpu_count, whole, groups;
     bool host_image;
-    uint16_t make;
+    uint16_t make, house;
     uint32_t worth_of;              /* the mix that `worth` was worked out with; 0: none */
     struct worth worth;
     struct group group[];
@@ -75,6 +94,10 @@ struct fleet {
     uint32_t place_ids;
     struct gpu_kind *kinds;
     size_t kind_count, kind_room;
+    char **houses;                  /* texts of house.h by number; the first is NULL: everybody's */
+    size_t house_count, house_room;
+    struct map *house_numbers;      /* text -> number */
+    struct map *named;              /* projects that some house belongs to; they are few */
     struct make makes[FLEET_MAKES];
     size_t make_count;
     uint64_t changes;               /* of nodes, not of what is taken */
@@ -100,10 +123,12 @@ void fleet_done(struct fleet *f);
 void fleet_set(struct fleet *f, const struct sched_event *e);       /* new or changed; what was taken of it is forgotten */
 bool fleet_drop(struct fleet *f, int64_t id);
 struct node *fleet_node(const struct fleet *f, int64_t id);
+bool gpu_group(const struct fleet *f, const struct gpu *g, struct group *out);      /* its state; false: nothing can come to it */
+const char *fleet_house(const struct fleet *f, uint16_t house);
 const struct gpu *node_gpu(const struct node *n, int64_t index);    /* NULL: it has none of that number */
 
 void fleet_take(struct fleet *f, struct node *n, int64_t project, int64_t cpu_milli, int64_t mem_mib, const struct held_gpu *gpus, int count);
-void fleet_give(struct fleet *f, struct node *n, int64_t cpu_milli, int64_t mem_mib, const struct held_gpu *gpus, int count);
+void fleet_give(struct fleet *f, struct node *n, int64_t project, int64_t cpu_milli, int64_t mem_mib, const struct held_gpu *gpus, int count);
 
 /* The numbers alone, for a moment: whoever counts something in so counts it back before a lot is looked at. */
 void node_count(struct node *n, int64_t project, int64_t cpu_milli, int64_t mem_mib, const struct held_gpu *gpus, int count, int sign);

@@ -26,11 +26,21 @@ static int64_t want_hash(const struct want *w)
     uint64_t h = 0xcbf29ce484222325ULL;
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i] ^ h >> 29) * 0x9e3779b97f4a7c15ULL;
-    const char *const texts[] = { g->model, w->region, w->zone };
+    const char *const texts[] = { g->model, g->mig, w->region, w->zone };
     for (size_t i = 0; i < COUNT(texts); i++)
         for (const char *p = texts[i]; *p; p++)
             h = (h ^ (unsigned char)*p) * 0x100000001b3ULL;
+    h ^= (uint64_t)w->guest.project;
+    for (const char *p = w->guest.tolerates; p && *p; p++)
+        h = (h ^ (unsigned char)*p) * 0x100000001b3ULL;
+    for (const char *p = w->guest.residency; p && *p; p++)
+        h = (h ^ (unsigned char)*p) * 0x100000001b3ULL;
     return (int64_t)(h ^ h >> 31);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
 static bool same_want(const struct want *a, const struct want *b)
@@ -41,20 +51,38 @@ static bool same_want(const struct want *a, const struct want *b)
            && x->mem_max_mib == y->mem_max_mib && x->share_mib == y->share_mib
            && a->project == b->project && a->host_image == b->host_image
            && strcmp(x->model, y->model) == 0 && strcmp(x->mig, y->mig) == 0
-           && strcmp(a->region, b->region) == 0 && strcmp(a->zone, b->zone) == 0;
+           && strcmp(a->region, b->region) == 0 && strcmp(a->zone, b->zone) == 0
+           && a->guest.project == b->guest.project && same_text(a->guest.tolerates, b->guest.tolerates)
+           && same_text(a->guest.residency, b->guest.residency);
+}
+
+static char *copy(const char *text)
+{
+    return text ? must(strdup(text)) : NULL;
+}
+
+static void wanted_done(struct wanted *w)
+{
+    free((char *)w->is.guest.tolerates);
+    free((char *)w->is.guest.residency);
+    free(w->admits);
+    free(w->suits);
+    free(w);
 }
 
 struct wanted *wanted_of(struct index *x, const struct want *like)
 {
     x->wanted = x->wanted ? x->wanted : map_new();
     struct want is = *like;
-    is.project = is.shape.gpu.milli % 1000 == 0 ? 0 : is.project ? is.project : -1;
+    is.project = is.shape.gpu.milli % 1000 == 0 || is.shape.gpu.mig[0] ? 0 : is.project ? is.project : -1;
     struct wanted *first = map_get(x->wanted, want_hash(&is)), *w = first;
     while (w && !same_want(&w->is, &is))
         w = w->next;
     if (!w) {
         w = must(calloc(1, sizeof *w));
         w->is = is;
+        w->is.guest.tolerates = copy(is.guest.tolerates);
+        w->is.guest.residency = copy(is.guest.residency);
         w->next = first;
         map_put(x->wanted, want_hash(&is), w);
     }
@@ -87,8 +115,7 @@ static void wanted_free(struct index *x, struct wanted *w)
     *at = w->next;
     if (first)
         map_put(x->wanted, hash, first);
-    free(w->suits);
-    free(w);
+    wanted_done(w);
 }
 
 void ranking_drop(struct index *x, struct wanted *w)
@@ -197,17 +224,30 @@ static void know_kinds(const struct index *x, struct wanted *w)
         return;
     w->suits = must(reallocarray(w->suits, f->kind_count + 1, sizeof *w->suits));
     for (; w->kinds < f->kind_count; w->kinds++) {
-        const struct gpu_ask *ask = &w->is.shape.gpu;
-        const struct gpu_kind *k = &f->kinds[w->kinds];
-        w->suits[w->kinds] = (struct suit){ (uint32_t)gpu_ask_mib(ask, k->mem_mib),
-                                            (uint8_t)gpu_ask_choice(ask, k->model, k->mem_mib) };
+        w->suits[w->kinds] = suit_of(&f->kinds[w->kinds], &w->is.shape.gpu);
     }
+}
+
+/* While there is only the house for everybody, nobody is asked. */
+static void know_houses(const struct index *x, struct wanted *w)
+{
+    const struct fleet *f = x->fleet;
+    if (w->houses == f->house_count || (f->house_count <= 1 && !w->is.guest.residency))
+        return;
+    w->admits = must(reallocarray(w->admits, f->house_count, sizeof *w->admits));
+    for (; w->houses < f->house_count; w->houses++)
+        w->admits[w->houses] = house_admits(f->houses[w->houses], &w->is.guest) == HOUSE_YES;
+}
+
+static bool fits(const struct wanted *w, const struct lot *l, struct pick *out)
+{
+    return (!w->admits || w->admits[l->house]) && lot_fits(&w->is, w->suits, l, out);
 }
 
 static void look_at(struct index *x, struct wanted *w, struct lot *l)
 {
     struct pick p;
-    if (!lot_fits(&w->is, w->suits, l, &p))
+    if (!fits(w, l, &p))
         return;
     lot_score(&x->policy, x->mix, &w->is, w->suits, l, &p);
     x->scored++;
@@ -222,7 +262,8 @@ struct least {
 static struct least least_of(const struct wanted *w)
 {
     const struct shape *s = &w->is.shape;
-    return (struct least){ s->cpu_milli, s->mem_mib, MIN(s->gpu.milli, 1000), s->gpu.milli / 1000 };
+    int64_t milli = s->gpu.mig[0] ? 0 : s->gpu.milli; /* slots tell of slices, and they are not in the brief */
+    return (struct least){ s->cpu_milli, s->mem_mib, MIN(milli, 1000), milli / 1000 };
 }
 
 static bool may_fit(const struct least *l, const struct brief *b)
@@ -286,7 +327,7 @@ static struct node *any_node(struct index *x, struct wanted *w, struct pick *out
         struct node *n = x->fleet->nodes[i];
         struct rng r = { (uint64_t)n->id ^ x->asked * 0x9e3779b97f4a7c15ULL };
         uint64_t draw = rng_next(&r);
-        if ((best && draw >= lowest) || !n->lot || !lot_fits(&w->is, w->suits, n->lot, &p))
+        if ((best && draw >= lowest) || !n->lot || !fits(w, n->lot, &p))
             continue;
         lot_score(&x->policy, x->mix, &w->is, w->suits, n->lot, &p);
         best = n;
@@ -301,6 +342,7 @@ void index_ready(struct index *x, struct wanted *w)
     fleet_settle(x->fleet);
     mix_settle(x->mix, x->fleet);
     know_kinds(x, w);
+    know_houses(x, w);
     x->asked++;
 }
 
@@ -319,7 +361,7 @@ struct node *index_best(struct index *x, struct wanted *w, struct pick *out)
         look_at_all(x, w);
         l = heap_top(x, w);
     }
-    if (!l || !lot_fits(&w->is, w->suits, l, out))
+    if (!l || !fits(w, l, out))
         return NULL;
     lot_score(&x->policy, x->mix, &w->is, w->suits, l, out);
     return l->nodes[0];
@@ -334,7 +376,7 @@ struct node *index_scan(struct index *x, struct wanted *w,
     index_ready(x, w);
     for (size_t i = 0; i < x->fleet->lot_count; i++) {
         struct lot *l = x->fleet->lots[i];
-        if (!l || !lot_fits(&w->is, w->suits, l, &p) || (allowed && !allowed(&p, arg)))
+        if (!l || !fits(w, l, &p) || (allowed && !allowed(&p, arg)))
             continue;
         lot_score(&x->policy, x->mix, &w->is, w->suits, l, &p);
         if (!best || p.score > out->score
@@ -349,7 +391,7 @@ struct node *index_scan(struct index *x, struct wanted *w,
 bool index_on(struct index *x, struct wanted *w, struct node *n, struct pick *out)
 {
     index_ready(x, w);
-    if (!n->lot || !lot_fits(&w->is, w->suits, n->lot, out))
+    if (!n->lot || !fits(w, n->lot, out))
         return false;
     lot_score(&x->policy, x->mix, &w->is, w->suits, n->lot, out);
     return true;
@@ -362,7 +404,7 @@ bool index_fits(struct index *x, struct wanted *w, const struct node *n)
     if (!n->usable)
         return false;
     node_state(x->fleet, n, &as);
-    return lot_fits(&w->is, w->suits, &as.lot, &p);
+    return fits(w, &as.lot, &p);
 }
 
 bool index_as(struct index *x, struct wanted *w, struct node *n, struct pick *out,
@@ -373,7 +415,7 @@ bool index_as(struct index *x, struct wanted *w, struct node *n, struct pick *ou
     if (!n->usable)
         return false;
     node_state(x->fleet, n, &as);
-    if (!lot_fits(&w->is, w->suits, &as.lot, out))
+    if (!fits(w, &as.lot, out))
         return false;
     lot_score(&x->policy, x->mix, &w->is, w->suits, &as.lot, out);
     n->lot = &as.lot;
@@ -388,9 +430,8 @@ void index_done(struct index *x)
     for (size_t i = 0; x->wanted && (first = map_next(x->wanted, &i));)
         for (struct wanted *w = first, *next; w; w = next) {
             next = w->next;
-            free(w->suits);
             free(w->heap);
-            free(w);
+            wanted_done(w);
         }
     map_free(x->wanted);
 }

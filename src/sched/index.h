@@ -15,6 +15,8 @@ struct wanted {
     struct wanted *newer, *older;   /* of those with a ranking, by when they were asked for */
     size_t users, kinds;
     struct suit *suits;             /* by kind of GPU, `kinds` of them */
+    bool *admits;                   /* by house, `houses` of them; NULL: all do */
+    size_t houses;
     struct ranked *heap;            /* NULL: no ranking */
     uint32_t count, room;
     struct ranked floor;            /* the best that was left out */

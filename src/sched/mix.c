@@ -1,5 +1,6 @@
 /* mix.c - counting arrivals, and the tables that scores read. See mix.h. */
 #include "sched/mix.h"
+#include "sched/score.h"
 #include <stdlib.h>
 
 enum {
@@ -81,7 +82,7 @@ void mix_seen(struct mix *m, const struct shape *shape, int64_t tasks)
 {
     struct mix_row like = { .gpu = shape->gpu, .cpu_milli = shape->cpu_milli };
     int64_t key;
-    if (m->fixed || tasks <= 0)
+    if (m->fixed || tasks <= 0 || shape->gpu.mig[0]) /* slices have GPUs of their own */
         return;
     m->known = m->known ? m->known : map_new();
     m->settle_at = m->settle_at ? m->settle_at : FIRST_SETTLE;
@@ -198,7 +199,7 @@ static void make_kinds(struct mix *m, const struct fleet *f, const struct typica
         int c = step_of(m->cpu_at, m->cpu_steps, t[i].row->cpu_milli) + 1,
             gpus = (int)MIN(g->milli / 1000, SCHED_GPUS);
         for (size_t k = 0; g->milli && k < f->kind_count; k++) {
-            if (!gpu_ask_fits(g, f->kinds[k].model, f->kinds[k].mem_mib))
+            if (!suit_of(&f->kinds[k], g).choice)
                 continue;
             if (gpus > 1)
                 m->kinds[k].many[c][gpus] += (uint32_t)t[i].part;
@@ -215,7 +216,7 @@ static bool make_could(const struct fleet *f, const struct make *k, const struct
 {
     return k->kind < f->kind_count && k->cpu_milli >= r->cpu_milli
            && k->gpu_count * 1000 >= r->gpu.milli
-           && gpu_ask_fits(&r->gpu, f->kinds[k->kind].model, f->kinds[k->kind].mem_mib);
+           && suit_of(&f->kinds[k->kind], &r->gpu).choice;
 }
 
 static bool somewhere(const struct fleet *f, const struct mix_row *r)

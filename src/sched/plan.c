@@ -59,6 +59,9 @@ static void give(struct pass *p, struct job *j, int64_t task, const struct node 
         out[i] = (struct order_gpu){ .index = gpus[i].index,
                                      .milli = gpus[i].milli,
                                      .mem_mib = gpus[i].mem_mib,
+                                     .mig = gpus[i].slots ? arena_text(p->mem, c->shape.gpu.mig) : NULL,
+                                     .slot = gpus[i].slots ? __builtin_ctz(gpus[i].slots) : 0,
+                                     .size = __builtin_popcount(gpus[i].slots & (MIG_MEDIA - 1)),
                                      .simulated = g->simulated };
     }
     plan->placements

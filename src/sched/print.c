@@ -14,14 +14,16 @@ static void print_node(const struct fleet *f, const struct node *n, struct str *
     for (const struct place *p = n->place; p && (p->level > PLACE_REGION || p->name[0]); p = p->up)
         if (p->level)
             str_printf(out, "  in %s %s\n", place_names.at[p->level], p->name);
+    if (n->house)
+        str_printf(out, "%s", fleet_house(f, n->house));
     for (int i = 0; i < n->gpu_count; i++) {
         const struct gpu *g = &n->gpus[i];
         const struct gpu_kind *k = g->kind < f->kind_count ? &f->kinds[g->kind] : &(struct gpu_kind){ .mem_mib = 0 };
         str_printf(out,
-                   "  gpu %lld %s%s%s used %lld milli %lld/%lld MiB holders %d project %lld\n",
-                   LL(g->index), k->model, g->healthy ? "" : " sick",
+                   "  gpu %lld %s%s%s%s used %lld milli %lld/%lld MiB holders %d project %lld\n",
+                   LL(g->index), k->model, g->healthy ? "" : " sick", k->mig.on ? " mig" : k->whole_only ? " whole" : "",
                    g->simulated ? " simulated" : "", LL(g->used_milli), LL(g->used_mib),
-                   LL(k->mem_mib), g->holders, LL(g->project));
+                   LL(k->mem_mib), g->holders, LL(gpu_owner(g)));
     }
 }
 
@@ -37,6 +39,8 @@ static void print_job(const struct job *j, struct str *out)
                LL(g->mem_min_mib), LL(g->mem_max_mib), LL(g->share_mib), g->mig);
     if (c->region[0] || c->zone[0])
         str_printf(out, "  only in region '%s' zone '%s'\n", c->region, c->zone);
+    if (c->tolerates)
+        str_printf(out, "  tolerates %s", c->tolerates);
     for (size_t i = 0; i < j->waiting.count; i++) {
         const struct range *r = &waiting_ranges(&j->waiting)[i];
         str_printf(out, "  waits %lld-%lld not before %lld\n", LL(r->first), LL(r->last),
@@ -54,9 +58,12 @@ static void print_hold(const struct hold *h, struct str *out)
     else if (h->ends_ms < INT64_MAX)
         str_printf(out, " ends %lld", LL(h->ends_ms));
     str_text(out, "\n");
-    for (int i = 0; i < h->count; i++)
-        str_printf(out, "  gpu %lld milli %lld mem %lld\n", LL(h->gpus[i].index),
-                   LL(h->gpus[i].milli), LL(h->gpus[i].mem_mib));
+    for (int i = 0; i < h->count; i++) {
+        str_printf(out, "  gpu %lld milli %lld mem %lld", LL(h->gpus[i].index), LL(h->gpus[i].milli), LL(h->gpus[i].mem_mib));
+        if (h->gpus[i].slots)
+            str_printf(out, " slots %x", (unsigned)h->gpus[i].slots);
+        str_text(out, "\n");
+    }
 }
 
 static void print_reserve(const struct reserve *r, struct str *out)
@@ -147,6 +154,8 @@ void sched_print(const struct sched *s, struct str *out)
                        LL(p->quota.cpu_milli), LL(p->mem_held), LL(p->quota.mem_mib));
         if (p->weight_milli != 1000)
             str_printf(out, "  weight %lld\n", LL(p->weight_milli));
+        if (p->residency)
+            str_printf(out, "  residency %s\n", p->residency);
         print_limits(&p->limits, out);
     }
     for (void **at = jobs; *at; at++)

@@ -50,6 +50,7 @@ static void class_chain_free(void *first)
 {
     for (struct class *c = first, *next; c; c = next) {
         next = c->next;
+        free((char *)c->tolerates);
         free(c->ready);
         free(c);
     }
@@ -71,6 +72,7 @@ static void hold_chain_free(void *first)
 
 static void project_free(void *p)
 {
+    free(((struct project *)p)->residency);
     books_done(&((struct project *)p)->limits);
     free(p);
 }
@@ -106,13 +108,51 @@ void sched_free(struct sched *s)
     free(s);
 }
 
+/* --- who may come where */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static struct guest guest_of(const struct sched *s, const struct class *c)
+{
+    bool named = s->fleet.named && map_get(s->fleet.named, c->project->id);
+    return (struct guest){ c->tolerates, c->project->residency, named ? c->project->id : 0 };
+}
+
+static struct wanted *class_wants(struct sched *s, const struct class *c)
+{
+    struct want want = { .shape = c->shape, .project = c->project->id, .host_image = c->wants_host_image, .guest = guest_of(s, c) };
+    memcpy(want.region, c->region, sizeof want.region);
+    memcpy(want.zone, c->zone, sizeof want.zone);
+    return wanted_of(&s->index, &want);
+}
+
+/* A project may go elsewhere than before: only then are its tasks others to the index. */
+static void guests_change(struct sched *s)
+{
+    struct class *first;
+    for (size_t i = 0; (first = map_next(s->classes, &i));)
+        for (struct class *c = first; c; c = c->next) {
+            struct wanted *was = c->wanted;
+            c->wanted = class_wants(s, c);
+            wanted_leave(&s->index, was);
+            c->known_fleet = 0;
+        }
+    s->dirty = true;
+}
+
 /* --- nodes */
 
 /* Slices are counted from the holds alone. */
 static void on_node(struct sched *s, const struct sched_event *e)
 {
     order_node(s, fleet_node(&s->fleet, e->node), -1);
+    size_t named = s->fleet.named ? map_count(s->fleet.named) : 0;
     fleet_set(&s->fleet, e);
+    if (map_count(s->fleet.named) != named)
+        guests_change(s);
     struct node *n = fleet_node(&s->fleet, e->node);
     order_node(s, n, 1);
     for (const struct hold *h = map_get(s->held_on, n->id); h; h = h->next)
@@ -152,6 +192,11 @@ static void on_project(struct sched *s, const struct sched_event *e)
     p->quota = e->quota;
     p->weight_milli = e->weight_milli ? e->weight_milli : 1000;
     p->told = true;
+    if (!same_text(p->residency, e->house)) {
+        free(p->residency);
+        p->residency = e->house ? must(strdup(e->house)) : NULL;
+        guests_change(s);
+    }
     if (e->used_until_ms)
         order_used(s, p, e->used, e->used_from_ms, e->used_until_ms);
     order_moved(s, p);
@@ -207,7 +252,7 @@ static void hold_count(struct sched *s, const struct hold *h, int sign)
     if (n && sign > 0)
         fleet_take(&s->fleet, n, h->project->id, h->cpu_milli, h->mem_mib, h->gpus, h->count);
     else if (n)
-        fleet_give(&s->fleet, n, h->cpu_milli, h->mem_mib, h->gpus, h->count);
+        fleet_give(&s->fleet, n, h->project->id, h->cpu_milli, h->mem_mib, h->gpus, h->count);
     for (int i = 0; i < h->count; i++)
         h->project->gpu_held += sign * h->gpus[i].milli;
     h->project->cpu_held += sign * h->cpu_milli;
@@ -280,7 +325,8 @@ static bool same_ask(const struct class *a, const struct class *b)
            && x->milli == y->milli && x->mem_min_mib == y->mem_min_mib
            && x->mem_max_mib == y->mem_max_mib && x->share_mib == y->share_mib
            && strcmp(x->model, y->model) == 0 && strcmp(x->mig, y->mig) == 0
-           && strcmp(a->region, b->region) == 0 && strcmp(a->zone, b->zone) == 0;
+           && strcmp(a->region, b->region) == 0 && strcmp(a->zone, b->zone) == 0
+           && same_text(a->tolerates, b->tolerates);
 }
 
 static int64_t
@@ -303,10 +349,8 @@ static struct class *class_of(struct sched *s, const struct class *like)
         c = must(calloc(1, sizeof *c));
         *c = *like;
         c->next = first;
-        struct want want = { .shape = c->shape, .project = c->project->id, .host_image = c->wants_host_image };
-        memcpy(want.region, c->region, sizeof want.region);
-        memcpy(want.zone, c->zone, sizeof want.zone);
-        c->wanted = wanted_of(&s->index, &want);
+        c->tolerates = like->tolerates ? must(strdup(like->tolerates)) : NULL;
+        c->wanted = class_wants(s, c);
         map_put(s->classes, class_hash(c), c);
     }
     c->jobs++;
@@ -324,6 +368,7 @@ void class_leave(struct sched *s, struct class *c)
     if (first)
         map_put(s->classes, class_hash(c), first);
     wanted_leave(&s->index, c->wanted);
+    free((char *)c->tolerates);
     free(c->ready);
     free(c);
 }
@@ -353,7 +398,8 @@ static struct class asks_like(const struct class *c)
                           .owner = c->owner,
                           .bound_ms = c->bound_ms,
                           .wants_host_image = c->wants_host_image,
-                          .by_volume = c->by_volume };
+                          .by_volume = c->by_volume,
+                          .tolerates = c->tolerates };
     memcpy(like.region, c->region, sizeof like.region);
     memcpy(like.zone, c->zone, sizeof like.zone);
     return like;
@@ -392,7 +438,8 @@ struct class *class_like(struct sched *s, const struct sched_event *e)
                           .owner = e->owner,
                           .bound_ms = bound_of(project_of(s, e->project), e->bound_ms),
                           .wants_host_image = e->wants_host_image,
-                          .by_volume = e->by_volume };
+                          .by_volume = e->by_volume,
+                          .tolerates = e->house };
     memcpy(like.region, e->region, sizeof like.region);
     memcpy(like.zone, e->zone, sizeof like.zone);
     return class_of(s, &like);
@@ -465,7 +512,7 @@ static bool hold_is(const struct hold *h, const struct sched_event *e)
                 && h->mem_mib == e->mem_held && h->count == e->held_count;
     for (int i = 0; same && i < h->count; i++)
         same = h->gpus[i].index == e->held[i].index && h->gpus[i].milli == e->held[i].milli
-               && h->gpus[i].mem_mib == e->held[i].mem_mib;
+               && h->gpus[i].mem_mib == e->held[i].mem_mib && h->gpus[i].slots == e->held[i].slots;
     return same;
 }
 
@@ -475,7 +522,7 @@ static void on_held(struct sched *s, const struct sched_event *e)
     struct held_gpu gpus[SCHED_GPUS];
     int count = MIN(e->held_count, (int)SCHED_GPUS);
     for (int i = 0; i < count; i++)
-        gpus[i] = (struct held_gpu){ e->held[i].index, e->held[i].milli, e->held[i].mem_mib };
+        gpus[i] = (struct held_gpu){ e->held[i].index, e->held[i].milli, e->held[i].mem_mib, e->held[i].slots };
     bool known = h;
     no_longer_waits(s, e->job, e->task);
     if (!h || !hold_is(h, e)) {

@@ -9,6 +9,8 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "model/ask.h"
+#include "model/house.h"
+#include "model/mig.h"
 #include "model/node.h"
 #include "model/order.h"
 #include "model/priority.h"
@@ -33,8 +35,9 @@ enum sched_kind {
 };
 enum { SCHED_GPUS = 16 };   /* of one node; more are refused at hello */
 
-struct sched_gpu { int64_t index, mem_mib; char model[48]; bool healthy, simulated; };
-struct sched_held { int64_t index, milli, mem_mib; };
+/* whole_only: no shares of it. mixes: shares of several projects may be on it. equal: only shares of one size, which divides 1000. */
+struct sched_gpu { int64_t index, mem_mib; char model[48]; bool healthy, simulated, whole_only, mixes, equal; struct mig_layout mig; };
+struct sched_held { int64_t index, milli, mem_mib; uint16_t slots; };      /* slots: of a MIG slice, see mig.h; 0: none */
 /* preempt: for each class of priority a set (1 << class) of those whose work it may evict; what is brought by a reservation yields
  * whatever stands here. */
 struct sched_rules {
@@ -49,6 +52,7 @@ struct sched_event {
     enum sched_kind kind;
     int64_t node, project, job, task, reserve;
     int64_t at_ms;          /* when it happened; 0: now, which is when the last plan was made */
+    const char *house;      /* texts of house.h. SCHED_NODE: its house; SCHED_JOB: what it tolerates; SCHED_PROJECT: its residency. NULL: none */
     /* SCHED_NODE */
     bool usable;            /* ready, not cordoned, not silent */
     bool host_image;

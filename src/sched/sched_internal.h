@@ -24,6 +24,7 @@ struct project {
     bool told;
     struct quota quota;
     int64_t gpu_held, cpu_held, mem_held, weight_milli;
+    char *residency;            /* NULL: anywhere */
     struct share share;
     struct books limits;
     struct lane lanes[CLASS_COUNT];
@@ -39,6 +40,7 @@ struct class {
     int64_t only_node, priority, owner, bound_ms;  /* bound_ms: 0 unless hours are limited in its project */
     bool wants_host_image, by_volume;
     char region[PLACE_NAME], zone[PLACE_NAME];
+    const char *tolerates;      /* its own copy; NULL: nothing */
     size_t jobs;
     struct job **ready;         /* those with a task that may start now, by age: ready[head .. head + count) */
     size_t head, count, room;

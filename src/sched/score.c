@@ -12,6 +12,7 @@ const struct term_row terms[TERM_COUNT] = {
     [TERM_SCARCE]
     = { "scarce", "GPU of nodes that others, for their model or their size, cannot do without" },
     [TERM_PREFER] = { "prefer", "GPU that is not the task's first choice" },
+    [TERM_SLICE] = { "slice", "places for large MIG profiles that a slice takes away" },
     [TERM_DARK] = { "dark", "a node where nothing runs yet, and which could sleep" },
 };
 
@@ -23,7 +24,8 @@ static const struct policy policies[] = {
                   [TERM_SLIVER] = 6000,
                   [TERM_FIT] = 40,
                   [TERM_SCARCE] = 600,
-                  [TERM_PREFER] = 1000 },
+                  [TERM_PREFER] = 1000,
+                  [TERM_SLICE] = 1000 },
       .grain = 57000 },
     { .name = "fgd",
       .what = "fragmentation gradient descent, as published (Weng et al., ATC 2023)",
@@ -56,18 +58,46 @@ const struct policy *policy_find(const char *name)
 
 /* --- filters */
 
-static bool share_fits(const struct want *w, const struct suit *suits, const struct group *g)
+struct suit suit_of(const struct gpu_kind *k, const struct gpu_ask *ask)
 {
-    const struct suit *s = &suits[g->kind];
-    return s->choice && g->free_milli >= w->shape.gpu.milli && g->free_mib >= s->part_mib
-           && (!g->project || g->project == w->project);
+    struct suit s = { .part_mib = (uint32_t)gpu_ask_mib(ask, k->mem_mib), .choice = (uint8_t)gpu_ask_choice(ask, k->model, k->mem_mib) };
+    if (!ask->mig[0]) {
+        s.choice = k->mig.on || (k->whole_only && ask->milli % 1000) ? 0 : s.choice;
+        return s;
+    }
+    int profile = k->mig.on ? mig_find(k->part, ask->mig) : -1;
+    if (profile < 0 || !k->mig.starts[profile])
+        return (struct suit){ 0 };
+    return (struct suit){ k->part, (uint32_t)mig_mib(k->part, profile, k->mem_mib), s.choice, k->mig.starts[profile], (uint8_t)profile };
+}
+
+bool share_comes(const struct want *w, const struct suit *s, const struct group *g)
+{
+    int64_t milli = w->shape.gpu.milli;
+    bool size = g->each == EACH_ANY || (g->each == EACH_EVEN ? 1000 % milli == 0 : g->each == milli);
+    return s->choice && g->free_milli >= milli && g->free_mib >= s->part_mib
+           && (!g->project || g->project == w->project || g->project == OWNER_ANY) && size;
+}
+
+static bool slice_comes(const struct suit *s, const struct group *g)
+{
+    return s->choice && s->part && mig_start(s->part, s->profile, s->starts, g->slots) >= 0;
+}
+
+static bool slice_fits(const struct suit *suits, const struct lot *l)
+{
+    for (int i = 0; i < l->groups; i++)
+        if (slice_comes(&suits[l->group[i].kind], &l->group[i]))
+            return true;
+    return false;
 }
 
 bool lot_fits(const struct want *w, const struct suit *suits, const struct lot *l, struct pick *out)
 {
     const struct gpu_ask *ask = &w->shape.gpu;
-    if (l->free_milli < ask->milli || l->cpu_free < w->shape.cpu_milli
-        || l->mem_free < w->shape.mem_mib || (w->host_image && !l->host_image) || ask->mig[0]
+    bool slice = ask->mig[0];
+    if ((!slice && l->free_milli < ask->milli) || l->cpu_free < w->shape.cpu_milli
+        || l->mem_free < w->shape.mem_mib || (w->host_image && !l->host_image)
         || ((w->region[0] || w->zone[0]) && !place_is(l->site, w->region, w->zone)))
         return false;
     shape_on(&w->shape, l->cpu_milli, l->mem_mib, l->gpu_count, &out->cpu_milli, &out->mem_mib);
@@ -75,6 +105,8 @@ bool lot_fits(const struct want *w, const struct suit *suits, const struct lot *
         return false;
     if (!ask->milli)
         return true;
+    if (slice)
+        return slice_fits(suits, l);
     int wanted = (int)(ask->milli / 1000);
     for (int i = 0; i < l->groups && wanted > 0; i++)
         if (!l->group[i].project && suits[l->group[i].kind].choice)
@@ -82,7 +114,7 @@ bool lot_fits(const struct want *w, const struct suit *suits, const struct lot *
     if (ask->milli >= 1000)
         return wanted <= 0;
     for (int i = 0; i < l->groups; i++)
-        if (share_fits(w, suits, &l->group[i]))
+        if (share_comes(w, &suits[l->group[i].kind], &l->group[i]))
             return true;
     return false;
 }
@@ -156,9 +188,15 @@ static void take_of(struct after *a, int i, int count, const struct want *w)
     }
 }
 
+/* What the state of the node does not tell. */
+struct extra {
+    bool breaks;
+    int64_t slice; /* millionths of a GPU */
+};
+
 static int64_t weigh(const struct policy *p, const struct mix *m, const struct want *w,
                      const struct suit *suits, struct lot *l, const struct after *a, int kind,
-                     bool breaks)
+                     const struct extra *x)
 {
     int64_t cost = 0, left = l->free_milli - w->shape.gpu.milli;
     if (m->epoch) {
@@ -176,7 +214,7 @@ static int64_t weigh(const struct policy *p, const struct mix *m, const struct w
         left += a->cpu_free / 10;
     }
     cost += p->weight[TERM_FIT] * left * MICRO / 2
-            + p->weight[TERM_BREAK] * (breaks ? 1000 * MICRO : 0);
+            + p->weight[TERM_BREAK] * (x->breaks ? 1000 * MICRO : 0) + p->weight[TERM_SLICE] * x->slice;
     if (kind >= 0)
         cost += p->weight[TERM_PREFER] * (suits[kind].choice - 1) * 1000 * MICRO;
     if (p->weight[TERM_DARK] && lot_dark(l))
@@ -194,12 +232,12 @@ static void score_share(const struct policy *p, const struct mix *m, const struc
     int best = 0;
     for (int i = 0; i < l->groups; i++) {
         const struct group *g = &l->group[i];
-        if (!share_fits(w, suits, g))
+        if (!share_comes(w, &suits[g->kind], g))
             continue;
         struct after a = { .cpu_free = l->cpu_free - out->cpu_milli, .groups = l->groups };
         memcpy(a.group, l->group, l->groups * sizeof *g);
         take_of(&a, i, 1, w);
-        int64_t score = weigh(p, m, w, suits, l, &a, g->kind, !g->project);
+        int64_t score = weigh(p, m, w, suits, l, &a, g->kind, &(struct extra){ .breaks = !g->project });
         if (!found || score > out->score) {
             out->score = score;
             best = i;
@@ -240,13 +278,47 @@ static void score_whole(const struct policy *p, const struct mix *m, const struc
         kind = kind < 0 || suits[g->kind].choice > suits[kind].choice ? g->kind : kind;
         take_of(&a, i, count, w);
     }
-    out->score = weigh(p, m, w, suits, l, &a, kind, false);
+    out->score = weigh(p, m, w, suits, l, &a, kind, &(struct extra){ 0 });
+}
+
+/* Which GPU, and where on it. What a slice costs is what it takes of the places for larger ones, as a part of all that an empty GPU has. */
+static void score_slice(const struct policy *p, const struct mix *m, const struct want *w,
+                        const struct suit *suits, struct lot *l, struct pick *out)
+{
+    struct after a = { .cpu_free = l->cpu_free - out->cpu_milli, .groups = l->groups };
+    bool found = false;
+    memcpy(a.group, l->group, l->groups * sizeof a.group[0]);
+    memset(out->of, 0, sizeof out->of);
+    int best = 0;
+    int64_t least = 0;
+    for (int i = 0; i < l->groups; i++) {
+        const struct group *g = &l->group[i];
+        const struct suit *s = &suits[g->kind];
+        if (!slice_comes(s, g))
+            continue;
+        const struct mig_profile *profile = &s->part->profiles[s->profile];
+        int start = mig_start(s->part, s->profile, s->starts, g->slots);
+        uint16_t slots = mig_slots(start, profile->size, profile->media);
+        int64_t lost = mig_room(s->part, g->slots) - mig_room(s->part, g->slots | slots), all = mig_room(s->part, 0);
+        int64_t score = weigh(p, m, w, suits, l, &a, g->kind, &(struct extra){ .slice = lost * 1000 * MICRO / all });
+        if (!found || score > out->score || (score == out->score && lost < least)) {
+            out->score = score;
+            out->slots = slots;
+            least = lost;
+            best = i;
+        }
+        found = true;
+    }
+    out->of[best] = 1;
 }
 
 void lot_score(const struct policy *p, const struct mix *m, const struct want *w,
                const struct suit *suits, struct lot *l, struct pick *out)
 {
-    if (w->shape.gpu.milli >= 1000) {
+    out->slots = 0;
+    if (w->shape.gpu.mig[0]) {
+        score_slice(p, m, w, suits, l, out);
+    } else if (w->shape.gpu.milli >= 1000) {
         score_whole(p, m, w, suits, l, out);
     } else if (w->shape.gpu.milli) {
         score_share(p, m, w, suits, l, out);
@@ -254,8 +326,19 @@ void lot_score(const struct policy *p, const struct mix *m, const struct want *w
         struct after a = { .cpu_free = l->cpu_free - out->cpu_milli, .groups = l->groups };
         memcpy(a.group, l->group, l->groups * sizeof a.group[0]);
         memset(out->of, 0, sizeof out->of);
-        out->score = weigh(p, m, w, suits, l, &a, -1, false);
+        out->score = weigh(p, m, w, suits, l, &a, -1, &(struct extra){ 0 });
     }
+}
+
+static bool same_group(const struct group *a, const struct group *b)
+{
+    return a->kind == b->kind && a->free_milli == b->free_milli && a->project == b->project && a->free_mib == b->free_mib
+           && a->each == b->each && a->slots == b->slots;
+}
+
+static int64_t part_mib(const struct gpu_kind *k, const struct gpu_ask *ask)
+{
+    return ask->mig[0] ? suit_of(k, ask).part_mib : gpu_ask_mib(ask, k->mem_mib);
 }
 
 int pick_gpus(const struct want *w, const struct pick *p, const struct node *n,
@@ -268,15 +351,14 @@ int pick_gpus(const struct want *w, const struct pick *p, const struct node *n,
     memcpy(left, p->of, sizeof left);
     for (int i = 0; i < n->gpu_count; i++) {
         const struct gpu *g = &n->gpus[i];
-        int64_t mem = g->healthy ? f->kinds[g->kind].mem_mib : 0;
-        for (int k = 0; g->healthy && !g->closed && k < l->groups; k++) {
-            const struct group *of = &l->group[k];
-            if (!left[k] || of->kind != g->kind || of->free_milli != 1000 - g->used_milli
-                || of->project != gpu_owner(g) || (int64_t)of->free_mib != mem - g->used_mib)
+        struct group is;
+        bool any = gpu_group(f, g, &is);
+        for (int k = 0; any && k < l->groups; k++) {
+            if (!left[k] || !same_group(&l->group[k], &is))
                 continue;
             left[k]--;
-            out[count++]
-                = (struct held_gpu){ g->index, MIN(ask->milli, 1000), gpu_ask_mib(ask, mem) };
+            out[count++] = (struct held_gpu){ g->index, MIN(ask->milli, 1000), part_mib(&f->kinds[g->kind], ask),
+                                              ask->mig[0] ? p->slots : 0 };
             break;
         }
     }

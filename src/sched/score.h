@@ -6,7 +6,7 @@
 #include "sched/mix.h"
 
 enum term {
-    TERM_STUCK, TERM_FEED, TERM_SLIVER, TERM_BREAK, TERM_FIT, TERM_SCARCE, TERM_PREFER, TERM_DARK, TERM_COUNT
+    TERM_STUCK, TERM_FEED, TERM_SLIVER, TERM_BREAK, TERM_FIT, TERM_SCARCE, TERM_PREFER, TERM_DARK, TERM_SLICE, TERM_COUNT
 };
 struct term_row { const char *name, *what; };
 extern const struct term_row terms[TERM_COUNT];
@@ -28,10 +28,14 @@ struct want {
     int64_t project;            /* of a share: with whom it may be on one GPU. 0 for others. */
     bool host_image;
     char region[PLACE_NAME], zone[PLACE_NAME];
+    struct guest guest;         /* as nodes' houses ask; project 0: one that no house belongs to */
 };
-struct suit { uint32_t part_mib; uint8_t choice; };     /* for one kind of GPU: the memory a task takes of each; choice 0: it may not go there */
+/* For one kind of GPU: the memory a task takes of each; choice 0: it may not go there. Of a MIG slice also which profile of which part, and where it may begin. */
+struct suit { const struct mig_part *part; uint32_t part_mib; uint8_t choice, starts, profile; };
+struct suit suit_of(const struct gpu_kind *k, const struct gpu_ask *ask);
+bool share_comes(const struct want *w, const struct suit *s, const struct group *g);      /* a share, to a GPU of that state */
 /* How a task stands on a node of a lot: what it holds, and how many GPUs of each group. */
-struct pick { int64_t score, cpu_milli, mem_mib; uint8_t of[SCHED_GPUS]; };
+struct pick { int64_t score, cpu_milli, mem_mib; uint8_t of[SCHED_GPUS]; uint16_t slots; };
 
 /* suits: by kind of GPU. False: it does not fit. */
 bool lot_fits(const struct want *w, const struct suit *suits, const struct lot *l, struct pick *out);

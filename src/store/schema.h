@@ -131,4 +131,5 @@
     /* Evictions: when an attempt was told to end, how often a task had to yield, and what the brake counts. */                  \
     X("ALTER TABLE attempt ADD COLUMN stop_ms BIGINT NOT NULL DEFAULT 0")                                                      \
     X("ALTER TABLE task ADD COLUMN evictions BIGINT NOT NULL DEFAULT 0")                                                       \
-    X("CREATE TABLE evicted (attempt BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL, gpu_milli BIGINT NOT NULL)")
+    X("CREATE TABLE evicted (attempt BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL, gpu_milli BIGINT NOT NULL)") \
+    X("ALTER TABLE project ADD COLUMN residency TEXT NOT NULL DEFAULT ''") /* where its tasks may run, with commas; empty: anywhere */

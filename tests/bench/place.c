@@ -174,7 +174,7 @@ static void decisions(int nodes, int count)
         if (i >= 0 || !n)
             for (int k = 0; held_count && k < 1 + !n; k++) {
                 struct task *t = &held[rng_below(&r, held_count)];
-                fleet_give(&s->fleet, t->n, t->cpu, t->mem, t->gpu, t->gpus);
+                fleet_give(&s->fleet, t->n, 1, t->cpu, t->mem, t->gpu, t->gpus);
                 *t = held[--held_count];
             }
     }

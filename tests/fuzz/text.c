@@ -1,8 +1,10 @@
-/* text.c - the small parsers: times, spans, sizes, ids, percent-encoding, base64 and hex. What is taken is printed and taken
+/* text.c - the small parsers: times, spans, sizes, ids, taints, places, MIG layouts, percent-encoding, base64 and hex. What is taken is printed and taken
  * again as the same. */
 #include "base/id.h"
 #include "base/when.h"
 #include "fuzz.h"
+#include "model/house.h"
+#include "model/mig.h"
 #include "wire/digest.h"
 #include "wire/http_parse.h"
 
@@ -27,6 +29,25 @@ static void numbers(const char *text)
         MUST(n >= 0 && text_is(id_text(out, "job", n), text));
 }
 
+static void rules(const char *text, struct arena *mem)
+{
+    char taint[TAINT_TEXT], again[TAINT_TEXT];
+    const char *words, *same;
+    struct mig_layout is, could;
+    struct err err = { 0 };
+    if (taint_parse(text, "taint", taint, &err))
+        MUST(taint_parse(taint, "taint", again, &err) && text_is(taint, again));
+    if (words_parse(text, "residency", mem, &words, &err))
+        MUST(words_parse(words, "residency", mem, &same, &err) && text_is(words, same));
+    if (mig_layout_parse(text, "NVIDIA H200", 143771, false, &is, &err)) {
+        MUST(mig_layout_parse(text, "NVIDIA H200", 143771, true, &could, &err));
+        for (int i = 0; i < MIG_PROFILES; i++)
+            MUST(!(is.starts[i] & ~could.starts[i]));
+    }
+    struct texts one = { &text, 1 };
+    (void)house_admits(house_text(&one, 7, &one, mem), &(struct guest){ tolerations_text(&one, mem), text, 7 });
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
@@ -34,6 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct slice in = { (const char *)data, size }, bytes;
     char *text = arena_bytes(mem, data, size), *once, *twice;
     numbers(text);
+    rules(text, mem);
     if (url_decode(in, true, mem, &once)) {
         str_put(&out, "", 0);
         url_encode(&out, once);

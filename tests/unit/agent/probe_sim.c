@@ -34,6 +34,23 @@ TEST(made_up_gpus_always_say_so)
     CHECK(((struct gpu_info *)look(os, 1, "Toaster", mem).gpus.at)->mem_mib == 24576);
 }
 
+TEST(some_of_them_may_be_special)
+{
+    AUTO(sim_free) struct sim *sim = sim_new(1);
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct node_info info = { 0 };
+    struct probe_config config = { .sim_kinds = "1,2:ecc=off,1:mig,1:mig=1g.18gb@0/3g.71gb@4" };
+    struct err err = { 0 };
+    CHECK(sim_gpus_parse(config.sim_kinds, &config.sim_gpus, &err) && config.sim_gpus == 5);
+    probe_machine(sim_machine(sim, "n1"), &config, "/data", mem, &info);
+    const struct gpu_info *g = info.gpus.at;
+    CHECK(info.gpus.count == 5 && !g[0].ecc_off && !g[0].mig && g[1].ecc_off && g[2].ecc_off && !g[3].ecc_off);
+    CHECK(text_is(g[3].mig, "on") && text_is(g[4].mig, "1g.18gb@0,3g.71gb@4"));
+    static const char *const bad[] = { "", "x", "65", "40,25", "1:", "1:ecc", "1:mig=", "1,,1", ":mig", "99999999999999999999" };
+    for (size_t i = 0; i < COUNT(bad); i++)
+        CHECK(!sim_gpus_parse(bad[i], &config.sim_gpus, &err) && text_is(err.field, "--sim-gpus"));
+}
+
 TEST(more_than_a_node_may_have_are_refused_in_words)
 {
     AUTO(sim_free) struct sim *sim = sim_new(1);

@@ -43,6 +43,9 @@ static void tenants(struct lines *l, const struct state *s)
                    LL(k->id), k->owner_kind, LL(k->owner), LL(k->project), k->roles, k->state,
                    k->hash, k->name, LL(k->expires_ms));
     for (size_t i = 0; (p = map_next(s->projects, &i));)
+        if (p->residency)
+            str_printf(line(l), "residency of %lld %s", LL(p->id), p->residency);
+    for (size_t i = 0; (p = map_next(s->projects, &i));)
         for (size_t n = 0; (m = map_next(p->members, &n));)
             str_printf(line(l), "member %lld/%lld %u", LL(p->id), LL(m->person), m->roles);
 }
@@ -60,6 +63,8 @@ static void nodes(struct lines *l, const struct state *s)
         str_printf(line(l), "evicted %lld at %lld of %lld", LL(s->evicted[i].attempt), LL(s->evicted[i].at_ms), LL(s->evicted[i].gpu_milli));
     for (int r = 0; r < RULE_COUNT; r++)
         str_printf(line(l), "rule %s %lld", rule_name((enum rule)r), LL(s->rules.at[r]));
+    for (size_t i = 0; (n = map_next(s->nodes, &i));)
+        str_printf(line(l), "node %lld settings %s house '%s'", LL(n->id), n->settings_text, n->house ? n->house : "");
     for (size_t i = 0; (t = map_next(s->tokens, &i));)
         str_printf(line(l), "token %lld %s until %lld", LL(t->id), t->hash, LL(t->expires_ms));
 }
@@ -144,8 +149,8 @@ static void work(struct lines *l, const struct state *s, int64_t only)
                    LL(a->mem_mib), LL(a->gpu_milli), LL(a->gpu_mib),
                    a->simulated ? " simulated" : "");
         for (int g = 0; g < a->gpu_count; g++)
-            str_printf(to, " gpu %lld %s %lld %lld", LL(a->gpus[g].index), a->gpus[g].uuid,
-                       LL(a->gpus[g].milli), LL(a->gpus[g].mem_mib));
+            str_printf(to, " gpu %lld %s %lld %lld %s@%lld+%lld", LL(a->gpus[g].index), a->gpus[g].uuid,
+                       LL(a->gpus[g].milli), LL(a->gpus[g].mem_mib), a->gpus[g].mig ? a->gpus[g].mig : "", LL(a->gpus[g].slot), LL(a->gpus[g].size));
     }
 }
 

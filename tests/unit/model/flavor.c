@@ -14,7 +14,7 @@ TEST(a_shape_has_the_name_of_its_flavor)
         { { .gpu = { .milli = 1000, .model = "L40S" } }, NULL, "l40s.1x" },
         { { .gpu.milli = 1000 }, NULL, "gpu.1x" },
         { { .gpu.milli = 1000 }, "", "gpu.1x" },
-        { { .gpu = { .milli = 143, .mig = "1g.18gb" } }, "NVIDIA H200", "h200.mig-1g.18gb" },
+        { { .gpu = { .milli = 142, .mig = "1g.18gb" } }, "NVIDIA H200", "h200.mig-1g.18gb" },
         { { .cpu_milli = 4000, .mem_mib = 16384 }, NULL, "cpu.4x16" },
         { { .cpu_milli = 500, .mem_mib = 100 }, "NVIDIA H200", "cpu.1x1" },
         { { .cpu_milli = 1001, .mem_mib = 1025 }, NULL, "cpu.2x2" },

@@ -107,7 +107,7 @@ TEST(settling_reads_every_short_form)
     AUTO(read_done) struct read whole = spec_read("run: x\ngpus: 2\ngpu_memory: 40GB\narray: 10\n");
     CHECK(whole.ok && whole.shape.gpu.share_mib == 0 && whole.shape.gpu.mem_min_mib == 40960 && whole.spec.count == 10);
     AUTO(read_done) struct read mig = spec_read("run: x\ngpus: H200\nmig: 1g.18gb\n");
-    CHECK(mig.ok && text_is(mig.shape.gpu.mig, "1g.18gb") && text_is(mig.shape.gpu.model, "H200") && mig.shape.gpu.milli == 143);
+    CHECK(mig.ok && text_is(mig.shape.gpu.mig, "1g.18gb") && text_is(mig.shape.gpu.model, "H200") && mig.shape.gpu.milli == 142);
 }
 
 TEST(bad_input_names_the_field)

@@ -41,7 +41,7 @@ TEST(a_task_fits_to_the_last_thousandth_and_not_one_more)
     CHECK(found(&x, g) == 2 && g[0].index == 4 && g[1].index == 9 && g[1].milli == 1000 && g[1].mem_mib == 1000);
     hold(&x, 7, 1, 0, 0, 0);
     CHECK(found(&x, g) == -1 && node_could(&x.s->fleet, x.n, &x.class));
-    fleet_give(&x.s->fleet, x.n, 1, 0, NULL, 0);
+    fleet_give(&x.s->fleet, x.n, 7, 1, 0, NULL, 0);
     CHECK(found(&x, g) == 2);
     hold(&x, 7, 0, 1, 0, 0);
     CHECK(found(&x, g) == -1);

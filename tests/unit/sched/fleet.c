@@ -22,8 +22,8 @@ TEST(nodes_in_the_same_state_stand_in_one_lot_whichever_of_their_gpus_is_taken)
     fleet_settle(f);
     CHECK(f->live == 2 && f->nodes[0]->lot == f->nodes[2]->lot && f->nodes[1]->lot->count == 1);
     CHECK(f->nodes[0]->lot->whole == 1 && f->nodes[0]->lot->free_milli == 1000 && !lot_dark(f->nodes[0]->lot) && lot_dark(f->nodes[1]->lot));
-    fleet_give(f, f->nodes[0], 1000, 10, &(struct held_gpu){ 0, 1000, 1000 }, 1);
-    fleet_give(f, f->nodes[2], 1000, 10, &(struct held_gpu){ 1, 1000, 1000 }, 1);
+    fleet_give(f, f->nodes[0], 7, 1000, 10, &(struct held_gpu){ 0, 1000, 1000 }, 1);
+    fleet_give(f, f->nodes[2], 8, 1000, 10, &(struct held_gpu){ 1, 1000, 1000 }, 1);
     fleet_settle(f);
     CHECK(f->live == 1 && f->nodes[0]->lot->nodes[0]->id == 1);
 }

@@ -26,6 +26,33 @@ static inline struct sched_event kit_node_event(const struct kit_node *n)
     return e;
 }
 
+/* Who may come to nodes, and who comes: the same in words, and asked again in the plainest way. */
+static const char *const kit_houses[] = { NULL, NULL, NULL, "T a=b\n", "T a=b\nT gpu\n", "X 1\n", "T gpu\nX 2\nP eu\n", "P eu\n", "P de\nP us\n" };
+static const char *const kit_tolerations[] = { NULL, NULL, "a=b\n", "a=c\ngpu\n", "a\ngpu\n" };
+static const char *const kit_residencies[] = { NULL, NULL, NULL, "eu", "de,fr" };
+static inline bool kit_admits(const char *house, const char *tolerates, const char *residency, int64_t project)
+{
+    house = house ? house : "";
+    tolerates = tolerates ? tolerates : "";
+    bool a = strstr(tolerates, "a=b\n") || strstr(tolerates, "a\n"), gpu = strstr(tolerates, "gpu\n");
+    return (!strstr(house, "T a=b") || a) && (!strstr(house, "T gpu") || gpu) && (!strstr(house, "X 1") || project == 1)
+           && (!strstr(house, "X 2") || project == 2) && (!residency || (text_is(residency, "eu") ? strstr(house, "P eu") : strstr(house, "P de")));
+}
+
+/* By number: plain, no ECC, mixing, equal, both, MIG as it comes, MIG as it was cut. */
+static inline void kit_gpu_mode(struct sched_gpu *g, uint64_t mode)
+{
+    struct err err;
+    g->whole_only = mode == 1;
+    g->mixes = mode == 2 || mode == 4;
+    g->equal = mode == 3 || mode == 4;
+    g->mig = (struct mig_layout){ 0 };
+    if (mode == 5 && mig_part_of(g->model, g->mem_mib))
+        (void)!mig_layout_parse("on", g->model, g->mem_mib, true, &g->mig, &err);
+    if (mode == 6 && text_is(g->model, "NVIDIA H200") && g->mem_mib > 120000)
+        (void)!mig_layout_parse("1g.18gb@0,1g.18gb@1,2g.35gb@2,3g.71gb@4", g->model, g->mem_mib, false, &g->mig, &err);
+}
+
 /* gpus in the spelling of a user. */
 static inline struct sched_event kit_job_event(int64_t id, int64_t project, int64_t priority, const char *gpus, int64_t cpus, int64_t mem_mib,
                                                int64_t tasks)
@@ -33,7 +60,7 @@ static inline struct sched_event kit_job_event(int64_t id, int64_t project, int6
     struct sched_event e = { .kind = SCHED_JOB, .job = id, .project = project, .priority = priority, .created_ms = id * 1000,
                              .last_task = tasks - 1, .shape = { .cpu_milli = cpus * 1000, .mem_mib = mem_mib } };
     struct err err = { 0 };
-    bool ok = gpu_ask_parse(gpus, &e.shape.gpu, &err);
+    bool ok = strchr(gpus, 'g') && gpus[1] == 'g' ? mig_parse(gpus, &e.shape.gpu) : gpu_ask_parse(gpus, &e.shape.gpu, &err);
     assert(ok);
     (void)ok;
     return e;
@@ -55,6 +82,7 @@ static inline struct sched_event kit_held_event(const struct placement *p, const
         e.held[i].index = g[i].index;
         e.held[i].milli = g[i].milli;
         e.held[i].mem_mib = g[i].mem_mib;
+        e.held[i].slots = g[i].size ? mig_slots((int)g[i].slot, (int)g[i].size, strstr(g[i].mig, "+me")) : 0;
     }
     return e;
 }

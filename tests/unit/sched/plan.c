@@ -148,7 +148,7 @@ TEST(a_job_that_no_node_could_run_is_told_apart_and_starts_when_one_joins)
     CHECK(is(&w, 0, "10.0@2"));
 }
 
-TEST(a_mig_slice_has_no_node_yet)
+TEST(a_mig_slice_has_no_node_where_no_gpu_is_in_that_mode)
 {
     WORLD;
     node(&w, 1, "H200", 1, 1000, 16, 8000);
@@ -156,6 +156,20 @@ TEST(a_mig_slice_has_no_node_yet)
     CHECK(mig_parse("1g.18gb", &e.shape.gpu));
     sched_apply(w.s, &e);
     CHECK(is(&w, 0, "10=NoSuitableNode"));
+}
+
+TEST(slices_fill_a_gpu_in_mig_mode_and_whole_tasks_go_elsewhere)
+{
+    WORLD;
+    struct sched_event n = kit_node_event(&(struct kit_node){ 1, "NVIDIA H200", 2, 143771, 16, 8000, false, false });
+    kit_gpu_mode(&n.gpus[1], 5);
+    sched_apply(w.s, &n);
+    job(&w, 10, 7, 50, "4g.71gb", 1, 100, 1);
+    CHECK(is(&w, 0, "10.0@1[1]"));
+    job(&w, 11, 7, 50, "1", 1, 100, 2);
+    CHECK(is(&w, 0, "11.0@1[0] 11=Resources"));
+    job(&w, 12, 8, 50, "1g.18gb", 1, 100, 4);
+    CHECK(is(&w, 0, "12.0@1[1] 12.1@1[1] 12.2@1[1] 12=Resources 11=Priority"));
 }
 
 TEST(a_sick_gpu_and_a_node_that_is_away_get_nothing)

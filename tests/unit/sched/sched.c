@@ -48,8 +48,10 @@ static void change_node(struct truth *t)
                 idle = idle && !((t->jobs[j].task[k].fate == HELD || t->jobs[j].task[k].fate == ASKED) && t->jobs[j].task[k].at.node == id);
         if (idle)
             t->nodes[i] = kit_node_event(&(struct kit_node){ id, models[rng_below(&t->rng, 3)], (int)rng_below(&t->rng, 5),
-                                                             20000 * (1 + (int64_t)rng_below(&t->rng, 4)), 1 + (int64_t)rng_below(&t->rng, 16),
+                                                             chance(t, 30) ? 143771 : 20000 * (1 + (int64_t)rng_below(&t->rng, 4)), 1 + (int64_t)rng_below(&t->rng, 16),
                                                              1000 * (1 + (int64_t)rng_below(&t->rng, 16)), false, chance(t, 50) });
+        for (int g = 0; idle && g < t->nodes[i].gpu_count; g++)
+            kit_gpu_mode(&t->nodes[i].gpus[g], rng_below(&t->rng, 9));
     }
     if (!t->nodes[i].node)
         return;
@@ -57,6 +59,11 @@ static void change_node(struct truth *t)
     if (chance(t, 30))
         t->nodes[i].where = (char *)places[rng_below(&t->rng, COUNT(places))];
     t->nodes[i].usable = chance(t, 80);
+    if (chance(t, 50)) /* whoever is there already stays */
+        t->nodes[i].house = kit_houses[rng_below(&t->rng, COUNT(kit_houses))];
+    for (int g = 0; g < t->nodes[i].gpu_count; g++)
+        if (chance(t, 10) && !t->nodes[i].gpus[g].mig.on)
+            kit_gpu_mode(&t->nodes[i].gpus[g], rng_below(&t->rng, 5));
     t->node_there[i] = true;
     tell(t, &t->nodes[i]);
 }
@@ -66,7 +73,7 @@ static void change_project(struct truth *t)
     int i = (int)rng_below(&t->rng, PROJECTS);
     struct quota q = { chance(t, 50) ? -1000 : (int64_t)rng_below(&t->rng, 5000), chance(t, 50) ? -1000 : (int64_t)rng_below(&t->rng, 20000),
                        chance(t, 50) ? -1 : (int64_t)rng_below(&t->rng, 20000), -1 };
-    t->projects[i] = (struct sched_event){ .kind = SCHED_PROJECT, .project = i + 1, .quota = q };
+    t->projects[i] = (struct sched_event){ .kind = SCHED_PROJECT, .project = i + 1, .quota = q, .house = kit_residencies[rng_below(&t->rng, COUNT(kit_residencies))] };
     tell(t, &t->projects[i]);
 }
 
@@ -99,7 +106,7 @@ static void change_reserve(struct truth *t)
 
 static void new_job(struct truth *t)
 {
-    static const char *const asks[] = { "0", "0", "1", "2", "4", "0.5", "0.25", "0.1", "H200:1", "A100:0.5", "24GB..60GB:1", "L4:2" };
+    static const char *const asks[] = { "0", "0", "1", "2", "4", "0.5", "0.25", "0.1", "H200:1", "A100:0.5", "24GB..60GB:1", "L4:2", "1g.18gb", "1g.18gb+me", "3g.71gb", "2g.35gb", "1g.10gb" };
     if (t->job_count == JOBS_MAX)
         return;
     struct truth_job *j = &t->jobs[t->job_count++];
@@ -108,6 +115,7 @@ static void new_job(struct truth *t)
                          asks[rng_below(&t->rng, COUNT(asks))], (int64_t)rng_below(&t->rng, 4), 100 * (int64_t)rng_below(&t->rng, 40), j->tasks);
     j->e.created_ms = (int64_t)rng_below(&t->rng, 3);
     j->e.blocked = chance(t, 10);
+    j->e.house = kit_tolerations[rng_below(&t->rng, COUNT(kit_tolerations))];
     j->e.wants_host_image = chance(t, 20);
     if (chance(t, 15))
         snprintf(j->e.region, sizeof j->e.region, "%s", chance(t, 50) ? "eu" : "us");
@@ -115,7 +123,7 @@ static void new_job(struct truth *t)
         snprintf(j->e.zone, sizeof j->e.zone, "%s", chance(t, 50) ? "a" : "b");
     j->e.only_node = chance(t, 15) ? 1 + (int64_t)rng_below(&t->rng, NODES_MAX) : 0;
     j->e.by_volume = j->e.only_node && chance(t, 50);
-    if (j->e.shape.gpu.milli > 0 && j->e.shape.gpu.milli < 1000 && chance(t, 30))
+    if (j->e.shape.gpu.milli > 0 && j->e.shape.gpu.milli < 1000 && !j->e.shape.gpu.mig[0] && chance(t, 30))
         j->e.shape.gpu.share_mib = 5000;
     j->e.bound_ms = chance(t, 50) ? 1 + (int64_t)rng_below(&t->rng, 4000) : 0;
     j->live = true;
@@ -182,6 +190,32 @@ static bool may_be_at(const struct sched_event *n, const struct sched_event *j)
     return where_parse(n->where ? n->where : "", mem, &w, &err) && where_fits(&w, j->region, j->zone);
 }
 
+/* Who is on that GPU already may be beside this task: asked when it comes, for the rules may have changed since the others did. */
+static void check_company(struct truth *t, const struct truth_job *j, const struct placement *at, const struct order_gpu *gpu)
+{
+    const struct sched_gpu *g = &t->nodes[at->node - 1].gpus[gpu->index];
+    bool slice = j->e.shape.gpu.mig[0], share = !slice && gpu->milli < 1000;
+    uint16_t slots = slice ? mig_slots((int)gpu->slot, (int)gpu->size, strstr(gpu->mig, "+me")) : 0;
+    t->ok = t->ok && g->mig.on == slice && !slots == !slice && !(share && g->whole_only) && !(share && g->equal && 1000 % gpu->milli);
+    if (slice) {
+        const struct mig_part *part = mig_part_of(g->model, g->mem_mib);
+        int p = mig_find(part, j->e.shape.gpu.mig);
+        t->ok = t->ok && p >= 0 && (g->mig.starts[p] >> gpu->slot & 1) && part->profiles[p].size == gpu->size;
+    }
+    for (int i = 0; i < t->job_count; i++)
+        for (int k = 0; k < t->jobs[i].tasks; k++) {
+            const struct truth_task *other = &t->jobs[i].task[k];
+            for (size_t o = 0; o < other->at.gpus.count; o++) {
+                const struct order_gpu *x = &other->gpus[o];
+                if ((other->fate != HELD && other->fate != ASKED) || other->at.node != at->node || x->index != gpu->index)
+                    continue;
+                uint16_t taken = x->size ? mig_slots((int)x->slot, (int)x->size, strstr(x->mig, "+me")) : 0;
+                t->ok = t->ok && !(taken & slots) && (slice || share) && (slice || g->mixes || t->jobs[i].e.project == j->e.project)
+                     && (!share || !g->equal || x->milli == gpu->milli);
+            }
+        }
+}
+
 static void take_plan(struct truth *t, const struct sched_plan *p)
 {
     for (size_t i = 0; i < p->count; i++) {
@@ -191,10 +225,15 @@ static void take_plan(struct truth *t, const struct sched_plan *p)
         const struct sched_event *n = &t->nodes[at->node - 1];
         t->ok = t->ok && j->live && !j->e.blocked && task->fate == WAITS && task->not_before <= t->now;
         t->ok = t->ok && t->node_there[at->node - 1] && n->usable && (!j->e.wants_host_image || n->host_image)
-             && (!j->e.only_node || j->e.only_node == at->node) && may_be_at(n, &j->e) && at->gpus.count <= SCHED_GPUS;
+             && (!j->e.only_node || j->e.only_node == at->node) && may_be_at(n, &j->e) && at->gpus.count <= SCHED_GPUS
+             && kit_admits(n->house, j->e.house, t->projects[j->e.project - 1].house, j->e.project);
+        for (size_t k = 0; k < at->gpus.count; k++)
+            check_company(t, j, at, (const struct order_gpu *)at->gpus.at + k);
         task->fate = ASKED;
         task->at = *at;
         memcpy(task->gpus, at->gpus.at, at->gpus.count * sizeof task->gpus[0]);
+        for (size_t k = 0; k < at->gpus.count; k++)
+            task->gpus[k].mig = j->e.shape.gpu.mig; /* the plan's own does not last */
         task->at.gpus.at = task->gpus;
         int64_t milli = 0;
         for (size_t k = 0; k < at->gpus.count; k++) {
@@ -240,11 +279,10 @@ static void take_evictions(struct truth *t, const struct sched_plan *p)
 static void check_sums(struct truth *t)
 {
     int64_t cpu[NODES_MAX] = { 0 }, mem[NODES_MAX] = { 0 }, milli[NODES_MAX][SCHED_GPUS] = { 0 }, mib[NODES_MAX][SCHED_GPUS] = { 0 };
-    int64_t owner[NODES_MAX][SCHED_GPUS] = { 0 };
     for (int i = 0; i < t->job_count; i++)
         for (int k = 0; k < t->jobs[i].tasks; k++) {
             const struct truth_task *task = &t->jobs[i].task[k];
-            int64_t n = task->at.node - 1, project = t->jobs[i].e.project;
+            int64_t n = task->at.node - 1;
             if (task->fate != HELD && task->fate != ASKED)
                 continue;
             cpu[n] += t->jobs[i].e.shape.cpu_milli;
@@ -253,8 +291,6 @@ static void check_sums(struct truth *t)
                 int64_t x = task->gpus[g].index;
                 milli[n][x] += task->gpus[g].milli;
                 mib[n][x] += task->gpus[g].mem_mib;
-                t->ok = t->ok && (!owner[n][x] || owner[n][x] == project);
-                owner[n][x] = project;
             }
         }
     for (int n = 0; n < NODES_MAX; n++) {
@@ -354,7 +390,7 @@ static bool same_plan(const struct sched_plan *a, const struct sched_plan *b)
         const struct order_gpu *g = x->gpus.at, *h = y->gpus.at;
         same = x->job == y->job && x->task == y->task && x->node == y->node && x->gpus.count == y->gpus.count;
         for (size_t k = 0; same && k < x->gpus.count; k++)
-            same = g[k].index == h[k].index && g[k].milli == h[k].milli && g[k].mem_mib == h[k].mem_mib;
+            same = g[k].index == h[k].index && g[k].milli == h[k].milli && g[k].mem_mib == h[k].mem_mib && g[k].slot == h[k].slot && g[k].size == h[k].size;
     }
     same = same && a->eviction_count == b->eviction_count && a->start_count == b->start_count;
     for (size_t i = 0; same && i < a->eviction_count; i++)
