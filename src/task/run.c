@@ -214,6 +214,7 @@ static bool on_made(struct life *l, int wait_status, struct err *err)
                     || WIFSIGNALED(wait_status);
         return false;
     }
+    on_stop_file(l); /* an agent that was told nothing yet does not know whom to wake */
     if (!container_start(t, err)) /* it says that all went well, though one of its own was killed */
         return l->unmade = true, false;
     l->began = boot_ms();
