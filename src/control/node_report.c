@@ -32,6 +32,12 @@ static void heard(struct call *c, struct node *n)
         node_write(c, n, n->cordoned ? NODE_CORDONED : NODE_READY, "node.up");
 }
 
+static void job_runs(struct job *j)
+{
+    if (j->state == JOB_PLACED || j->state == JOB_QUEUED)
+        j->state = JOB_RUNNING;
+}
+
 static void tell_started(struct call *c, const struct attempt *a)
 {
     const struct job *j = a->task->job;
@@ -56,8 +62,7 @@ static void started(struct call *c, struct attempt *a, const struct report_item 
     }
     if (!j->started_ms)
         j->started_ms = item->at_ms;
-    if (j->state == JOB_PLACED || j->state == JOB_QUEUED)
-        j->state = JOB_RUNNING;
+    job_runs(j);
     EMIT(c, ATTEMPT_SET, V_INT(a->id), V_INT(a->state), V_INT(OUTCOME_NONE), V_INT(a->started_ms),
          V_INT(0), V_INT(0), V_INT(0), V_TEXT(a->stop_why ? a->stop_why : ""));
     task_write(c, t, NULL);
@@ -92,8 +97,10 @@ static void take_item(struct call *c, struct node *n, const struct report_item *
         how.outcome = OUTCOME_NODE_FAULT; /* nobody asked for it */
     if (a->stop_why && how.outcome == a->stop_as)
         how.detail = arena_text(c->mem, a->stop_why);
-    if (how.started_ms && !a->started_ms) /* it was so short that its start is told with its end */
+    if (how.started_ms && !a->started_ms) { /* it was so short that its start is told with its end */
+        job_runs(a->task->job);
         tell_started(c, a);
+    }
     attempt_over(c, a, &how);
 }
 
