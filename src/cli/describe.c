@@ -116,6 +116,7 @@ static const struct kind {
     { "job", "jobs", VERB_JOB_GET, "job" },
     { "node", "nodes", VERB_NODE_GET, "node" },
     { "project", "projects", VERB_PROJECT_GET, "project" },
+    { "reservation", "reservations", VERB_RESERVE_GET, "reservation" },
 };
 
 static bool describe(struct cli *c, const struct kind *kind, const char *name, struct json **thing)
@@ -183,7 +184,7 @@ int word_describe(struct cli *c, const struct word *w, int argc, char **argv)
 
 static const struct field describe_rows[] = {
     FIELD_AS(struct describe_own, what, "job", TEXT, .required = true, .max = 128, .flag = "",
-             .help = "a job, or one of job, node and project"),
+             .help = "a job, or one of job, node, project and reservation"),
     FIELD(struct describe_own, name, TEXT, .max = 128, .flag = "", .help = "which ones"),
 };
 const struct fields describe_fields = FIELDS(describe_own, describe_rows);

@@ -27,6 +27,10 @@ static const struct column flavor_columns[] = {
     { "NAME", "gpus:name" }, { "GPU", "gpu" }, { "GPUS", "gpus", .right = true }, { "GPU MEMORY", "mib:gpu_memory_mib", .right = true },
     { "CPUS", "cpus", .right = true }, { "MEMORY", "mib:memory_mib", .right = true }, { "NODES", "nodes", .right = true }, { "FREE", "free", .right = true },
 };
+static const struct column reserve_columns[] = {
+    { "NAME", "name" }, { "STATE", "state:state" }, { "PROJECT", "project" }, { "COUNT", "count", .right = true }, { "GPUS", "gpus" }, { "FROM", "from" },
+    { "UNTIL", "until" }, { "ID", "id", .wide = true },
+};
 static const struct column server_columns[] = {
     { "ADDRESS", "address" }, { "STATE", "state:state" }, { "VERSION", "version" }, { "SEEN", "age:seen" }, { "ID", "id", .wide = true },
 };
@@ -90,7 +94,7 @@ const struct word words[] = {
       .examples = "arcus submit -f train.yaml\narcus submit -f train.yaml --gpus 2 -e EPOCHS=5\narcus submit -n 100 -- ./sweep.sh" },
     { "ps", VERB_JOB_LIST, word_generic, "[FLAGS]", "List jobs, newest first", .takes = "", COLUMNS(job_columns),
       .examples = "arcus ps\narcus ps --all --state failed\narcus ps -a --limit 20 -o json" },
-    { "describe", -1, word_describe, "JOB... | node NODE... | project PROJECT...", "Show a thing with all that belongs to it, or several", .own = &describe_fields, .takes = "job name", .many = true,
+    { "describe", -1, word_describe, "JOB... | node NODE... | project PROJECT... | reservation NAME...", "Show a thing with all that belongs to it, or several", .own = &describe_fields, .takes = "job name", .many = true,
       .examples = "arcus describe train\narcus describe node gpu-07 gpu-08" },
     { "logs", VERB_JOB_LOGS, word_logs, "JOB [FLAGS]", "Show or follow what a task printed", .own = &logs_fields, .takes = "job",
       .examples = "arcus logs train\narcus logs -f train --task 3\narcus logs train --tail 100 --stderr" },
@@ -139,6 +143,13 @@ const struct word words[] = {
     { "rules list", VERB_RULES_GET, word_generic, "", "Show who yields to whom, the brake, and how much silence is too much", .takes = "", .examples = "arcus rules" },
     { "rules set", VERB_RULES_SET, word_generic, "[FLAGS]", "Change the rules of the cloud; what is not given stays", .takes = "",
       .examples = "arcus rules set --brake 10% --window 1h\narcus rules set --preempt high:low,spot\narcus rules set --lift 30m\narcus rules set --silent 30%" },
+    { "reserve list", VERB_RESERVE_LIST, word_generic, "[FLAGS]", "List reservations", .takes = "", COLUMNS(reserve_columns), .examples = "arcus reserve\narcus reserve list --all" },
+    { "reserve create", VERB_RESERVE_CREATE, word_generic, "--for PROJECT --gpus GPUS [FLAGS]", "Promise a project a part of the fleet for a time", .takes = "",
+      .more = "From its beginning on its places are for jobs of that project, until then and while it is not there for spot work, which yields when it\n"
+              "comes; other jobs start there only if they end before (max_duration). It is refused where it could not be kept.",
+      .examples = "arcus reserve create --for vision --gpus H200:8 --count 4 --from 2026-12-01T08:00:00Z --duration 12h" },
+    { "reserve get", VERB_RESERVE_GET, word_generic, "RESERVATION...", "Show a reservation", .many = true, .examples = "arcus reserve get release" },
+    { "reserve remove", VERB_RESERVE_REMOVE, word_generic, "RESERVATION...", "End a reservation before its time", .many = true, .examples = "arcus reserve remove release" },
     { "servers list", VERB_SERVER_LIST, word_generic, "", "List the servers of this cloud, and which of them writes", COLUMNS(server_columns), .examples = "arcus servers" },
 
     { "projects list", VERB_PROJECT_LIST, word_generic, "", "List the projects that you are in", COLUMNS(project_columns), .examples = "arcus projects" },

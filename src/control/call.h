@@ -77,7 +77,7 @@ VERB(key_create); VERB(key_list); VERB(key_disable); VERB(secret_set); VERB(secr
 VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files); VERB(image_add); VERB(image_list); VERB(image_remove);
 VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_batch); VERB(job_list); VERB(job_get); VERB(job_update);
 VERB(job_cancel); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_files); VERB(job_place); VERB(job_tick);
-VERB(node_token); VERB(node_join); VERB(node_rekey); VERB(node_rotate); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_drain); VERB(node_lost); VERB(node_remove); VERB(fleet_get); VERB(rules_get); VERB(rules_set); VERB(node_link); VERB(node_stream);
+VERB(node_token); VERB(node_join); VERB(node_rekey); VERB(node_rotate); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_drain); VERB(node_lost); VERB(node_remove); VERB(fleet_get); VERB(rules_get); VERB(rules_set); VERB(reserve_create); VERB(reserve_list); VERB(reserve_get); VERB(reserve_remove); VERB(node_link); VERB(node_stream);
 VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(backup); VERB(server_list);
 VERB(data_drop); VERB(data_drop_prepare); VERB(audit_note); VERB(audit_list); VERB(audit_verify);
 
@@ -117,6 +117,7 @@ void node_lose_tick(struct call *c, struct node *n);                            
 const char *node_note(const struct rules *r, enum node_state state, int lost, enum node_drain drain);
 void rule_set(struct call *c, enum rule r, int64_t value);
 MUST_CHECK bool rules_read(struct call *c, struct rules *out, struct err *err); /* in a read */
+void reservations_tick(struct call *c);                                         /* which are over? */
 void rules_tick(struct call *c);                                                /* is the brake lifted no more? */
 void job_evictions(struct call *c, const struct objects *list);                 /* of struct eviction: what the planner wants to yield */
 void node_drain_end(struct call *c, struct node *n);                            /* it is used again, or only cordoned */

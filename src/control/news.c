@@ -94,6 +94,17 @@ void sched_of_limit(const struct project *p, const struct limit_row *r, struct s
     memcpy(e->used_hours, r->used, sizeof e->used_hours);
 }
 
+void sched_of_reservation(const struct reservation *r, struct sched_event *e)
+{
+    e->kind = SCHED_RESERVE;
+    e->reserve = r->id;
+    e->project = r->project->id;
+    e->shape = r->shape;
+    e->count = r->count;
+    e->from_ms = r->from_ms;
+    e->until_ms = r->until_ms;
+}
+
 void sched_of_rules(const struct state *s, int64_t now_ms, struct sched_event *e)
 {
     const int64_t *at = s->rules.at;

@@ -322,6 +322,7 @@ bool job_tick(struct call *c, const void *body, struct err *err)
             node_lost_set(c, n, 1);
     }
     rules_tick(c);
+    reservations_tick(c);
     state_prune(c->s, c->now_ms);
     return true;
 }

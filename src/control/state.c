@@ -37,6 +37,26 @@ struct node *state_node(struct state *s, const char *ref)
                                            : map_get_text(s->node_names, ref);
 }
 
+struct reservation *state_reservation(struct state *s, const char *ref)
+{
+    int64_t id;
+    struct reservation *r;
+    if (id_parse(ref, PREFIX_RESERVATION, &id))
+        return map_get(s->reservations, id);
+    for (size_t i = 0; (r = map_next(s->reservations, &i));)
+        if (text_is(r->name, ref))
+            return r;
+    return NULL;
+}
+
+bool reservation_shape(const char *gpus, struct shape *out, struct err *err)
+{
+    *out = (struct shape){ 0 };
+    if (!gpu_ask_parse(gpus, &out->gpu, err))
+        return false;
+    return out->gpu.milli > 0 || err_field(err, "gpus", "a reservation is of GPUs: say how many each place has");
+}
+
 /* The small things of a project are few: a walk is shorter than an index to keep. */
 #define FIND_IN(s, map, T, project_, prefix, ref)                                                  \
     int64_t id_ = 0;                                                                               \
@@ -555,7 +575,7 @@ void state_free(struct state *s)
     struct map *maps[]
         = { s->orgs,  s->projects,   s->project_names, s->persons,  s->person_names, s->accounts,
             s->keys,  s->key_hashes, s->secrets,       s->tokens,   s->volumes,      s->images,
-            s->nodes, s->node_names, s->jobs,          s->attempts, s->ended, s->houses };
+            s->nodes, s->node_names, s->jobs,          s->attempts, s->ended, s->houses, s->reservations };
     for (size_t i = 0; i < COUNT(maps); i++)
         map_free(maps[i]);
     arena_free(s->mem);

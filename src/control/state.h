@@ -38,6 +38,12 @@ struct secret { int64_t id, project, created_ms, updated_ms, version; char name[
 struct token { int64_t id, expires_ms, expires_boot_ms; char hash[DIGEST_HEX]; };   /* by either clock, whichever is first */
 struct volume { int64_t id, project, node, created_ms; char name[64]; int64_t users; };     /* users: live jobs that mount it */
 struct image { int64_t id, project, size, created_ms; char name[256], digest[80], format[16]; };
+struct reservation {            /* one that is not over */
+    int64_t id, count, from_ms, until_ms, created_ms;
+    struct project *project;
+    char name[64], gpus[96];
+    struct shape shape;
+};
 struct idem {                   /* what was asked with an Idempotency-Key */
     char *key;                  /* PROJECT/OWNER/KEY */
     enum verb_id verb;
@@ -127,7 +133,7 @@ struct state {
     int64_t last_event;
     struct { int64_t number, headed; char chain[MAC_HEX]; } audit;      /* the end of the chain; headed: the one that audit_head knows */
     struct map *orgs, *projects, *project_names, *persons, *person_names, *accounts, *keys, *key_hashes, *secrets, *tokens, *volumes,
-        *images, *nodes, *node_names, *jobs, *attempts, *idems, *houses;
+        *images, *nodes, *node_names, *jobs, *attempts, *idems, *houses, *reservations;
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
     struct rules rules;
     bool lifted;                /* the planner was told that the brake is */
@@ -158,6 +164,8 @@ struct account *state_account(struct state *s, int64_t project, const char *name
 struct secret *state_secret(struct state *s, int64_t project, const char *name);
 struct volume *state_volume(struct state *s, int64_t project, const char *name_or_id);
 struct image *state_image(struct state *s, int64_t project, const char *name_or_id);
+struct reservation *state_reservation(struct state *s, const char *name_or_id);
+MUST_CHECK bool reservation_shape(const char *gpus, struct shape *out, struct err *err);
 struct node *state_node(struct state *s, const char *name_or_id);
 struct job *state_job(struct state *s, int64_t project, const char *name_or_id);      /* live; the newest of a name */
 void state_facts(struct state *s, const struct credential *from, struct auth_facts *out);
@@ -204,6 +212,7 @@ void sched_of_node(const struct state *s, const struct node *n, struct sched_eve
 void sched_of_job(struct state *s, const struct job *j, struct sched_event *e);
 void sched_of_project(const struct project *p, struct sched_event *e);
 void sched_of_limit(const struct project *p, const struct limit_row *r, struct sched_event *e);
+void sched_of_reservation(const struct reservation *r, struct sched_event *e);
 void sched_of_rules(const struct state *s, int64_t now_ms, struct sched_event *e);
 bool brake_lifted(const struct rules *r, int64_t now_ms);
 void sched_of_held(const struct attempt *a, struct sched_event *e);

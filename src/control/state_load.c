@@ -202,6 +202,17 @@ static bool load_things(struct load *l)
         if (rule_named(TEXT(0), &which))
             s->rules.at[which] = INT(1);
     }
+    EACH(ST_LOAD_RESERVE, NULL, 0)
+    {
+        struct reservation *v = ARENA_NEW(s->mem, struct reservation);
+        v->id = INT(0), v->project = map_get(s->projects, INT(1)), v->count = INT(4);
+        v->from_ms = INT(5), v->until_ms = INT(6), v->created_ms = INT(7);
+        snprintf(v->name, sizeof v->name, "%s", TEXT(2));
+        snprintf(v->gpus, sizeof v->gpus, "%s", TEXT(3));
+        if (!v->project || !reservation_shape(v->gpus, &v->shape, l->err))
+            return err_wrap(l->err, "reservation %s", v->name);
+        map_put(s->reservations, v->id, v);
+    }
     EACH(ST_LOAD_EVICTED, NULL, 0)
         state_evicted_add(s, INT(0), INT(1), INT(2));
     EACH(ST_LOAD_GONER, NULL, 0)
@@ -409,7 +420,7 @@ bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64
         = { &s->orgs,     &s->projects, &s->project_names, &s->persons,    &s->person_names,
             &s->accounts, &s->keys,     &s->key_hashes,    &s->secrets,    &s->tokens,
             &s->volumes,  &s->images,   &s->nodes,         &s->node_names, &s->jobs,
-            &s->attempts, &s->idems,    &s->ended,     &s->houses };
+            &s->attempts, &s->idems,    &s->ended,     &s->houses, &s->reservations };
     for (size_t i = 0; i < COUNT(maps); i++)
         *maps[i] = map_new();
     struct load load

@@ -139,6 +139,9 @@ void writer_snapshot(struct control *c, struct batch *b,
     sched_of_rules(s, call.now_ms, emit_news(&call, SCHED_RULES));
     for (size_t i = 0; (n = map_next(s->nodes, &i));)
         sched_of_node(s, n, emit_news(&call, SCHED_NODE));
+    struct reservation *reserved;
+    for (size_t i = 0; (reserved = map_next(s->reservations, &i));)
+        sched_of_reservation(reserved, emit_news(&call, SCHED_RESERVE));
     struct project *p;
     for (size_t i = 0; (p = map_next(s->projects, &i));) {
         sched_of_project(p, emit_news(&call, SCHED_PROJECT));

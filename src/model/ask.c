@@ -288,6 +288,27 @@ static const struct field rules_rows[] = {
 };
 const struct fields rules_ask_fields = FIELDS(rules_ask, rules_rows);
 
+static const struct field reserve_rows[] = {
+    FIELD(struct reserve_ask, project, TEXT, .required = true, .max = 64, .flag = "--for", .aliases = "for", .help = "the project that it is for, by name or id", .example = "vision"),
+    FIELD(struct reserve_ask, gpus, TEXT, .required = true, .max = 95, .flag = "-g --gpus", .aliases = "gpu accelerators", .help = "what each place has, on one node, as a job asks for it", .example = "H200:8"),
+    FIELD(struct reserve_ask, count, INT, .min = 1, .max = 100000, .def = "1", .flag = "-n --count --nodes", .aliases = "nodes num_nodes", .help = "how many such places", .example = "4"),
+    FIELD_AS(struct reserve_ask, from_ms, "from", TIME, .help = "when it begins; now when left out", .example = "2026-12-01T08:00:00Z"),
+    FIELD_AS(struct reserve_ask, until_ms, "until", TIME, .help = "when it ends", .example = "2026-12-01T20:00:00Z"),
+    FIELD_AS(struct reserve_ask, duration_s, "duration", DURATION, .min = 60, .max = 366 * 86400, .help = "how long it lasts, instead of until when", .example = "12h"),
+    FIELD(struct reserve_ask, name, TEXT, .max = 63, .pattern = "name", .flag = "--name", .help = "what it is called; its id when left out", .example = "release"),
+};
+const struct fields reserve_ask_fields = FIELDS(reserve_ask, reserve_rows);
+static const struct field reserve_ref_rows[] = {
+    FIELD(struct reserve_ask, reservation, TEXT, .in_path = true, .max = 64, .help = "name or id of a reservation", .example = "release"),
+};
+const struct fields reserve_ref_fields = FIELDS(reserve_ask, reserve_ref_rows);
+static const struct field reserve_list_rows[] = {
+    PAGE(reserve_list_ask),
+    LIMIT(reserve_list_ask),
+    FIELD(struct reserve_list_ask, all, BOOL, .flag = "-a --all", .help = "also those that are over"),
+};
+const struct fields reserve_list_ask_fields = FIELDS(reserve_list_ask, reserve_list_rows);
+
 static const struct field stream_rows[] = {
     FIELD(struct stream_ask, stream, TEXT, .in_path = true, .secret = true, .max = 128, .help = "the word of the `open` order"),
 };

@@ -13,3 +13,4 @@
 #define PREFIX_IMAGE    "img"
 #define PREFIX_TOKEN    "tok"
 #define PREFIX_SERVER   "srv"
+#define PREFIX_RESERVATION "rsv"

@@ -214,6 +214,17 @@ const struct fields node_view_fields = FIELDS(node_view, node_rows);
 static const struct field node_brief_rows[] = { NODE_ROWS };
 const struct fields node_brief_fields = FIELDS(node_view, node_brief_rows);
 
+static const struct field reserve_rows[] = {
+    HEAD(reserve_view, PREFIX_RESERVATION),
+    FIELD(struct reserve_view, project, TEXT),
+    FIELD(struct reserve_view, gpus, TEXT, .help = "what each place has, on one node"),
+    FIELD(struct reserve_view, count, INT, .help = "how many such places"),
+    AT(reserve_view, from),
+    AT(reserve_view, until),
+    AT(reserve_view, created),
+};
+const struct fields reserve_view_fields = FIELDS(reserve_view, reserve_rows);
+
 static const struct field rules_rows[] = {
     WORDS_HEAD(rules_view),
     FIELD(struct rules_view, preempt, TEXT, .help = "which classes each class may evict"),

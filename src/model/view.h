@@ -45,6 +45,7 @@ struct node_view {
     int64_t drain_until_ms, joined_ms, version;
     const char *info, *settings;    /* JSON: struct node_info and node_settings; only in node.get */
 };
+struct reserve_view { int64_t id; const char *name, *state, *project, *gpus; int64_t count, from_ms, until_ms, created_ms; };
 struct rules_view { const char *id, *name, *state, *preempt; int64_t brake, window_s, lifted_until_ms, spot_notice_s, backfill_depth, silent; };
 struct fleet_view { const char *id, *name, *state, *note; int64_t nodes, ready, cordoned, draining, drained, down, lost, silent_since_ms, jobs_queued, jobs_running; };
 struct gpu_view { const char *id, *name, *state, *node, *model; int64_t index, mem_mib, free_milli, free_mib, tasks; bool simulated; };
@@ -70,7 +71,7 @@ struct cancel_view { int64_t id; const char *name, *state; int64_t tasks; };
 
 extern const struct fields simple_view_fields, project_view_fields, limit_view_fields, limits_view_fields, queue_view_fields, member_view_fields, user_view_fields, key_view_fields, secret_view_fields,
     volume_view_fields, image_view_fields, blob_view_fields, job_view_fields, job_brief_fields, task_view_fields, attempt_view_fields, node_view_fields,
-    node_brief_fields, rules_view_fields, fleet_view_fields, gpu_view_fields, flavor_view_fields, event_view_fields, audit_view_fields, audit_proof_fields, usage_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
+    node_brief_fields, rules_view_fields, reserve_view_fields, fleet_view_fields, gpu_view_fields, flavor_view_fields, event_view_fields, audit_view_fields, audit_proof_fields, usage_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
     join_view_fields, cancel_view_fields, batch_view_fields;
 /* The same structs where they stand for another kind of thing, so that its id begins as it should. */
 extern const struct fields account_view_fields;         /* of struct member_view */

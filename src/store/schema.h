@@ -132,4 +132,10 @@
     X("ALTER TABLE attempt ADD COLUMN stop_ms BIGINT NOT NULL DEFAULT 0")                                                      \
     X("ALTER TABLE task ADD COLUMN evictions BIGINT NOT NULL DEFAULT 0")                                                       \
     X("CREATE TABLE evicted (attempt BIGINT PRIMARY KEY, at_ms BIGINT NOT NULL, gpu_milli BIGINT NOT NULL)") \
-    X("ALTER TABLE project ADD COLUMN residency TEXT NOT NULL DEFAULT ''") /* where its tasks may run, with commas; empty: anywhere */
+    X("ALTER TABLE project ADD COLUMN residency TEXT NOT NULL DEFAULT ''") /* where its tasks may run, with commas; empty: anywhere */ \
+    /* Capacity promised to a project for a time; ended_ms: it is over, or was removed. */                                        \
+    X("CREATE TABLE reservation (id BIGINT PRIMARY KEY, project BIGINT NOT NULL, name TEXT NOT NULL, gpus TEXT NOT NULL, count BIGINT NOT NULL," \
+      " from_ms BIGINT NOT NULL, until_ms BIGINT NOT NULL, ended_ms BIGINT NOT NULL, created_ms BIGINT NOT NULL)")              \
+    X("CREATE INDEX reservation_live ON reservation (id) WHERE ended_ms = 0")                                                  \
+    X("CREATE INDEX reservation_project ON reservation (project, id)")                                                         \
+    X("CREATE INDEX reservation_name ON reservation (name, id)")

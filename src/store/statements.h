@@ -67,6 +67,8 @@
     X(ATTEMPT_SET, "iiiiiiit", "UPDATE attempt SET state = ?2, outcome = ?3, started_ms = ?4, ended_ms = ?5, exit_code = ?6, signal = ?7, detail = ?8 WHERE id = ?1") \
     X(ATTEMPT_STOP, "iiiii", "UPDATE attempt SET state = ?2, started_ms = ?3, grace_s = ?4, stop_ms = ?5 WHERE id = ?1") \
     X(ATTEMPT_YIELD, "iiiti", "UPDATE attempt SET stop_as = ?2, grace_s = ?3, detail = ?4, stop_ms = ?5 WHERE id = ?1")                          \
+    X(RESERVE_ADD, "iittiiii", "INSERT INTO reservation (id, project, name, gpus, count, from_ms, until_ms, ended_ms, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8)") \
+    X(RESERVE_END, "ii", "UPDATE reservation SET ended_ms = ?2 WHERE id = ?1")                                                  \
     X(EVICTED_ADD, "iii", "INSERT INTO evicted (attempt, at_ms, gpu_milli) VALUES (?1, ?2, ?3)")                                 \
     X(EVICTED_DROP, "i", "DELETE FROM evicted WHERE at_ms <= ?1")                                                              \
     X(USAGE_ADD, "iiiiiitiiiiiiiii", "INSERT INTO usage (attempt, project, owner_kind, owner, job, node, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated, rolled) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)") \
@@ -107,6 +109,7 @@
     X(LOAD_SECRET, "", "SELECT id, project, name, sealed, created_ms, updated_ms, version FROM secret ORDER BY id")            \
     X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned, rotate_ms, drain, drain_until_ms, lost, settings FROM node ORDER BY id")                           \
     X(LOAD_RULE, "", "SELECT name, value FROM rule ORDER BY name")                                                             \
+    X(LOAD_RESERVE, "", "SELECT id, project, name, gpus, count, from_ms, until_ms, created_ms FROM reservation WHERE ended_ms = 0 ORDER BY id") \
     X(LOAD_EVICTED, "", "SELECT attempt, at_ms, gpu_milli FROM evicted ORDER BY at_ms, attempt")                                \
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
     X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
@@ -125,7 +128,7 @@
     X(IDEM_LOOK, "iii", IDEM_JOB "idem_slot IN (?1, ?2, ?3) UNION ALL " IDEM_EVENT "idem_slot IN (?1, ?2, ?3) LIMIT 64")             \
     X(LOAD_RESTORED, "", "SELECT COUNT(*) FROM restored")                                                                      \
     X(LAST_EVENT, "", "SELECT COALESCE(MAX(seq), 0) FROM event")                                                               \
-    X(LAST_ID, "", "SELECT MAX(id) FROM (SELECT COALESCE(MAX(id), 0) AS id FROM job UNION ALL SELECT COALESCE(MAX(id), 0) FROM attempt UNION ALL SELECT COALESCE(MAX(id), 0) FROM apikey UNION ALL SELECT COALESCE(MAX(id), 0) FROM org UNION ALL SELECT COALESCE(MAX(id), 0) FROM project UNION ALL SELECT COALESCE(MAX(id), 0) FROM person UNION ALL SELECT COALESCE(MAX(id), 0) FROM account UNION ALL SELECT COALESCE(MAX(id), 0) FROM secret UNION ALL SELECT COALESCE(MAX(id), 0) FROM node UNION ALL SELECT COALESCE(MAX(id), 0) FROM jointoken UNION ALL SELECT COALESCE(MAX(id), 0) FROM volume UNION ALL SELECT COALESCE(MAX(id), 0) FROM image) AS ids") \
+    X(LAST_ID, "", "SELECT MAX(id) FROM (SELECT COALESCE(MAX(id), 0) AS id FROM job UNION ALL SELECT COALESCE(MAX(id), 0) FROM attempt UNION ALL SELECT COALESCE(MAX(id), 0) FROM apikey UNION ALL SELECT COALESCE(MAX(id), 0) FROM org UNION ALL SELECT COALESCE(MAX(id), 0) FROM project UNION ALL SELECT COALESCE(MAX(id), 0) FROM person UNION ALL SELECT COALESCE(MAX(id), 0) FROM account UNION ALL SELECT COALESCE(MAX(id), 0) FROM secret UNION ALL SELECT COALESCE(MAX(id), 0) FROM node UNION ALL SELECT COALESCE(MAX(id), 0) FROM jointoken UNION ALL SELECT COALESCE(MAX(id), 0) FROM volume UNION ALL SELECT COALESCE(MAX(id), 0) FROM image UNION ALL SELECT COALESCE(MAX(id), 0) FROM reservation) AS ids") \
     /* --- several servers */                                                                                                  \
     X(LEASE_TAKE, "iiiit", "UPDATE writer SET epoch = epoch + 1, counted = epoch + 1, renewed = renewed + 1, pid = ?2, since = ?3, server = ?4, address = ?5 WHERE one = 1 AND epoch = ?1") \
     X(LEASE_RENEW, "it", "UPDATE writer SET renewed = renewed + 1, address = ?2 WHERE one = 1 AND epoch = ?1")                 \
@@ -202,6 +205,10 @@
     X(IMAGE_LIST, "iii", "SELECT id, name, digest, format, size, created_ms FROM image WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3") \
     X(NODE_LIST, "ii", "SELECT id, name, state, info, joined_ms, version, drain, drain_until_ms, lost, settings FROM node WHERE id > ?1 ORDER BY id LIMIT ?2")         \
     X(NODE_FIND, "ti", "SELECT id, name, state, info, joined_ms, version, drain, drain_until_ms, lost, settings FROM node WHERE name = ?1 OR id = ?2")                \
+    X(RESERVE_LIVE, "iii", "SELECT r.id, r.name, p.name, r.gpus, r.count, r.from_ms, r.until_ms, r.ended_ms, r.created_ms FROM reservation r JOIN project p ON p.id = r.project WHERE r.ended_ms = 0 AND (?1 = 0 OR r.project = ?1) AND r.id < ?2 ORDER BY r.id DESC LIMIT ?3") \
+    X(RESERVE_ALL, "ii", "SELECT r.id, r.name, p.name, r.gpus, r.count, r.from_ms, r.until_ms, r.ended_ms, r.created_ms FROM reservation r JOIN project p ON p.id = r.project WHERE r.id < ?1 ORDER BY r.id DESC LIMIT ?2")                                      \
+    X(RESERVE_OF, "iii", "SELECT r.id, r.name, p.name, r.gpus, r.count, r.from_ms, r.until_ms, r.ended_ms, r.created_ms FROM reservation r JOIN project p ON p.id = r.project WHERE r.project = ?1 AND r.id < ?2 ORDER BY r.id DESC LIMIT ?3")                   \
+    X(RESERVE_FIND, "iti", "SELECT r.id, r.name, p.name, r.gpus, r.count, r.from_ms, r.until_ms, r.ended_ms, r.created_ms FROM reservation r JOIN project p ON p.id = r.project WHERE (?1 = 0 OR r.project = ?1) AND r.id IN (SELECT id FROM (SELECT id FROM reservation WHERE name = ?2 ORDER BY id DESC LIMIT 1) AS n UNION ALL SELECT ?3)") \
     X(NODE_STATES, "i", "SELECT state, drain, lost, COUNT(*) FROM node GROUP BY state, drain, lost ORDER BY state, drain, lost LIMIT ?1") \
     X(FLEET_JOBS, "", "SELECT state, COUNT(*) FROM job WHERE state < 4 GROUP BY state ORDER BY state")                          \
     X(LIMIT_LIST, "i", "SELECT l.project, l.owner, l.model, l.tasks, l.gpu_milli, l.day_milli, l.week_milli, l.month_milli, p.name, COALESCE(u.name, a.name, '') FROM quota_limit l JOIN project p ON p.id = l.project LEFT JOIN person u ON u.id = l.owner LEFT JOIN account a ON a.id = l.owner WHERE l.project = ?1 ORDER BY l.owner, l.model") \

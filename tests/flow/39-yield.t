@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# 39-yield.t - what runs makes room: a node is drained with a deadline, spot work yields to a normal job, and so many nodes fall silent at once that nothing
+# 39-yield.t - what runs makes room: a node is drained with a deadline, spot work yields to a normal job, a reservation is kept, and so many nodes fall silent at once that nothing
 # is taken from them.
 . "$(dirname "$0")/lib.sh"
 server_start server --listen 127.0.0.1:0 --default-image host --lease 5
@@ -64,6 +64,30 @@ is "... until an operator lifts it" "$(how "$NEXT" 60)" "done succeeded 0"
 arcus rules set --brake 10% --lift 0 >/dev/null
 for j in "${SPOT[@]}" "$RUNS"; do call POST "/v1/jobs/$j/cancel" '{"grace":"0s"}'; done
 for j in "${SPOT[@]}" "$RUNS"; do wait_end "$j"; done
+
+# --- a reservation: for its project, and for spot work until that comes
+arcus projects create rivals >/dev/null
+arcus members set admin developer --project rivals >/dev/null
+arcus reserve create --for default --gpus 2 --count 3 --duration 1h >/dev/null 2>"$BASE/err"
+like "what could not be kept is refused" "$? $(cat "$BASE/err")" '^[1-9].*only 2 of 3'
+arcus reserve create --for default --gpus 2 --count 2 --duration 1h --name all >/dev/null
+is "a reservation is made, and listed" "$? $(arcus reserve -o json | jq -r '.items[] | .name + " " + .state + " " + .project')" "0 all active default"
+OTHER_JOB=$(arcus submit --project rivals -g 1 -c 0.1 -m 64MB -- true) LENT=$(arcus submit --project rivals -g 1 -c 0.1 -m 64MB -p spot -- sh -c 'sleep 600')
+lent() { [ "$(arcus describe "$LENT" --project rivals -o json | jq -r .state)" = running ]; }
+ok "spot work of others may use it" until_ok 30 lent
+is "... other work of others may not" "$(arcus describe "$OTHER_JOB" --project rivals -o json | jq -r .state)" queued
+MINE=$(submit "$(sh_job 'sleep 600' '{"gpus":2}')") MORE=$(submit "$(sh_job 'sleep 600' '{"gpus":2}')")
+wait_for "$MINE" running 60
+wait_for "$MORE" running 60
+is "its owner comes, and has all of it" "$(job "$MINE") $(job "$MORE") $(arcus describe "$LENT" --project rivals -o json | jq -r .state)" "running running queued"
+for j in "$MINE" "$MORE"; do call POST "/v1/jobs/$j/cancel" '{"grace":"0s"}'; done
+for j in "$MINE" "$MORE"; do wait_end "$j"; done
+arcus reserve remove all >/dev/null
+is "removed, it is over" "$? $(arcus reserve -o json | jq '.items | length') $(arcus reserve get all -o json | jq -r .state)" "0 0 removed"
+gone_home() { [ "$(arcus describe "$OTHER_JOB" --project rivals -o json | jq -r .state)" = done ]; }
+ok "... and everybody may use the fleet" until_ok 30 gone_home
+arcus cancel "$LENT" --project rivals --grace 0s >/dev/null
+until_ok 20 eval '[ "$(arcus describe "$LENT" --project rivals -o json | jq -r .state)" = cancelled ]'
 
 # --- many are silent at once: nothing is taken from them
 J=()

@@ -59,6 +59,10 @@ static void nodes(struct lines *l, const struct state *s)
                    LL(n->id), n->name, n->state, n->cordoned ? " cordoned" : "", n->drain, LL(n->drain_until_ms), n->lost, LL(n->kept),
                    LL(n->version), map_count(n->attempts), n->order_bytes, LL(n->key ? n->key->id : 0),
                    LL(n->next_key ? n->next_key->id : 0), LL(n->rotate_ms), n->info_text);
+    struct reservation *v;
+    for (size_t i = 0; (v = map_next(s->reservations, &i));)
+        str_printf(line(l), "reservation %lld %s of %s %lld x %s from %lld until %lld", LL(v->id), v->name, v->project->name, LL(v->count), v->gpus,
+                   LL(v->from_ms), LL(v->until_ms));
     for (size_t i = 0; i < s->evicted_count; i++)
         str_printf(line(l), "evicted %lld at %lld of %lld", LL(s->evicted[i].attempt), LL(s->evicted[i].at_ms), LL(s->evicted[i].gpu_milli));
     for (int r = 0; r < RULE_COUNT; r++)

@@ -85,6 +85,10 @@ const struct wish wishes[] = {
     { VERB_JOB_FILES, "{\"job\":\"{job}\",\"path\":\"/x\"}", true },
     { VERB_JOB_PLACE, NULL },
     { VERB_JOB_TICK, NULL },
+    { VERB_RESERVE_CREATE, "{\"project\":\"{project}\",\"gpus\":\"H200:1\",\"duration\":\"1h\"}" },
+    { VERB_RESERVE_LIST, "{}" },
+    { VERB_RESERVE_GET, "{\"reservation\":\"{reservation}\"}", true },
+    { VERB_RESERVE_REMOVE, "{\"reservation\":\"{reservation}\"}", true },
     { VERB_NODE_TOKEN, "{}" },
     { VERB_NODE_REKEY, "{\"key\":\"nk_0123456789012345678901234567890123456789abc\"}" },
     { VERB_NODE_ROTATE, "{\"node\":\"{node}\"}" },
@@ -266,6 +270,9 @@ static void make_nodes_and_jobs(struct world *w)
     else
         CHECK(door_place(d, thing_id(w, "job"), 0, "n1", 0));
     CHECK(door_report(d, one, 1, door_attempt(d, thing_id(w, "job"), 0), "started", NULL).ok);
+    add(w, "reservation", PREFIX_RESERVATION,
+        make(w, VERB_RESERVE_CREATE, "{\"project\":\"default\",\"name\":\"keepout\",\"gpus\":\"H200:1\",\"duration\":\"300d\"}"),
+        "keepout", true);
     add(w, "waits", PREFIX_JOB,
         make(w, VERB_JOB_SUBMIT,
              "{\"name\":\"waiter\",\"command\":[\"true\"],\"gpus\":\"H999:1\"}"),
