@@ -31,17 +31,19 @@ static void reply(struct call *c, const struct reservation *r, const char *state
 static int64_t could_have(struct call *c, const struct reservation *want)
 {
     AUTO(sched_free) struct sched *s = sched_new();
+    struct batch b = { .mem = arena_new() };
+    struct call aside = { .s = c->s, .batch = &b, .now_ms = c->now_ms };
     struct node *n;
     struct reservation *other;
-    struct sched_gpu gpus[SCHED_GPUS];
     for (size_t i = 0; (n = map_next(c->s->nodes, &i));) {
-        struct sched_event e = { .gpus = gpus };
-        if (n->state == NODE_DOWN && n->lost)
+        struct sched_event *e = n->state == NODE_DOWN && n->lost ? NULL : emit_news(&aside, SCHED_NODE);
+        if (!e)
             continue;
-        sched_of_node(c->s, n, &e);
-        e.usable = n->drain == DRAIN_NONE;     /* cordoned or silent for a while is no reason */
-        sched_apply(s, &e);
+        sched_of_node(c->s, n, e);
+        e->usable = n->drain == DRAIN_NONE; /* cordoned or silent for a while is no reason */
+        sched_apply(s, e);
     }
+    arena_free(b.mem);
     for (size_t i = 0; (other = map_next(c->s->reservations, &i));) {
         struct sched_event e = { 0 };
         if (other->until_ms <= want->from_ms || want->until_ms <= other->from_ms)

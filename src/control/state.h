@@ -137,7 +137,7 @@ struct state {
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
     struct rules rules;
     bool lifted;                /* the planner was told that the brake is */
-    struct { int64_t attempt, at_ms, gpu_milli; } *evicted;     /* lately, for the brake; oldest first */
+    struct { int64_t attempt, at_ms, gpu_milli; } *evicted;     /* lately, for the brake */
     size_t evicted_count, evicted_room;
     int64_t ticked_ms;          /* the wall clock at the last tick; 0: none yet */
     int64_t pruned_ms;          /* when Idempotency-Keys that are too old were last dropped */

@@ -110,7 +110,7 @@
     X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned, rotate_ms, drain, drain_until_ms, lost, settings FROM node ORDER BY id")                           \
     X(LOAD_RULE, "", "SELECT name, value FROM rule ORDER BY name")                                                             \
     X(LOAD_RESERVE, "", "SELECT id, project, name, gpus, count, from_ms, until_ms, created_ms FROM reservation WHERE ended_ms = 0 ORDER BY id") \
-    X(LOAD_EVICTED, "", "SELECT attempt, at_ms, gpu_milli FROM evicted ORDER BY at_ms, attempt")                                \
+    X(LOAD_EVICTED, "", "SELECT attempt, at_ms, gpu_milli FROM evicted ORDER BY attempt")                                          \
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
     X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms, evictions FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 2000") \
