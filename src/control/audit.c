@@ -180,16 +180,6 @@ void audit_head_set(struct call *call, int id, int64_t number, const char *chain
     EMIT(call, AUDIT_HEAD_SET, V_INT(id), V_INT(number), V_TEXT(chain), V_TEXT(mac));
 }
 
-void audit_head(struct control *c, struct batch *b)
-{
-    struct state *s = c->writer.state;
-    if (s->audit.headed == s->audit.number)
-        return;
-    struct call call = { .control = c, .s = s, .batch = b };
-    audit_head_set(&call, HEAD_AUDIT, s->audit.number, s->audit.chain);
-    s->audit.headed = s->audit.number;
-}
-
 static struct audit_row row_of(const struct note *n)
 {
     return (struct audit_row){ .at_ms = n->at_ms,

@@ -38,7 +38,6 @@ void audit_add_note(struct call *call, const struct note *n);
 MUST_CHECK bool audit_leave(struct control *c, const struct note_ask *ask, struct err *err);    /* here another server writes: it takes them from the inbox */
 MUST_CHECK bool audit_note_read(const char *line, struct arena *mem, struct note *out, struct err *err);
 void audit_head_set(struct call *call, int id, int64_t number, const char *chain);
-void audit_head(struct control *c, struct batch *b);        /* before the commit: where the chain ends now */
 
 /* --- the loop's: what left no event, counted per caller, verb and result in each minute */
 void notes_open(struct control *c);

@@ -23,7 +23,7 @@ struct batch {                  /* what all verbs of one commit want written; li
 struct call {
     struct control *control;
     struct state *s;            /* NULL in a read */
-    struct conn *conn;          /* a reader's; in a write the writer's own, for what memory does not hold */
+    struct conn *conn;          /* a reader's; in a write the writer's own, for what memory does not hold: see call_conn */
     struct batch *batch;        /* NULL in a read */
     struct request *r;
     const struct caller *who;
@@ -55,6 +55,7 @@ struct list { struct json_out out; };
 struct list list_open(struct call *c);
 void list_add(struct list *l, const struct fields *fields, const void *view);
 void list_close(struct list *l, const char *next);
+struct conn *call_conn(const struct call *c);            /* to read with: in a write, all that was decided before it is in the store then */
 bool rows_of(struct call *c, enum statement st, const struct value *args, int count, struct rows *out, struct err *err);
 #define ROWS(c, st, out, err, ...) rows_of((c), ST_##st, (struct value[]){ __VA_ARGS__ }, (int)COUNT(((struct value[]){ __VA_ARGS__ })), (out), (err))
 

@@ -90,14 +90,18 @@ static void deliver(void *arg, struct post *p)
     r->on_reply(r->arg, r);
 }
 
-void door_answer(struct control *c, struct request *r, bool ok)
+struct post *door_answered(struct control *c, struct request *r, bool ok)
 {
     r->ok = ok;
     if (!ok && r->err.rc != RC_GONE) /* that one says what is there instead */
         str_clear(&r->reply); /* what a refused commit would have said */
-    r->post.fn = deliver;
-    r->post.arg = c;
-    os_post(c->os, &r->post);
+    r->post = (struct post){ .fn = deliver, .arg = c };
+    return &r->post;
+}
+
+void door_answer(struct control *c, struct request *r, bool ok)
+{
+    os_post(c->os, door_answered(c, r, ok));
 }
 
 static void reader_on_posts(void *arg, struct post *first)

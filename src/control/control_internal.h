@@ -3,10 +3,29 @@
 #include "control/call.h"
 #include <stdatomic.h>
 
-enum { READERS = 2, SLOW_MOST = 64 };
+enum { READERS = 2, SLOW_MOST = 64, GROUP_MOST = 512 };
 struct reader { struct control *control; struct actor *actor; struct conn *conn; bool slow; int busy; };      /* busy: how many it has, as the loop knows */
+/* What became of what was decided. Fenced: nothing landed, and another server writes now. Unknown: the answer was lost, and the store
+ * does not tell. Behind: it was decided behind something that did not land, and was never sent. */
+enum fate { LANDED, REFUSED, FENCED, UNKNOWN, BEHIND };
+struct group {                  /* verbs that were decided together, on their way into the store */
+    struct post post;
+    struct group *next;
+    struct batch b;
+    struct commit *told;        /* what followers get when it has landed */
+    int64_t chained;            /* where the audit's chain ends behind it; 0: where it did before */
+    char chain[MAC_HEX];
+    enum fate fate;             /* of one that came back */
+    struct err err;
+    size_t count;
+    struct { struct request *r; bool ok; } all[];
+};
 struct writer {                 /* belongs to its actor */
     struct actor *actor;
+    struct actor *commits;      /* writes what was decided (commits.c); while it does, conn and told are its own */
+    struct group *back;         /* what it could not write, in order; to be looked at while it rests */
+    atomic_bool broken, waking; /* there is something in back; wake is on its way to tell so */
+    struct post wake;
     struct conn *conn;
     struct state *state;        /* NULL: this server does not write */
     bool stale;                 /* the memory holds what the store refused: nothing is decided on it before it is built again */
@@ -56,7 +75,17 @@ extern const struct caller system_caller;
 
 bool door_check(struct call *call, struct err *err);
 void door_answer(struct control *c, struct request *r, bool ok);
+struct post *door_answered(struct control *c, struct request *r, bool ok);     /* the same, but the caller posts it */
 void control_committed(void *arg, struct post *p);
+/* commits.c. A group is made, its verbs decide, group_decided reads from the memory what followers are to be told; then it is put on its way. */
+void commits_open(struct control *c);
+struct group *group_new(struct request *const *list, size_t count);
+void group_free(struct group *g);
+void group_decided(struct control *c, struct group *g);
+void commits_put(struct control *c, struct group *g);
+struct group *commits_settle(struct control *c);        /* waits until nothing is on its way; what came back, in order */
+enum fate group_commit(struct control *c, struct group *first, struct err *err);       /* now, by the caller, while nothing is on its way; frees what landed */
+void commits_tell_planner(struct control *c, struct batch *b, bool reset, bool more);
 MUST_CHECK bool writer_open(struct control *c, struct err *err);
 void writer_start(struct control *c);           /* tells the planner what is there */
 void writer_close(struct control *c);

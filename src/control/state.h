@@ -131,7 +131,7 @@ struct state {
     struct arena *mem;          /* of what changes slowly */
     struct id_maker ids;
     int64_t last_event;
-    struct { int64_t number, headed; char chain[MAC_HEX]; } audit;      /* the end of the chain; headed: the one that audit_head knows */
+    struct { int64_t number, headed; char chain[MAC_HEX]; } audit;      /* the end of the chain; headed: what the last group ended with */
     struct map *orgs, *projects, *project_names, *persons, *person_names, *accounts, *keys, *key_hashes, *secrets, *tokens, *volumes,
         *images, *nodes, *node_names, *jobs, *attempts, *idems, *houses, *reservations;
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */

@@ -1,5 +1,5 @@
-/* writer.c - the one writer: takes every verb that waits, lets them decide on its memory, sends
- * all their writes as one transaction and only then lets the replies go. If the store refuses
+/* writer.c - the one writer: takes every verb that waits, lets them decide on its memory and hands
+ * their writes, events and replies on to commits.c, which lets nobody hear of them before they are durable. If the store refuses
  * anything, the memory is built again from the store and the verbs run again one by one, so that
  * the bad one fails alone. */
 #include "base/log.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BATCH_MOST = 512, SNAPSHOT_PART = 1000 };
+enum { SNAPSHOT_PART = 1000 };
 
 /* The same Idempotency-Key again: the same answer, and nothing is done. */
 static bool replay(struct call *call, const struct idem *i, struct err *err)
@@ -77,6 +77,15 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
     }
     audit_seal(&call);
     return true;
+}
+
+static struct group *decide(struct control *c, struct request **list, size_t count)
+{
+    struct group *g = group_new(list, count);
+    for (size_t i = 0; i < count; i++)
+        g->all[i].ok = run_verb(c, &g->b, list[i]);
+    group_decided(c, g);
+    return g;
 }
 
 bool writer_read(struct control *c, bool (*hold)(void *arg, struct err *err), struct state **out,
@@ -176,91 +185,6 @@ void writer_snapshot(struct control *c, struct batch *b,
     }
 }
 
-static void tell_planner(struct control *c, struct batch *b, bool reset, bool more)
-{
-    if (!c->planner)
-        return;
-    struct arena *mem = arena_new();
-    struct sched_event *copy = ARENA_ARRAY(mem, struct sched_event, b->news_count);
-    if (b->news_count)
-        memcpy(copy, b->news, b->news_count * sizeof *copy);
-    for (size_t i = 0; i < b->news_count; i++) {
-        struct sched_event *e = &copy[i];
-        if (e->gpu_count)
-            e->gpus = memcpy(ARENA_ARRAY(mem, struct sched_gpu, (size_t)e->gpu_count), e->gpus,
-                             (size_t)e->gpu_count * sizeof *e->gpus);
-        if (e->house)
-            e->house = arena_text(mem, e->house);
-        if (e->where)
-            e->where = (char *)arena_text(mem, e->where);
-        if (e->held_count)
-            e->held = memcpy(ARENA_ARRAY(mem, struct sched_held, (size_t)e->held_count), e->held,
-                             (size_t)e->held_count * sizeof *e->held);
-    }
-    planner_tell(c, copy, b->news_count, reset, more, mem);
-}
-
-static void publish(struct control *c, struct batch *b)
-{
-    struct state *s = c->writer.state;
-    struct commit *k = ARENA_NEW(b->mem, struct commit);
-    struct call call
-        = { .control = c, .s = s, .batch = b, .mem = b->mem, .now_ms = os_wall_ms(c->os) };
-    k->post = (struct post){ .fn = control_committed, .arg = c };
-    k->events = b->events;
-    k->event_count = b->event_count;
-    struct node_push *pushes = ARENA_ARRAY(b->mem, struct node_push, b->node_count);
-    for (size_t i = 0; i < b->node_count; i++) {
-        struct node *n = map_get(s->nodes, b->nodes[i]);
-        if (!n || !n->linked || (!map_count(n->changed) && !n->gone_count && !n->tell))
-            continue; /* gone, away (its hello gets all), or told already in this very commit */
-        const char *json = desired_json(&call, n, false, 0);
-        pushes[k->push_count++] = (struct node_push){ n->id, SLICE(json) };
-    }
-    k->pushes = pushes;
-    k->mem = b->mem;
-    if (b->event_count)
-        c->writer.told = b->events[b->event_count - 1].seq;
-    if (b->news_count)
-        tell_planner(c, b, false, false);
-    state_forget_ended(s);
-    os_post(c->os, &k->post); /* followers first, then the replies: os_post keeps the order */
-}
-
-/* What became of a batch. Fenced: nothing landed, and another server writes now. Unknown: its answer
- * was lost, and the store does not tell. */
-enum fate { LANDED, REFUSED, FENCED, UNKNOWN };
-
-static enum fate refused(const struct err *err)
-{
-    return err->rc == RC_NOT_WRITER ? FENCED : REFUSED;
-}
-
-static enum fate commit(struct control *c, struct batch *b, struct err *err)
-{
-    bool unknown = false;
-    if (b->write_count == 0) /* what memory answers must be as new as what the store would */
-        return !c->config.shared || !b->asked || store_lease_check(c->writer.conn, err)
-                   ? LANDED
-                   : refused(err);
-    audit_head(c, b);
-    if (c->config.shared) /* so that others know that the memory they built is as new as ours */
-        EMIT(&(struct call){ .batch = b }, LEASE_COUNT, V_INT(1));
-    if (store_commit(c->writer.conn, b->writes, b->write_count, &unknown, err))
-        return LANDED;
-    if (!unknown)
-        return refused(err);
-    if (!b->event_count)
-        return UNKNOWN;
-    AUTO(arena_free) struct arena *mem = arena_new();
-    struct rows r;
-    struct err why; /* our own numbers tell whether it landed: nobody else has written if we still may */
-    if (!store_query(c->writer.conn, ST_LAST_EVENT, NULL, 0, mem, &r, &why)
-        || (c->config.shared && !store_lease_check(c->writer.conn, &why)))
-        return UNKNOWN;
-    return row_int(&r, 0, 0) == b->events[b->event_count - 1].seq ? LANDED : REFUSED;
-}
-
 /* News are large and a queue may be long, so it is told in parts. */
 struct telling {
     struct batch b;
@@ -269,7 +193,7 @@ struct telling {
 static void tell_part(struct control *c, struct batch *b, bool more)
 {
     struct telling *t = CONTAINER(b, struct telling, b);
-    tell_planner(c, b, !t->begun, more);
+    commits_tell_planner(c, b, !t->begun, more);
     t->begun = true;
     arena_free(b->mem);
     *b = (struct batch){ .mem = arena_new() };
@@ -328,15 +252,11 @@ static void one_by_one(struct control *c, struct request **list, size_t count)
             away(c, list[i], &err);
             continue;
         }
-        struct batch b = { .mem = arena_new() };
-        bool ok = run_verb(c, &b, list[i]);
-        enum fate fate = commit(c, &b, &err);
-        if (fate == LANDED) {
-            publish(c, &b);
-            door_answer(c, list[i], ok);
+        struct group *g = decide(c, list + i, 1);
+        enum fate fate = group_commit(c, g, &err);
+        if (fate == LANDED)
             continue;
-        }
-        arena_free(b.mem);
+        group_free(g);
         c->writer.stale = true;
         if (fate == FENCED) {
             lease_lost(c);
@@ -353,42 +273,51 @@ static void one_by_one(struct control *c, struct request **list, size_t count)
         writer_tell_all(c);
 }
 
-static void run_batch(struct control *c, struct request **list, size_t count)
+/* What did not land, and what was decided behind it: the memory is not true any more. */
+static void decide_again(struct control *c, struct group *back)
 {
-    struct batch b = { .mem = arena_new() };
-    bool ok[BATCH_MOST];
-    struct err err = { 0 };
-    for (size_t i = 0; i < count; i++)
-        ok[i] = run_verb(c, &b, list[i]);
-    enum fate fate = commit(c, &b, &err);
-    if (fate == LANDED) {
-        publish(c, &b);
-        for (size_t i = 0; i < count; i++)
-            door_answer(c, list[i], ok[i]);
-        return;
+    enum fate fate = back->fate;
+    struct err err = back->err;
+    size_t count = 0, lost = 0, n = 0;
+    for (const struct group *g = back; g; g = g->next) {
+        count += g->count;
+        lost += g->fate == fate ? g->count : 0;
     }
-    arena_free(b.mem);
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct request **list = ARENA_ARRAY(mem, struct request *, count);
+    for (struct group *g = back, *next; g; g = next) {
+        next = g->next;
+        for (size_t i = 0; i < g->count; i++)
+            list[n++] = g->all[i].r;
+        group_free(g);
+    }
     c->writer.stale = true;
     if (fate == FENCED) {
         lease_lost(c);
         not_here(c, list, count);
         return;
     }
-    log_line(LOG_WARN, "writer", "a commit of %zu verbs %s: %s", count,
+    log_line(LOG_WARN, "writer", "a commit of %zu verbs %s: %s", lost,
              fate == UNKNOWN ? "may or may not have landed" : "was refused, trying them one by one",
              err.text);
-    if (fate == REFUSED)
-        one_by_one(c, list, count);
-    if (fate != UNKNOWN)
-        return;
-    for (size_t i = 0; i < count; i++)
+    lost = fate == UNKNOWN ? lost : 0;
+    for (size_t i = 0; i < lost; i++)
         nobody_knows(c, list[i]);
-    if (writer_load(c, &err))
-        writer_tell_all(c);
+    one_by_one(c, list + lost, count - lost);
+}
+
+/* All that was decided is in the store afterwards, or was answered otherwise. */
+static void settle(struct control *c)
+{
+    struct group *back = commits_settle(c);
+    if (back)
+        decide_again(c, back);
 }
 
 static void run_requests(struct control *c, struct request **list, size_t count)
 {
+    if (c->writer.broken)
+        settle(c);
     if (!count)
         return;
     if (!c->writer.state)
@@ -396,26 +325,28 @@ static void run_requests(struct control *c, struct request **list, size_t count)
     else if (c->writer.stale)
         one_by_one(c, list, count);
     else
-        run_batch(c, list, count);
+        commits_put(c, decide(c, list, count));
 }
 
 static void writer_on_posts(void *arg, struct post *first)
 {
     struct control *c = arg;
-    struct request *list[BATCH_MOST];
+    struct request *list[GROUP_MOST];
     size_t n = 0;
     for (struct post *p = first, *next; p; p = next) {
         next = p->next;
-        if (lease_is_look(p)) {
-            run_requests(c, list, n);
-            n = 0;
-            lease_look(c, p);
+        bool woken = p == &c->writer.wake, look = !woken && lease_is_look(p);
+        if (!woken && !look)
+            list[n++] = CONTAINER(p, struct request, post);
+        else if (woken)
+            c->writer.waking = false;
+        if (n < GROUP_MOST && !look && !woken)
             continue;
-        }
-        list[n++] = CONTAINER(p, struct request, post);
-        if (n == BATCH_MOST) {
-            run_requests(c, list, n);
-            n = 0;
+        run_requests(c, list, n);
+        n = 0;
+        if (look) {
+            settle(c);
+            lease_look(c, p);
         }
     }
     run_requests(c, list, n);
@@ -428,6 +359,7 @@ bool writer_open(struct control *c, struct err *err)
 
 void writer_start(struct control *c)
 {
+    commits_open(c);
     c->writer.actor = actor_new(c->os, "writer", writer_on_posts, c);
     if (c->writer.state)
         writer_tell_all(c); /* last: the planner answers at once where jobs wait, and must find the writer */
@@ -435,8 +367,12 @@ void writer_start(struct control *c)
 
 void writer_close(struct control *c)
 {
-    if (c->writer.actor)
+    if (c->writer.actor) { /* nobody asks for anything more: what was decided lands, or comes back once and is done then */
+        actor_settle(c->writer.actor);
+        actor_settle(c->writer.commits);
         actor_stop(c->writer.actor);
+        actor_stop(c->writer.commits);
+    }
     lease_close(c);
     state_free(c->writer.state);
     conn_close(c->writer.conn);

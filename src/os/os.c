@@ -64,7 +64,12 @@ int64_t os_wall_ms(struct os *os) { return os->ops->wall_ms(os); }
 int64_t os_boot_ms(struct os *os) { return os->ops->boot_ms(os); }
 void os_random(struct os *os, void *out, size_t n) { os->ops->random(os, out, n); }
 bool os_is_simulated(const struct os *os) { return os->ops->simulated; }
-void os_post(struct os *os, struct post *p) { os->ops->post(os, p); }
+void os_post(struct os *os, struct post *p)
+{
+    p->next = NULL;
+    os->ops->posts(os, p);
+}
+void os_posts(struct os *os, struct post *first) { os->ops->posts(os, first); }
 struct post *os_unpost(struct os *os, void (*fn)(void *arg, struct post *p), void *arg)
 {
     return os->ops->unpost(os, fn, arg);
@@ -154,6 +159,7 @@ struct actor *actor_new(struct os *os, const char *name,
     return os->ops->actor_new(os, name, on_posts, arg);
 }
 void actor_post(struct actor *a, struct post *p) { a->os->ops->actor_post(a, p); }
+void actor_settle(struct actor *a) { a->os->ops->actor_settle(a); }
 void actor_stop(struct actor *a)
 {
     if (a)

@@ -81,8 +81,10 @@ struct post { struct post *next; void (*fn)(void *arg, struct post *p); void *ar
 struct actor;
 struct actor *actor_new(struct os *os, const char *name, void (*on_posts)(void *arg, struct post *first), void *arg);
 void actor_post(struct actor *a, struct post *p);               /* from any thread; order of one poster is kept */
-void actor_stop(struct actor *a);                               /* after what is posted is done; waits */
+void actor_settle(struct actor *a);                             /* waits until what was posted is done; never from that actor itself */
+void actor_stop(struct actor *a);                               /* the same, and it is freed; NULL is fine */
 void os_post(struct os *os, struct post *p);                    /* runs p->fn(p->arg, p) on the loop */
+void os_posts(struct os *os, struct post *first);               /* several, linked by next, in that order; for the price of one */
 /* Takes back, in order, what was posted with this fn and arg and has not run yet. For the end: the loop does not run any more. */
 struct post *os_unpost(struct os *os, void (*fn)(void *arg, struct post *p), void *arg);
 

@@ -36,8 +36,9 @@ struct os_ops {
     struct actor *(*actor_new)(struct os *os, const char *name,
                                void (*on_posts)(void *arg, struct post *first), void *arg);
     void (*actor_post)(struct actor *a, struct post *p);
+    void (*actor_settle)(struct actor *a);
     void (*actor_stop)(struct actor *a);
-    void (*post)(struct os *os, struct post *p);
+    void (*posts)(struct os *os, struct post *first);
     struct post *(*unpost)(struct os *os, void (*fn)(void *arg, struct post *p), void *arg);
 
     bool (*spawn)(struct os *os, const struct proc_spec *spec, void (*on_exit)(void *arg, int st),

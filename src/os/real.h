@@ -88,7 +88,7 @@ void tls_goodbye(struct ssl_st *ssl);
 /* The rows of real_ops, by file. */
 struct timer *real_timer_start(struct os *os, int64_t after_ms, void (*fn)(void *arg), void *arg);
 void real_timer_cancel(struct timer *t);
-void real_post(struct os *os, struct post *p);
+void real_posts(struct os *os, struct post *first);
 struct post *real_unpost(struct os *os, void (*fn)(void *arg, struct post *p), void *arg);
 bool real_listen(struct os *os, const char *address, struct tls *tls,
                  void (*on_accept)(void *arg, struct stream *s), void *arg, struct listener **out,
@@ -107,6 +107,7 @@ void real_close(struct stream *s);
 struct actor *real_actor_new(struct os *os, const char *name,
                              void (*on_posts)(void *arg, struct post *first), void *arg);
 void real_actor_post(struct actor *a, struct post *p);
+void real_actor_settle(struct actor *a);
 void real_actor_stop(struct actor *a);
 bool real_spawn(struct os *os, const struct proc_spec *spec, void (*on_exit)(void *arg, int st),
                 void *arg, struct proc **out, struct err *err);

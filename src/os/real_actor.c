@@ -9,9 +9,10 @@ struct ractor {
     struct actor base;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t more;
+    pthread_cond_t more, rest;
     struct post *first, **last;
-    bool stopping;
+    bool stopping, busy;
+    int waiting;                /* for it to be at rest */
     void (*on_posts)(void *arg, struct post *first);
     void *arg;
     char name[16];
@@ -30,9 +31,13 @@ static void *actor_main(void *arg)
             break;
         a->first = NULL;
         a->last = &a->first;
+        a->busy = true;
         pthread_mutex_unlock(&a->lock);
         a->on_posts(a->arg, all);
         pthread_mutex_lock(&a->lock);
+        a->busy = false;
+        if (a->waiting && !a->first)
+            pthread_cond_broadcast(&a->rest);
     }
     pthread_mutex_unlock(&a->lock);
     return NULL;
@@ -47,6 +52,7 @@ struct actor *real_actor_new(struct os *os, const char *name,
     snprintf(a->name, sizeof a->name, "%s", name);
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->more, NULL);
+    pthread_cond_init(&a->rest, NULL);
     sigset_t all, before;       /* signals belong to the loop's thread */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -69,6 +75,17 @@ void real_actor_post(struct actor *actor, struct post *p)
     pthread_mutex_unlock(&a->lock);
 }
 
+void real_actor_settle(struct actor *actor)
+{
+    struct ractor *a = (struct ractor *)actor;
+    pthread_mutex_lock(&a->lock);
+    a->waiting++;
+    while (a->first || a->busy)
+        pthread_cond_wait(&a->rest, &a->lock);
+    a->waiting--;
+    pthread_mutex_unlock(&a->lock);
+}
+
 void real_actor_stop(struct actor *actor)
 {
     struct ractor *a = (struct ractor *)actor;
@@ -79,5 +96,6 @@ void real_actor_stop(struct actor *actor)
     pthread_join(a->thread, NULL);
     pthread_mutex_destroy(&a->lock);
     pthread_cond_destroy(&a->more);
+    pthread_cond_destroy(&a->rest);
     free(a);
 }

@@ -164,13 +164,15 @@ static void wake_up(struct real *r)
         ;
 }
 
-void real_post(struct os *os, struct post *p)
+void real_posts(struct os *os, struct post *first)
 {
     struct real *r = real_of(os);
-    p->next = NULL;
+    struct post *last = first;
+    while (last->next)
+        last = last->next;
     pthread_mutex_lock(&r->lock);
-    *r->posts_end = p;
-    r->posts_end = &p->next;
+    *r->posts_end = first;
+    r->posts_end = &last->next;
     bool asleep = !r->posted;
     r->posted = true;
     /* under the lock: an os that is being freed has closed its descriptor after it */
@@ -285,8 +287,9 @@ static const struct os_ops real_ops = {
     .dial = real_dial, .of_fd = real_of_fd, .write = real_write, .waiting = real_waiting,
     .waiting_all = real_waiting_all,
     .pause = real_pause, .end = real_end, .shut = real_shut, .close = real_close,
-    .actor_new = real_actor_new, .actor_post = real_actor_post, .actor_stop = real_actor_stop,
-    .post = real_post, .unpost = real_unpost,
+    .actor_new = real_actor_new, .actor_post = real_actor_post,
+    .actor_settle = real_actor_settle, .actor_stop = real_actor_stop,
+    .posts = real_posts, .unpost = real_unpost,
     .spawn = real_spawn, .proc_watch = real_proc_watch, .proc_kill = real_proc_kill,
     .proc_forget = real_proc_forget, .proc_run = real_proc_run, .on_signal = real_on_signal,
     .file_read = real_file_read, .file_replace = real_file_replace,

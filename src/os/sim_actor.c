@@ -49,17 +49,23 @@ void sim_actor_post(struct actor *actor, struct post *p)
         a->event = sim_later(m->w, m, sim_between(m->w, 0, 1), actor_run, a);
 }
 
-void sim_actor_stop(struct actor *actor)
+void sim_actor_settle(struct actor *actor)
 {
     struct sactor *a = (struct sactor *)actor;
     struct machine *m = machine_of(actor->os);
-    if (m->dead)
-        return;
     while (a->first && !m->dead) {
         event_cancel(m->w, TAKE(a->event));
         a->on_posts(a->arg, take_all(a));
     }
-    sim_give(a);
+}
+
+void sim_actor_stop(struct actor *actor)
+{
+    struct machine *m = machine_of(actor->os);
+    if (m->dead)
+        return;
+    sim_actor_settle(actor);
+    sim_give(actor);
 }
 
 static void post_run(void *arg)
@@ -73,14 +79,13 @@ static void post_run(void *arg)
     p->fn(p->arg, p);
 }
 
-void sim_post(struct os *os, struct post *p)
+void sim_posts(struct os *os, struct post *first)
 {
     struct machine *m = machine_of(os);
-    p->next = NULL;
     if (m->dead)
         return;
-    *m->posts_end = p;
-    m->posts_end = &p->next;
+    for (*m->posts_end = first; *m->posts_end;)
+        m->posts_end = &(*m->posts_end)->next;
     if (!m->post_event)
         m->post_event = sim_later(m->w, m, 0, post_run, m);
 }

@@ -110,10 +110,12 @@ static struct lines text_of(const struct state *s, struct arena *mem)
 
 void books_memory(struct cloud *c)
 {
-    if (!c->server || server_control(c->server)->writer.stale) /* it knows that it must be built again */
+    struct control *k = c->server ? server_control(c->server) : NULL;
+    if (k)
+        actor_settle(k->writer.commits);        /* what is decided is written */
+    if (!k || k->writer.stale || k->writer.broken) /* it knows that it must be built again */
         return;
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct control *k = server_control(c->server);
     struct state *fresh = NULL;
     struct err err = { 0 };
     if (!state_load(cloud_conn(c), os_wall_ms(k->os), os_boot_ms(k->os), 1, &fresh, &err)) {

@@ -139,6 +139,7 @@ bool on_disk(struct door *d, const char *bytes)
 
 struct state *memory_of(struct door *d)
 {
+    actor_settle(d->control->writer.commits);   /* and the store has it too */
     return d->control->writer.state;
 }
 

@@ -149,6 +149,90 @@ TEST(a_role_that_a_refused_commit_would_have_given_is_not_there_when_it_is_tried
     CHECK(!used.ok && used.err.rc == RC_DENIED && rows_in(d, "job") == 0);
 }
 
+/* --- decided, and not yet in the store: by chance of the seed there is time for more in between */
+
+enum { SEEDS = 24 };
+
+static bool decides(struct door *d, int64_t events)
+{
+    while (d->control->writer.state->last_event < events)
+        if (!sim_step(d->sim))
+            return false;
+    return true;
+}
+
+/* Lets time pass until f is answered. True: something was decided behind a commit that failed, and not sent. */
+static bool came_back(struct door *d, const struct flying *f)
+{
+    bool seen = false;
+    while (!f->done && sim_step(d->sim))
+        for (const struct group *g = d->control->writer.back; g; g = g->next)
+            seen |= g->fate == BEHIND;
+    return seen;
+}
+
+TEST(nobody_hears_of_what_is_decided_before_it_is_in_the_store_and_a_power_cut_takes_it)
+{
+    int between = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        AUTO(door_free) struct door *d = door_seed(false, seed);
+        int64_t before = control_last_event(d->control);
+        struct flying *f = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, NULL);
+        CHECK(decides(d, before + 1));
+        CHECK(!f->done && control_last_event(d->control) == before);
+        between += rows_in(d, "job") == 0;
+        CHECK(door_crash(d) && !f->done);
+        str_done(&f->r.reply);
+        CHECK((size_t)rows_in(d, "job") == map_count(memory_of(d)->jobs));
+        check_books(d, "after a power cut");
+    }
+    CHECK(between == SEEDS);
+}
+
+TEST(what_was_decided_behind_a_refused_commit_is_decided_again_without_it)
+{
+    int behind = 0;
+    log_level_set(LOG_ERROR);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        AUTO(door_free) struct door *d = door_seed(false, seed);
+        CHECK(door_ask(d, d->admin, VERB_USER_CREATE, "{\"name\":\"eve\",\"roles\":\"operator\"}").ok);
+        const char *eve = door_grant(d, PRINCIPAL_USER, "eve", NULL, 0, 0);
+        behind_the_back(d);
+        int64_t events = memory_of(d)->last_event;
+        struct flying *make = door_send(d, eve, NULL, VERB_PROJECT_CREATE, "{\"name\":\"behind\"}", NULL);
+        CHECK(decides(d, events + 1));
+        struct flying *use = door_send(d, eve, "behind", VERB_JOB_SUBMIT, simple, NULL);
+        struct flying *good = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, NULL);
+        behind += came_back(d, good);
+        struct answer made = door_landed(d, make), used = door_landed(d, use);
+        CHECK(!made.ok && made.err.rc == RC_CONFLICT);
+        CHECK(!used.ok && used.err.rc == RC_DENIED);
+        CHECK(door_landed(d, good).ok && rows_in(d, "job") == 1);
+        check_books(d, "behind a refused commit");
+    }
+    CHECK(behind > 0 && behind < SEEDS);
+}
+
+TEST(a_verb_that_asks_the_store_finds_what_was_decided_before_it)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        AUTO(door_free) struct door *d = door_seed(false, seed);
+        int64_t events = memory_of(d)->last_event;
+        struct flying *all[] = {
+            door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"name\":\"x\",\"command\":[\"true\"]}", "k"),
+            door_send(d, d->admin, NULL, VERB_JOB_CANCEL, "{\"job\":\"x\"}", NULL),
+        };
+        CHECK(decides(d, events + 2));
+        struct flying *again = door_send(d, d->admin, NULL, VERB_JOB_CANCEL, "{\"job\":\"x\"}", NULL);
+        struct flying *same
+            = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, "{\"name\":\"x\",\"command\":[\"true\"]}", "k");
+        CHECK(door_landed(d, all[0]).ok && door_landed(d, all[1]).ok);
+        struct answer a = door_landed(d, again), b = door_landed(d, same);
+        CHECK(!a.ok && a.err.rc == RC_CONFLICT && strstr(a.err.text, "cancelled"));
+        CHECK(b.ok && b.replayed && text_is(get(&b, "state"), "cancelled"));
+    }
+}
+
 static void count_commit(void *arg, const struct commit *k)
 {
     *(int *)arg += k->event_count > 0;
@@ -299,9 +383,9 @@ static void hear(void *arg, const struct commit *k)
     }
 }
 
-static struct door *door_lossy(struct heard *h)
+static struct door *door_lossy(uint64_t seed, struct heard *h)
 {
-    struct door *d = door_new(false);
+    struct door *d = door_seed(false, seed);
     lossy.how = sqlite_backend;
     lossy.how.commit = lossy_commit;
     lossy.how.query = lossy_query;
@@ -316,7 +400,7 @@ static struct door *door_lossy(struct heard *h)
 TEST(a_commit_that_landed_without_an_answer_is_told_to_followers_and_not_done_twice)
 {
     struct heard h;
-    AUTO(door_free) struct door *d = door_lossy(&h);
+    AUTO(door_free) struct door *d = door_lossy(42, &h);
     lossy.lose = true;
     struct answer a = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "wish", 0);
     CHECK(!a.ok && a.err.rc == RC_UNAVAILABLE && strstr(a.err.text, "not known"));
@@ -335,7 +419,7 @@ TEST(an_order_whose_commit_landed_without_an_answer_reaches_its_node)
 {
     struct heard h;
     char key[SECRET_TEXT];
-    AUTO(door_free) struct door *d = door_lossy(&h);
+    AUTO(door_free) struct door *d = door_lossy(42, &h);
     door_node(d, "n1", 2, key);
     const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"1\"}");
     struct order_gpu gpu = { .uuid = "", .milli = 1000, .mem_mib = 143771 };
@@ -354,4 +438,30 @@ TEST(an_order_whose_commit_landed_without_an_answer_reaches_its_node)
     CHECK(door_report(d, key, 1, attempt, "started", NULL).ok);
     CHECK(text_is(job_word(d, job, "state"), "running"));
     check_books(d, "after an answer got lost");
+}
+
+TEST(what_was_decided_behind_a_commit_without_an_answer_is_decided_again_and_lands)
+{
+    int behind = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct heard h;
+        AUTO(door_free) struct door *d = door_lossy(seed, &h);
+        lossy.lose = true;
+        struct flying *lost = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "lost");
+        CHECK(decides(d, h.last + 1));
+        struct flying *next = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "next");
+        bool back = came_back(d, next);
+        struct answer a = door_landed(d, lost), b = door_landed(d, next);
+        behind += back;
+        CHECK(!a.ok && a.err.rc == RC_UNAVAILABLE && strstr(a.err.text, "not known"));
+        CHECK(back ? b.ok && !b.replayed : b.ok || strstr(b.err.text, "not known"));     /* or it was in the same commit */
+        CHECK(rows_in(d, "job") == 2);
+        a = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "lost", 0);
+        b = door_ask_full(d, d->admin, NULL, VERB_JOB_SUBMIT, simple, "next", 0);
+        CHECK(a.ok && a.replayed && b.ok && b.replayed && rows_in(d, "job") == 2);
+        door_run(d, 10);
+        CHECK(h.last == memory_of(d)->last_event && !h.gap);
+        check_books(d, "behind an answer that got lost");
+    }
+    CHECK(behind > 0 && behind < SEEDS);
 }

@@ -82,6 +82,26 @@ TEST(a_busy_actor_gets_all_that_waits_at_once_and_stop_waits_for_all)
     os_free(b.os);
 }
 
+TEST(settling_an_actor_waits_for_all_that_was_posted_and_it_goes_on_afterwards)
+{
+    struct err err = { 0 };
+    struct box b = { .os = os_real_new(&err), .ordered = true };
+    struct actor *a = actor_new(b.os, "slow", slowly, &b);
+    actor_settle(a);                    /* there is nothing to wait for */
+    for (int i = 0; i < 300; i++) {
+        struct note *n = calloc(1, sizeof *n);
+        n->n = i;
+        actor_post(a, &n->post);
+        if (i % 100 == 99) {
+            actor_settle(a);
+            CHECK(b.next == i + 1);
+        }
+    }
+    actor_stop(a);
+    CHECK(b.next == 300 && b.ordered);
+    os_free(b.os);
+}
+
 static void *stop_from_afar(void *os)
 {
     usleep(5000);

@@ -47,7 +47,10 @@ TEST(simulated_actors_keep_order_run_later_and_finish_when_stopped)
     while (sim_step(w))
         ;
     CHECK(b.next == 50 && b.loop_next == 50 && b.batches == 1);
-    post_some(&b, 50, 60);
+    post_some(&b, 50, 55);
+    actor_settle(b.actor);
+    CHECK(b.next == 55 && b.loop_next == 50);
+    post_some(&b, 55, 60);
     actor_stop(b.actor);
     CHECK(b.next == 60 && b.loop_next == 50);
     while (sim_step(w))

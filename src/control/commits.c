@@ -1,0 +1,231 @@
+/* commits.c - what the writer has decided goes into the store, in order, while it decides the next.
+ *
+ * An actor of its own: it takes every group that waits, sends all their rows as one transaction
+ * and only then lets followers, planner and replies go. So verbs decide on what is not written yet,
+ * and nobody hears of it before it is. What the store refuses goes back to the writer, and with
+ * it all that was decided behind it, on a memory that never came to be; nothing of that is
+ * written. The writer's connection is this actor's while it works, and the writer's while it rests. */
+#include "control/audit.h"
+#include <stdlib.h>
+
+struct group *group_new(struct request *const *list, size_t count)
+{
+    struct group *g = calloc(1, sizeof *g + count * sizeof *g->all);
+    if (!g)
+        abort();
+    g->b.mem = arena_new();
+    for (size_t i = 0; i < count; i++)
+        g->all[g->count++].r = list[i];
+    return g;
+}
+
+void group_free(struct group *g)
+{
+    arena_free(g->b.mem);
+    free(g);
+}
+
+void group_decided(struct control *c, struct group *g)
+{
+    struct state *s = c->writer.state;
+    struct batch *b = &g->b;
+    struct commit *k = ARENA_NEW(b->mem, struct commit);
+    struct call call
+        = { .control = c, .s = s, .batch = b, .mem = b->mem, .now_ms = os_wall_ms(c->os) };
+    struct node_push *pushes = ARENA_ARRAY(b->mem, struct node_push, b->node_count);
+    for (size_t i = 0; i < b->node_count; i++) {
+        struct node *n = map_get(s->nodes, b->nodes[i]);
+        if (!n || !n->linked || (!map_count(n->changed) && !n->gone_count && !n->tell))
+            continue; /* gone, away (its hello gets all), or told already in this very group */
+        const char *json = desired_json(&call, n, false, 0);
+        pushes[k->push_count++] = (struct node_push){ n->id, SLICE(json) };
+    }
+    k->post = (struct post){ .fn = control_committed, .arg = c };
+    k->events = b->events;
+    k->event_count = b->event_count;
+    k->pushes = pushes;
+    k->mem = b->mem;
+    g->told = k;
+    if (s->audit.headed != s->audit.number) {
+        s->audit.headed = g->chained = s->audit.number;
+        memcpy(g->chain, s->audit.chain, sizeof g->chain);
+    }
+    state_forget_ended(s);
+}
+
+void commits_tell_planner(struct control *c, struct batch *b, bool reset, bool more)
+{
+    if (!c->planner)
+        return;
+    struct arena *mem = arena_new();
+    struct sched_event *copy = ARENA_ARRAY(mem, struct sched_event, b->news_count);
+    if (b->news_count)
+        memcpy(copy, b->news, b->news_count * sizeof *copy);
+    for (size_t i = 0; i < b->news_count; i++) {
+        struct sched_event *e = &copy[i];
+        if (e->gpu_count)
+            e->gpus = memcpy(ARENA_ARRAY(mem, struct sched_gpu, (size_t)e->gpu_count), e->gpus,
+                             (size_t)e->gpu_count * sizeof *e->gpus);
+        if (e->where)
+            e->where = arena_text(mem, e->where);
+        if (e->held_count)
+            e->held = memcpy(ARENA_ARRAY(mem, struct sched_held, (size_t)e->held_count), e->held,
+                             (size_t)e->held_count * sizeof *e->held);
+    }
+    planner_tell(c, copy, b->news_count, reset, more, mem);
+}
+
+/* --- into the store */
+
+static enum fate refused(const struct err *err)
+{
+    return err->rc == RC_NOT_WRITER ? FENCED : REFUSED;
+}
+
+/* The answer got lost: our own numbers tell whether it landed, for nobody else has written if we still may. */
+static enum fate look_back(struct control *c, int64_t last_event)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct rows r;
+    struct err why;
+    if (!last_event || !store_query(c->writer.conn, ST_LAST_EVENT, NULL, 0, mem, &r, &why)
+        || (c->config.shared && !store_lease_check(c->writer.conn, &why)))
+        return UNKNOWN;
+    return row_int(&r, 0, 0) == last_event ? LANDED : REFUSED;
+}
+
+static enum fate commit(struct control *c, const struct group *first, struct err *err)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct batch more = { .mem = mem };         /* what a commit has once, however much is in it */
+    struct call call = { .control = c, .batch = &more };
+    const struct group *chained = NULL;
+    size_t count = 0, n = 0;
+    int64_t last_event = 0;
+    bool asked = false, unknown = false;
+    for (const struct group *g = first; g; g = g->next) {
+        count += g->b.write_count;
+        asked |= g->b.asked;
+        chained = g->chained ? g : chained;
+        last_event = g->b.event_count ? g->b.events[g->b.event_count - 1].seq : last_event;
+    }
+    if (!count) /* what memory answers must be as new as what the store would */
+        return !c->config.shared || !asked || store_lease_check(c->writer.conn, err) ? LANDED
+                                                                                     : refused(err);
+    if (chained)
+        audit_head_set(&call, HEAD_AUDIT, chained->chained, chained->chain);
+    if (c->config.shared) /* so that others know that the memory they built is as new as ours */
+        EMIT(&call, LEASE_COUNT, V_INT(1));
+    struct write *all = ARENA_ARRAY(mem, struct write, count + more.write_count);
+    for (const struct group *g = first; g; n += g->b.write_count, g = g->next)
+        if (g->b.write_count)
+            memcpy(all + n, g->b.writes, g->b.write_count * sizeof *all);
+    if (more.write_count)
+        memcpy(all + n, more.writes, more.write_count * sizeof *all);
+    if (store_commit(c->writer.conn, all, count + more.write_count, &unknown, err))
+        return LANDED;
+    return unknown ? look_back(c, last_event) : refused(err);
+}
+
+/* Adds to what the loop is told: followers first, then the replies. Where it ends then. */
+static struct post **landed(struct control *c, struct group *g, struct post **end)
+{
+    struct batch *b = &g->b;
+    if (b->event_count)
+        c->writer.told = b->events[b->event_count - 1].seq;
+    if (b->news_count)
+        commits_tell_planner(c, b, false, false);
+    *end = &g->told->post;
+    for (size_t i = 0; i < g->count; i++) {
+        end = &(*end)->next;
+        *end = door_answered(c, g->all[i].r, g->all[i].ok);
+    }
+    b->mem = NULL;              /* the loop frees it */
+    group_free(g);
+    return &(*end)->next;
+}
+
+enum fate group_commit(struct control *c, struct group *first, struct err *err)
+{
+    enum fate fate = commit(c, first, err);
+    struct post *told = NULL, **end = &told;
+    for (struct group *g = first, *next; fate == LANDED && g; g = next) {
+        next = g->next;
+        end = landed(c, g, end);
+    }
+    if (told)
+        os_posts(c->os, told);
+    return fate;
+}
+
+/* --- the actor */
+
+static void give_back(struct control *c, struct group *first, enum fate fate, const struct err *err)
+{
+    struct writer *w = &c->writer;
+    struct group **end = &w->back;
+    while (*end)
+        end = &(*end)->next;
+    *end = first;
+    for (struct group *g = first; g; g = g->next) {
+        arena_free(TAKE(g->b.mem));
+        g->fate = fate;
+        g->err = *err;
+    }
+    w->broken = true;
+    if (!atomic_exchange(&w->waking, true))
+        actor_post(w->actor, &w->wake);
+}
+
+/* In the simulation nothing is decided in the midst of a commit. So there chance puts what came together into several, as it
+ * would have been. */
+static size_t most_of(struct control *c)
+{
+    unsigned char chance = 1;
+    if (os_is_simulated(c->os))
+        os_random(c->os, &chance, sizeof chance);
+    return chance % 2 ? GROUP_MOST : 1;
+}
+
+/* As much as a commit may have; what is left begins at *p. */
+static struct group *take(struct post **p, size_t most)
+{
+    struct group *first = NULL, **end = &first;
+    for (size_t count = 0; *p && count < most; *p = (*p)->next) {
+        struct group *g = CONTAINER(*p, struct group, post);
+        *end = g;
+        end = &g->next;
+        count += g->count;
+    }
+    return first;
+}
+
+static void on_posts(void *arg, struct post *p)
+{
+    struct control *c = arg;
+    while (p) {
+        struct group *first = take(&p, most_of(c));
+        struct err err = { 0 };
+        enum fate fate = c->writer.broken ? BEHIND : group_commit(c, first, &err);
+        if (fate != LANDED)
+            give_back(c, first, fate, &err);
+    }
+}
+
+void commits_open(struct control *c) { c->writer.commits = actor_new(c->os, "commits", on_posts, c); }
+
+void commits_put(struct control *c, struct group *g) { actor_post(c->writer.commits, &g->post); }
+
+struct group *commits_settle(struct control *c)
+{
+    actor_settle(c->writer.commits);
+    c->writer.broken = false;
+    return TAKE(c->writer.back);
+}
+
+struct conn *call_conn(const struct call *c)
+{
+    if (c->s && c->control->writer.commits)
+        actor_settle(c->control->writer.commits);
+    return c->conn;
+}
