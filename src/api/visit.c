@@ -6,14 +6,17 @@
  * at once, not at the next request. Time takes keys away without a word: so all are asked for now
  * and then too. */
 #include "api/api_internal.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { USUAL = 512, PARTS = 16 };       /* what a request needs besides; a watch is made in so many parts */
 
 void request_id(struct api *a, char out[static REQUEST_ID])
 {
-    snprintf(out, REQUEST_ID, "req-%016llx", (unsigned long long)rng_next(&a->ids));
+    uint64_t n = rng_next(&a->ids);
+    char *to = memcpy(out, "req-", 5) + 4;
+    for (int i = 60; i >= 0; i -= 4)
+        *to++ = "0123456789abcdef"[n >> i & 15];
+    *to = 0;
 }
 
 struct visit *visit_new(struct api *a, struct http_request *rq, const struct match *m)

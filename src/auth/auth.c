@@ -2,7 +2,6 @@
  * are in control/state.c. */
 #include "auth/auth.h"
 #include "base/id.h"
-#include <stdio.h>
 
 unsigned role_reach(unsigned roles)
 {
@@ -28,7 +27,7 @@ bool auth_decide(const struct auth_facts *f, const char *project_asked, int64_t 
         return err_set(err, RC_UNAUTHENTICATED,
                        "this key is not valid: it is unknown, has expired or was disabled");
     struct caller c = { .kind = f->owner_kind, .id = f->owner, .key = f->key };
-    snprintf(c.name, sizeof c.name, "%s", f->owner_name ? f->owner_name : "");
+    text_cut(c.name, sizeof c.name, f->owner_name);
     if (f->owner_kind == PRINCIPAL_NODE) {
         c.roles = ROLE_NODE;
         return *out = c, true;

@@ -1,8 +1,7 @@
 /* id.c - making, printing and reading ids. A clock that steps back costs order against other makers, never uniqueness here. */
 #include "base/id.h"
-#include <stdio.h>
 
-enum { CHANCE_BITS = 22, DIGITS = 13 };
+enum { CHANCE_BITS = 22, DIGITS = 13, PREFIX_MOST = 8 };
 static const int64_t epoch_ms = 1577836800000; /* 2020-01-01 */
 static const char letters[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
@@ -17,7 +16,10 @@ int64_t id_make(struct id_maker *m, int64_t wall_ms)
 
 const char *id_text(char out[static ID_TEXT], const char *prefix, int64_t id)
 {
-    int n = snprintf(out, ID_TEXT - DIGITS, "%.8s-", prefix);
+    int n = 0;
+    for (; n < PREFIX_MOST && prefix[n]; n++)
+        out[n] = prefix[n];
+    out[n++] = '-';
     for (int i = DIGITS - 1; i >= 0; i--, id >>= 5)
         out[n + i] = letters[id & 31];
     out[n + DIGITS] = 0;

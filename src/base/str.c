@@ -30,7 +30,6 @@ void str_put(struct str *s, const void *bytes, size_t n)
 }
 
 void str_text(struct str *s, const char *text) { str_put(s, text, strlen(text)); }
-void str_char(struct str *s, char c) { str_put(s, &c, 1); }
 
 void str_printf(struct str *s, const char *fmt, ...)
 {
@@ -89,6 +88,22 @@ bool text_copy(char *out, size_t room, const char *text)
         return false;
     memcpy(out, text, n + 1);
     return true;
+}
+
+void text_cut(char *out, size_t room, const char *text)
+{
+    size_t n = text ? strnlen(text, room - 1) : 0;
+    if (n)
+        memcpy(out, text, n);
+    out[n] = 0;
+}
+
+char *text_digits(char *end, uint64_t n)
+{
+    do
+        *--end = (char)('0' + n % 10);
+    while (n /= 10);
+    return end;
 }
 
 size_t text_distance(const char *a, const char *b)

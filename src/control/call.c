@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { REPLY_USUAL = 900 };
+
 /* A growing array in an arena: doubled, the old half is left to the arena. */
 static void *grow(struct arena *mem, void *at, size_t count, size_t *room, size_t size)
 {
     if (count < *room)
         return at;
-    *room = *room ? *room * 2 : 64;
+    *room = *room ? *room * 2 : 8;
     char *bigger = arena_take(mem, *room, size);
     if (count)
         memcpy(bigger, at, count * size);
@@ -130,6 +132,7 @@ void reply_view(struct call *c, const struct fields *fields, const void *view)
 {
     struct json_out out = { .to = &c->r->reply };
     str_clear(&c->r->reply);
+    str_grow(&c->r->reply, REPLY_USUAL);        /* at once, and not by halves */
     bind_write(&out, fields, view);
 }
 

@@ -29,9 +29,8 @@ void control_credential(const struct control *c, const char *bearer, const char 
     *out = (struct credential){ 0 };
     if (text_given(bearer))
         digest_keyed(c->keys.hash, bearer, out->hash);
-    if (project)
-        snprintf(out->project, sizeof out->project, "%s", project);
-    snprintf(out->address, sizeof out->address, "%s", address ? address : "");
+    text_cut(out->project, sizeof out->project, project);
+    text_cut(out->address, sizeof out->address, address);
 }
 
 /* An API key never begins like this, so no MAC is the hash of one. */
@@ -66,8 +65,8 @@ bool door_check(struct call *call, struct err *err)
             return false;
         }
     }
-    snprintf(r->who.address, sizeof r->who.address, "%s", r->from.address);
-    snprintf(r->who.request, sizeof r->who.request, "%s", r->from.request);
+    text_cut(r->who.address, sizeof r->who.address, r->from.address);
+    text_cut(r->who.request, sizeof r->who.request, r->from.request);
     if (v->roles && !(v->roles & r->who.roles)) {
         bool project_verb = (v->roles & PROJECT_ROLES) && !r->who.project;
         char roles[96];

@@ -4,7 +4,7 @@
 #include "control/idem.h"
 
 /* The writer's memory holds what lives, and it is everybody's: a project without a quota of jobs must end somewhere too. */
-enum { SPECS_MOST = 128 << 20 };
+enum { SPECS_MOST = 128 << 20, SPEC_USUAL = 400 };
 
 static bool fits_quota(const struct project *p, int64_t jobs_live, const struct shape *shape,
                        struct err *err)
@@ -181,6 +181,7 @@ bool job_check(struct call *c, struct submission *s, const struct job_spec *ask,
         return false;
     AUTO(str_done) struct str text = { 0 };
     struct json_out json = { .to = &text };
+    str_grow(&text, SPEC_USUAL);
     bind_write(&json, &job_spec_fields, &out->spec);
     if (p->spec_bytes + s->bytes + text.len > SPECS_MOST)
         return err_set(err, RC_OVER_QUOTA,

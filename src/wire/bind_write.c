@@ -4,27 +4,33 @@
 #include "wire/bind_value.h"
 #include "base/id.h"
 #include "base/when.h"
-#include <stdio.h>
 
 static void write_milli(struct json_out *o, int64_t n)
 {
-    char text[32];
+    char text[32], *end = text + sizeof text - 1, *p = end;
     uint64_t m = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
-    int len = snprintf(text, sizeof text, "%s%llu.%03llu", n < 0 ? "-" : "",
-                       (unsigned long long)m / 1000, (unsigned long long)m % 1000);
-    while (text[len - 1] == '0')
-        text[--len] = 0;
-    if (text[len - 1] == '.')
-        text[--len] = 0;
-    json_put_raw(o, text);
+    if (m % 1000) {                     /* a 1 before them keeps the zeroes */
+        p = text_digits(end, 1000 + m % 1000);
+        *p = '.';
+    }
+    p = text_digits(p, m / 1000);
+    if (n < 0)
+        *--p = '-';
+    while (m % 1000 && end[-1] == '0')
+        end--;
+    *end = 0;
+    json_put_raw(o, p);
 }
 
 static void put_mib(struct json_out *o,
                     int64_t mib) /* with its unit: a bare number would be read back as GB */
 {
-    char text[32];
-    snprintf(text, sizeof text, "%lldMB", (long long)mib);
-    json_put_text(o, text);
+    char text[32], *p = text + sizeof text - sizeof "MB";
+    memcpy(p, "MB", sizeof "MB");
+    p = text_digits(p, mib < 0 ? 0 - (uint64_t)mib : (uint64_t)mib);
+    if (mib < 0)
+        *--p = '-';
+    json_put_text(o, p);
 }
 
 static void write_lists(struct json_out *o, const struct field *f, const void *at)
