@@ -19,7 +19,8 @@
 
 /* epoll's clock stops in suspend: look again each minute */
 enum { EVENTS = 256, WAIT_MOST_MS = 60 * 1000 };
-enum { GIVE_BACK = 4 << 20 };  /* less is not worth it */
+enum { GIVE_BACK = 4 << 20 };   /* less is not worth it */
+enum { HOLD_ONE = 8 << 20, HOLD_FREED = 32 << 20, HOLD_STEP = 256 << 10 };      /* the largest piece of the heap; what is kept at its end; how it grows */
 
 struct rtimer {
     struct timer base;
@@ -307,6 +308,13 @@ static const struct os_ops real_ops = {
 void os_keep_memory(void)
 {
     prctl(PR_SET_DUMPABLE, 0);
+}
+
+void os_hold_freed(void)
+{
+    mallopt(M_MMAP_THRESHOLD, HOLD_ONE);
+    mallopt(M_TRIM_THRESHOLD, HOLD_FREED);
+    mallopt(M_TOP_PAD, HOLD_STEP);
 }
 
 /* Without pages of files, which are not the heap's. */

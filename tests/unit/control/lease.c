@@ -92,20 +92,26 @@ static void answered(void *arg, struct request *r)
     a->done = true;
     os_stop(a->p->os);
 }
-static struct asked *ask(struct pair_of *p, int i, enum verb_id verb, const char *body, const char *idem)
+static struct asked *ask_only(struct pair_of *p, int i, enum verb_id verb, const char *body, const char *idem)
 {
     struct asked *a = ARENA_NEW(p->mem, struct asked);
     struct json *doc;
     struct err err = { 0 };
     a->p = p;
-    a->r = (struct request){ .verb = verb, .mem = p->mem, .on_reply = answered, .arg = a, .idem = idem };
-    void *bound = arena_take(p->mem, 1, verbs[verb].takes->size);
+    a->r = (struct request){ .verb = verb, .mem = arena_new(), .on_reply = answered, .arg = a, .idem = idem };
+    void *bound = arena_take(a->r.mem, 1, verbs[verb].takes->size);
     a->r.body = bound;
     control_credential(p->heads[i].control, p->key, NULL, "test", &a->r.from);
-    CHECK(json_parse(SLICE(body), p->mem, &doc, &err) && bind_read(doc, verbs[verb].takes, p->mem, bound, &a->r.given, &err));
+    CHECK(json_parse(SLICE(body), a->r.mem, &doc, &err) && bind_read(doc, verbs[verb].takes, a->r.mem, bound, &a->r.given, &err));
     control_ask(p->heads[i].control, &a->r);
+    return a;
+}
+static struct asked *ask(struct pair_of *p, int i, enum verb_id verb, const char *body, const char *idem)
+{
+    struct asked *a = ask_only(p, i, verb, body, idem);
     while (!a->done)
         os_run(p->os);
+    arena_free(TAKE(a->r.mem));
     if (a->r.reply.at) {
         char *text = arena_bytes(p->mem, a->r.reply.at, a->r.reply.len);
         str_done(&a->r.reply);
@@ -244,6 +250,33 @@ static bool each_knows_the_other(struct pair_of *p)
     const char **urls;
     int64_t version;
     return lease_servers(p->heads[0].control, mem, &urls, &version) == 2;
+}
+
+/* A look that comes while something is being written waits for it: the connection is not its own before. */
+TWO(what_is_on_its_way_into_the_store_when_the_lease_is_given_up_lands_before)
+{
+    enum { MANY = 60 };
+    struct asked *all[MANY];
+    int good = 0;
+    CHECK(wait_until(p, second_knows));
+    for (int i = 0; i < MANY; i++) {
+        all[i] = ask_only(p, 0, VERB_JOB_SUBMIT, SUBMIT, NULL);
+        if (i == MANY / 2)
+            CHECK(control_resign(p->heads[0].control, resigned, &p->heads[0]));
+        if (i % 10 == 9)
+            usleep(500);
+    }
+    for (int i = 0; i < MANY; i++) {
+        while (!all[i]->done)
+            os_run(p->os);
+        CHECK(all[i]->r.ok || all[i]->r.err.rc == RC_NOT_WRITER);
+        good += all[i]->r.ok;
+        str_done(&all[i]->r.reply);
+        arena_free(all[i]->r.mem);
+    }
+    CHECK(wait_until(p, first_resigned) && wait_until(p, second_writes));
+    CHECK(good > MANY / 2 && map_count(p->heads[1].control->writer.state->jobs) == (size_t)good);
+    CHECK(wait_until(p, both_heard) && !p->heads[0].gap && !p->heads[1].gap);
 }
 
 TWO(who_resigns_leaves_the_lease_to_the_next_and_takes_it_no_more)
