@@ -22,7 +22,38 @@ struct group *group_new(struct request *const *list, size_t count)
 void group_free(struct group *g)
 {
     arena_free(g->b.mem);
+    arena_free(g->news_mem);
     free(g);
+}
+
+/* News may point into the memory, which goes on: what the planner gets is its own. */
+static struct sched_event *news_copy(const struct batch *b, struct arena *mem)
+{
+    struct sched_event *copy = ARENA_ARRAY(mem, struct sched_event, b->news_count);
+    if (b->news_count)
+        memcpy(copy, b->news, b->news_count * sizeof *copy);
+    for (size_t i = 0; i < b->news_count; i++) {
+        struct sched_event *e = &copy[i];
+        if (e->gpu_count)
+            e->gpus = memcpy(ARENA_ARRAY(mem, struct sched_gpu, (size_t)e->gpu_count), e->gpus,
+                             (size_t)e->gpu_count * sizeof *e->gpus);
+        if (e->house)
+            e->house = arena_text(mem, e->house);
+        if (e->where)
+            e->where = arena_text(mem, e->where);
+        if (e->held_count)
+            e->held = memcpy(ARENA_ARRAY(mem, struct sched_held, (size_t)e->held_count), e->held,
+                             (size_t)e->held_count * sizeof *e->held);
+    }
+    return copy;
+}
+
+void commits_tell_planner(struct control *c, const struct batch *b, bool reset, bool more)
+{
+    if (!c->planner)
+        return;
+    struct arena *mem = arena_new();
+    planner_tell(c, news_copy(b, mem), b->news_count, reset, more, mem);
 }
 
 void group_decided(struct control *c, struct group *g)
@@ -50,29 +81,9 @@ void group_decided(struct control *c, struct group *g)
         s->audit.headed = g->chained = s->audit.number;
         memcpy(g->chain, s->audit.chain, sizeof g->chain);
     }
+    if (b->news_count && c->planner)
+        g->news = news_copy(b, g->news_mem = arena_new());
     state_forget_ended(s);
-}
-
-void commits_tell_planner(struct control *c, struct batch *b, bool reset, bool more)
-{
-    if (!c->planner)
-        return;
-    struct arena *mem = arena_new();
-    struct sched_event *copy = ARENA_ARRAY(mem, struct sched_event, b->news_count);
-    if (b->news_count)
-        memcpy(copy, b->news, b->news_count * sizeof *copy);
-    for (size_t i = 0; i < b->news_count; i++) {
-        struct sched_event *e = &copy[i];
-        if (e->gpu_count)
-            e->gpus = memcpy(ARENA_ARRAY(mem, struct sched_gpu, (size_t)e->gpu_count), e->gpus,
-                             (size_t)e->gpu_count * sizeof *e->gpus);
-        if (e->where)
-            e->where = arena_text(mem, e->where);
-        if (e->held_count)
-            e->held = memcpy(ARENA_ARRAY(mem, struct sched_held, (size_t)e->held_count), e->held,
-                             (size_t)e->held_count * sizeof *e->held);
-    }
-    planner_tell(c, copy, b->news_count, reset, more, mem);
 }
 
 /* --- into the store */
@@ -133,8 +144,8 @@ static struct post **landed(struct control *c, struct group *g, struct post **en
     struct batch *b = &g->b;
     if (b->event_count)
         c->writer.told = b->events[b->event_count - 1].seq;
-    if (b->news_count)
-        commits_tell_planner(c, b, false, false);
+    if (g->news)
+        planner_tell(c, g->news, b->news_count, false, false, TAKE(g->news_mem));
     *end = &g->told->post;
     for (size_t i = 0; i < g->count; i++) {
         end = &(*end)->next;

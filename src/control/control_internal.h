@@ -13,6 +13,8 @@ struct group {                  /* verbs that were decided together, on their wa
     struct group *next;
     struct batch b;
     struct commit *told;        /* what followers get when it has landed */
+    struct sched_event *news;   /* and the planner; NULL: nothing */
+    struct arena *news_mem;
     int64_t chained;            /* where the audit's chain ends behind it; 0: where it did before */
     char chain[MAC_HEX];
     enum fate fate;             /* of one that came back */
@@ -85,7 +87,7 @@ void group_decided(struct control *c, struct group *g);
 void commits_put(struct control *c, struct group *g);
 struct group *commits_settle(struct control *c);        /* waits until nothing is on its way; what came back, in order */
 enum fate group_commit(struct control *c, struct group *first, struct err *err);       /* now, by the caller, while nothing is on its way; frees what landed */
-void commits_tell_planner(struct control *c, struct batch *b, bool reset, bool more);
+void commits_tell_planner(struct control *c, const struct batch *b, bool reset, bool more);
 MUST_CHECK bool writer_open(struct control *c, struct err *err);
 void writer_start(struct control *c);           /* tells the planner what is there */
 void writer_close(struct control *c);
