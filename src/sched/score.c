@@ -26,7 +26,8 @@ static const struct policy policies[] = {
                   [TERM_SCARCE] = 600,
                   [TERM_PREFER] = 1000,
                   [TERM_SLICE] = 1000 },
-      .grain = 57000 },
+      .grain = 57000,
+      .lit = true },
     { .name = "fgd",
       .what = "fragmentation gradient descent, as published (Weng et al., ATC 2023)",
       .weight = { [TERM_STUCK] = 1000 },
@@ -222,7 +223,8 @@ static int64_t weigh(const struct policy *p, const struct mix *m, const struct w
     cost /= 1000;
     if (p->sigmoid)
         return sigmoid_cut(-cost);
-    return cost <= 0 ? -cost / p->grain : -((cost + p->grain - 1) / p->grain);
+    int64_t score = cost <= 0 ? -cost / p->grain : -((cost + p->grain - 1) / p->grain);
+    return p->lit ? 2 * score + !lot_dark(l) : score;
 }
 
 static void score_share(const struct policy *p, const struct mix *m, const struct want *w,

@@ -18,6 +18,7 @@ struct policy {
     bool sigmoid;               /* cut to 0..100 by a sigmoid, as published for fgd */
     bool foreknown;             /* the mix is told before, not learned */
     bool dice;                  /* any node that fits */
+    bool lit;                   /* among equals a node where something runs, before one that could sleep */
 };
 const struct policy *policy_find(const char *name);     /* NULL: no such */
 const struct policy *policy_at(size_t i);               /* NULL: behind the last */

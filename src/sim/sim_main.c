@@ -1,6 +1,7 @@
 /* sim_main.c - the word `arcus sim`: flags, files, progress. */
 #include "base/when.h"
 #include "sim/sim.h"
+#include "sched/score.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,17 @@ static const char help[]
       "  arcus sim --nodes nodes.csv --tasks tasks.csv --policy arcus,fgd,random --seeds 10 "
       "--inflate 1.3 --svg curves.svg\n"
       "  arcus sim --nodes nodes.csv --tasks last-month.csv --leave --add-nodes 10xH200:8\n";
+
+/* The table of weights as an operator may read it: what counts, by how much, and what for. */
+static void print_help(void)
+{
+    const struct policy *p = policy_at(0);
+    fputs(help, stdout);
+    printf("\nweights of %s, in thousandths (a term is a cost in GPUs; the least sum wins; of those within %lld.%03lld GPU a lit node):\n", p->name,
+           (long long)(p->grain / (1000 * MICRO)), (long long)(p->grain / MICRO % 1000));
+    for (size_t i = 0; i < TERM_COUNT; i++)
+        printf("  %-8s %5lld  %s\n", terms[i].name, (long long)p->weight[i], terms[i].what);
+}
 
 struct words {
     const char *nodes, *tasks, *policy, *seed, *seeds, *inflate, *fail_every, *repair, *output,
@@ -334,7 +346,7 @@ int sim_main(int argc, char **argv)
     int64_t seeds = 1;
     bool ok = words_read(argc, argv, &w, &err);
     if (ok && w.help)
-        return fputs(help, stdout), 0;
+        return print_help(), 0;
     if (ok && w.output && !text_is(w.output, "json") && !text_is(w.output, "csv")
         && !text_is(w.output, "table"))
         ok = err_set(&err, RC_BAD_INPUT, "-o: '%s' is not json, csv or table", w.output);

@@ -61,3 +61,11 @@ TEST(a_small_share_fills_a_rest_and_breaks_no_whole_gpu)
     fleet_take(&s->fleet, fleet_node(&s->fleet, 2), 7, 4000, 10, &(struct held_gpu){ 3, 800, 800 }, 1);
     CHECK(where(s, "0.2", 4) == 2);
 }
+
+TEST(a_lit_node_comes_before_a_dark_one)
+{
+    AUTO(sched_free) struct sched *s = two_nodes("H200", "H200");
+    CHECK(where(s, "0", 1) == 1);
+    fleet_take(&s->fleet, fleet_node(&s->fleet, 2), 7, 1000, 10, NULL, 0);
+    CHECK(where(s, "0", 1) == 2 && where(s, "1", 1) == 2);
+}
