@@ -94,6 +94,12 @@ void job_write(struct call *c, struct job *j);                                  
 void task_write(struct call *c, struct task *t, const char *detail);
 void job_settle(struct call *c, struct job *j);                                 /* are all its tasks over? then so is it */
 void task_over(struct call *c, struct task *t, enum job_news news, enum outcome outcome, const char *detail);
+void task_waits(struct call *c, struct task *t, const char *detail);             /* queued again: its row, its job's, and the planner is told */
+void task_stop(struct call *c, struct task *t, int64_t grace_s);                /* what runs of it is cancelled; grace_s below 0: the job's own */
+/* gang.c: of jobs that are no gang nothing happens. */
+bool gang_gathers(struct job *j, int64_t *not_before_ms);                       /* some of its tasks wait for the others to end, and to start again with them */
+void gang_gather(struct call *c, struct task *first, enum outcome how);         /* `first` has ended and waits: so must all others */
+void gang_give_up(struct call *c, const struct task *first);                    /* it has ended for good: so must all others */
 struct ending { enum outcome outcome; int64_t started_ms, ended_ms, exit_code, signal, not_before_ms; const char *detail; };
 void attempt_over(struct call *c, struct attempt *a, const struct ending *how); /* closes it, its usage, and moves its task on */
 /* A job that may have left the memory, by id or as the newest of its name. RC_NOT_FOUND: there is none in the project. */

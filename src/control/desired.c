@@ -47,6 +47,23 @@ static const char *device_list(struct arena *mem, const struct attempt *a, bool 
     return arena_text(mem, s.at ? s.at : "");
 }
 
+/* Of a gang, by rank. All of it was placed together, so all have a node; one that has ended meanwhile has none any more. */
+static const char *node_names(struct arena *mem, struct job *j)
+{
+    AUTO(str_done) struct str s = { 0 };
+    for (int64_t i = 0; i < j->count; i++) {
+        const struct task *t = job_task(j, i);
+        str_printf(&s, "%s%s", i ? "," : "", t && t->attempt ? t->attempt->node->name : "");
+    }
+    return arena_text(mem, s.at);
+}
+
+static const char *first_host(const struct job *j)
+{
+    const struct task *t = map_get(j->tasks, 0);
+    return t && t->attempt && text_given(t->attempt->node->info.hostname) ? t->attempt->node->info.hostname : "";
+}
+
 /* The names that tasks of this field expect. WORLD_SIZE and RANK are process words and are left
  * to launchers. */
 static struct pairs env_of(struct call *c, const struct attempt *a)
@@ -54,6 +71,8 @@ static struct pairs env_of(struct call *c, const struct attempt *a)
     const struct task *t = a->task;
     const struct job *j = t->job;
     struct env e = { .mem = c->mem, .room = 64 };
+    int64_t rank = job_gang(j) ? t->index : 0, nodes = job_gang(j) ? j->count : 1;
+    const char *names = job_gang(j) ? node_names(c->mem, t->job) : a->node->name;
     e.at = ARENA_ARRAY(c->mem, struct pair, e.room);
     const char *id = id_of(c, PREFIX_JOB, j->id), *devices = device_list(c->mem, a, false);
     put(&e, "ARCUS_JOB_ID", id);
@@ -62,35 +81,40 @@ static struct pairs env_of(struct call *c, const struct attempt *a)
     put(&e, "ARCUS_ATTEMPT_ID", id_of(c, PREFIX_ATTEMPT, a->id));
     put(&e, "ARCUS_PROJECT", j->project->name);
     put(&e, "ARCUS_NODE", a->node->name);
-    put(&e, "ARCUS_NODE_IPS", "127.0.0.1");
-    put_int(&e, "ARCUS_ARRAY_INDEX", t->index);
-    put_int(&e, "ARCUS_ARRAY_COUNT", j->count);
+    put(&e, "ARCUS_NODES", names);
+    put_int(&e, "ARCUS_NODE_RANK", rank);
+    put_int(&e, "ARCUS_NUM_NODES", nodes);
+    put_int(&e, "ARCUS_ARRAY_INDEX", job_gang(j) ? 0 : t->index);
+    put_int(&e, "ARCUS_ARRAY_COUNT", job_gang(j) ? 1 : j->count);
     put_int(&e, "ARCUS_TRY", t->tries);
     put(&e, "CUDA_VISIBLE_DEVICES", devices);
     put(&e, "NVIDIA_VISIBLE_DEVICES", a->gpu_count ? device_list(c->mem, a, true) : "void");
-    put(&e, "MASTER_ADDR", "127.0.0.1");
+    put(&e, "MASTER_ADDR", job_gang(j) ? first_host(j) : "127.0.0.1");
     put(&e, "MASTER_PORT", "29500");
-    put(&e, "NODE_RANK", "0");
-    put(&e, "NUM_NODES", "1");
+    put_int(&e, "NODE_RANK", rank);
+    put_int(&e, "NUM_NODES", nodes);
     put_int(&e, "NPROC_PER_NODE", MAX(a->gpu_count, 1));
-    put(&e, "SKYPILOT_NODE_RANK", "0");
-    put(&e, "SKYPILOT_NUM_NODES", "1");
-    put(&e, "SKYPILOT_NODE_IPS", "127.0.0.1");
+    put_int(&e, "SKYPILOT_NODE_RANK", rank);
+    put_int(&e, "SKYPILOT_NUM_NODES", nodes);
+    if (!job_gang(j)) { /* what the others are reached by, the network between tasks will tell */
+        put(&e, "ARCUS_NODE_IPS", "127.0.0.1");
+        put(&e, "SKYPILOT_NODE_IPS", "127.0.0.1");
+    }
     put_int(&e, "SKYPILOT_NUM_GPUS_PER_NODE", a->gpu_count);
     put(&e, "SKYPILOT_TASK_ID", id);
     put(&e, "SLURM_JOB_ID", id);
     put(&e, "SLURM_JOB_NAME", j->name);
-    put(&e, "SLURM_JOB_NODELIST", a->node->name);
-    put(&e, "SLURM_JOB_NUM_NODES", "1");
-    put(&e, "SLURM_NNODES", "1");
-    put(&e, "SLURM_NODEID", "0");
+    put(&e, "SLURM_JOB_NODELIST", names);
+    put_int(&e, "SLURM_JOB_NUM_NODES", nodes);
+    put_int(&e, "SLURM_NNODES", nodes);
+    put_int(&e, "SLURM_NODEID", rank);
     put(&e, "SLURM_CLUSTER_NAME", "arcus");
     put_int(&e, "SLURM_CPUS_PER_TASK", MAX(a->cpu_milli / 1000, 1));
     put_int(&e, "SLURM_MEM_PER_NODE", a->mem_mib);
     put_int(&e, "SLURM_GPUS_ON_NODE", a->gpu_count);
     put(&e, "SLURM_JOB_GPUS", devices);
     put_int(&e, "SLURM_RESTART_COUNT", t->tries - 1);
-    if (j->count > 1 || text_given(j->spec.array)) {
+    if (!job_gang(j) && (j->count > 1 || text_given(j->spec.array))) {
         put(&e, "SLURM_ARRAY_JOB_ID", id);
         put_int(&e, "SLURM_ARRAY_TASK_ID", t->index);
     }

@@ -4,7 +4,7 @@
 #include "control/call.h"
 
 /* The attempt goes on until its node says that it has ended. */
-static void stop_attempt(struct call *c, struct task *t, int64_t grace_s)
+void task_stop(struct call *c, struct task *t, int64_t grace_s)
 {
     struct attempt *a = t->attempt;
     struct err ignored;
@@ -37,7 +37,7 @@ static int64_t cancel_task(struct call *c, struct job *j, struct task *t, int64_
     if (t->state == JOB_STOPPING)
         return 0;
     if (t->attempt)
-        return stop_attempt(c, t, grace_s), 1;
+        return task_stop(c, t, grace_s), 1;
     struct sched_event *e = emit_news(c, SCHED_TASK_GONE);
     e->job = j->id, e->task = t->index, e->project = j->project->id;
     t->state = JOB_CANCELLED;
@@ -76,6 +76,8 @@ bool job_cancel(struct call *c, const void *body, struct err *err)
         return job_gone(c, ask->job, err);
     if (ask->task >= j->count)
         return err_field(err, "task", "%s has tasks 0 to %lld", ask->job, (long long)j->count - 1);
+    if (ask->task >= 0 && job_gang(j))
+        return err_field(err, "task", "%s is a gang: its tasks end together; cancel the whole job", ask->job);
     struct task *one = ask->task >= 0 ? job_task(j, ask->task) : NULL;
     if (ask->task >= 0 && !one && (ask->task < j->next_task || job_skips(j, ask->task)))
         return err_set(err, RC_CONFLICT, "task %lld of %s has already ended", (long long)ask->task,

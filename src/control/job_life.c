@@ -239,7 +239,9 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     if (how->started_ms && !j->started_ms)
         j->started_ms = how->started_ms;
     bool ours = outcome_is_our_fault(how->outcome);
-    bool again = wants_retry(j, t, how->outcome);
+    int64_t not_before = 0;
+    bool gathers = t->state != JOB_STOPPING && gang_gathers(j, &not_before);
+    bool again = gathers || wants_retry(j, t, how->outcome);
     int64_t id = a->id;
     bool took = node_takes(n);
     state_drop_attempt(c->s, a);
@@ -253,16 +255,26 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
                                                                  : NEWS_FAILED;
         if (news == NEWS_CANCEL) /* a cancel that has happened: the wish first, then the end */
             t->state = JOB_STOPPING, news = NEWS_FAILED;
+        if (news != NEWS_SUCCEEDED)
+            gang_give_up(c, t);
         task_over(c, t, news, how->outcome, how->detail);
         return;
     }
     struct err ignored;
     (void)!job_step(&t->state, NEWS_RETRY, &ignored);
-    t->faults += ours;
-    t->evictions += how->outcome == OUTCOME_PREEMPTED;
+    t->faults += ours && !gathers;
+    t->evictions += how->outcome == OUTCOME_PREEMPTED && !gathers;
     t->outcome = how->outcome;
     int64_t pause = how->outcome == OUTCOME_PREEMPTED ? 0 : pause_ms(j, t, ours);
-    t->not_before_ms = MAX(c->now_ms + pause, how->not_before_ms);
+    t->not_before_ms = MAX(gathers ? not_before : c->now_ms + pause, how->not_before_ms);
+    task_waits(c, t, how->detail);
+    if (!gathers)
+        gang_gather(c, t, how->outcome);
+}
+
+void task_waits(struct call *c, struct task *t, const char *detail)
+{
+    struct job *j = t->job;
     j->waiting++;
     if (j->next_task == j->count
         && (int64_t)map_count(j->tasks)
@@ -270,9 +282,9 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
         j->state = JOB_QUEUED;
         j->reason = t->not_before_ms > c->now_ms ? REASON_RETRY : REASON_PRIORITY;
     }
-    task_write(c, t, how->detail);
+    task_write(c, t, detail);
     job_write(c, j);
-    e = emit_news(c, SCHED_TASK_QUEUED);
+    struct sched_event *e = emit_news(c, SCHED_TASK_QUEUED);
     e->job = j->id, e->task = t->index, e->not_before_ms = t->not_before_ms,
     e->project = j->project->id;
 }

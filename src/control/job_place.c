@@ -1,6 +1,6 @@
 /* job_place.c - the planner's verb: tasks get nodes and slices. Every placement is checked again
- * here, on the memory that counts; one that no longer fits is refused alone and waits again. Why
- * the others wait is noted with it. */
+ * here, on the memory that counts; one that no longer fits is refused alone and waits again, but a
+ * gang is taken or refused as a whole. Why the others wait is noted with it. */
 #include "control/call.h"
 #include <stdio.h>
 
@@ -49,18 +49,24 @@ static bool node_has_room(const struct node *n, const struct job *j, const struc
     return true;
 }
 
-static bool limits_allow(struct call *c, struct project *p, const struct job *j, const struct node *n,
-                         const struct placement *at)
+static struct limit_ask limit_ask_of(const struct job *j, const struct node *n, const struct placement *at)
 {
     const struct order_gpu *gpus = at->gpus.at;
     struct limit_ask a = { .owner = j->owner, .bound_ms = limit_bound_ms(&j->spec) };
-    enum limit_kind kind;
-    if (!p->limits.count)
-        return true;
     for (size_t g = 0; g < at->gpus.count; g++) {
         const struct gpu_info *info = gpu_of(n, gpus[g].index);
         limit_ask_add(&a, info ? info->model : NULL, gpus[g].milli);
     }
+    return a;
+}
+
+static bool limits_allow(struct call *c, struct project *p, const struct job *j, const struct node *n,
+                         const struct placement *at)
+{
+    enum limit_kind kind;
+    if (!p->limits.count)
+        return true;
+    struct limit_ask a = limit_ask_of(j, n, at);
     books_roll(&p->limits, c->now_ms);
     return !books_refuse(&p->limits, &a, false, &kind);
 }
@@ -99,19 +105,58 @@ static bool may_be_there(struct call *c, const struct node *n, const struct job 
     return (!home || home == n->id) && where_fits(&where, j->spec.region, j->spec.zone) && (!text_is(j->spec.image, "host") || n->info.host_image);
 }
 
-static bool acceptable(struct call *c, const struct placement *p, struct job **job,
-                       struct node **node)
+/* next: the number of the task that comes next, if it was never placed. */
+static bool acceptable(struct call *c, struct job *j, const struct placement *p, int64_t next)
 {
-    struct job *j = *job = map_get(c->s->jobs, p->job);
-    struct node *n = *node = map_get(c->s->nodes, p->node);
+    struct node *n = map_get(c->s->nodes, p->node);
     if (!j || !n || !node_takes(n) || j->blocked || j->state == JOB_STOPPING
         || p->gpus.count > SCHED_GPUS)
         return false;
     struct task *t = job_task(j, p->task);
-    if (t ? t->state != JOB_QUEUED || t->not_before_ms > c->now_ms : p->task != j->next_task)
+    if (t ? t->state != JOB_QUEUED || t->not_before_ms > c->now_ms : p->task != next)
         return false;
     return may_be_there(c, n, j) && house_allows(n, j) && gpus_suit(n, j, p) && node_has_room(n, j, p)
            && project_has_room(c, j->project, j, n, p);
+}
+
+/* Counts one of a gang as if it were placed, or takes that back: the next one must fit beside it. */
+static void count_tentatively(const struct job *j, const struct node *n, const struct placement *at, int sign)
+{
+    struct project *p = j->project;
+    struct limit_ask a = limit_ask_of(j, n, at);
+    int64_t cpu, mem;
+    held_on(n, j, &cpu, &mem);
+    p->gpu_held += sign * j->shape.gpu.milli;
+    p->cpu_held += sign * cpu;
+    p->mem_held += sign * mem;
+    books_hold(&p->limits, &a, sign);
+}
+
+/* A gang as a whole: every task of it, by rank, each on a node of its own, as close together as it must be, and all of it within what the
+ * project may hold. */
+static bool gang_acceptable(struct call *c, struct job *j, const struct placement *list, size_t count)
+{
+    AUTO(map_free) struct map *taken = map_new();
+    struct where first, where;
+    size_t good = 0;
+    if (!j || (int64_t)count != j->count)
+        return false;
+    for (; good < count; good++) {
+        const struct placement *p = &list[good];
+        if (p->task != (int64_t)good || map_get(taken, p->node)
+            || !acceptable(c, j, p, j->next_task ? -1 : p->task))
+            break;
+        struct node *n = map_get(c->s->nodes, p->node);
+        where = node_where(n);
+        first = good ? first : where;
+        if (!where_same(&first, &where, job_within(&j->spec)))
+            break;
+        map_put(taken, p->node, n);
+        count_tentatively(j, n, p, 1);
+    }
+    for (size_t i = 0; i < good; i++)
+        count_tentatively(j, map_get(taken, list[i].node), &list[i], -1);
+    return good == count;
 }
 
 static const char *lease_json(struct call *c, const struct job *j, const struct node *n,
@@ -228,21 +273,33 @@ static void remember_wait(struct job *j)
     text_copy(j->project->wait.flavor, sizeof j->project->wait.flavor, j->flavor);
 }
 
+static size_t run_of(const struct placement *list, size_t count) /* how many of the same job come one after the other */
+{
+    size_t n = 1;
+    while (n < count && list[n].job == list[0].job)
+        n++;
+    return n;
+}
+
 bool job_place(struct call *c, const void *body, struct err *err)
 {
     (void)err;
     const struct place_ask *ask = body;
     const struct placement *list = ask->placements.at;
     const struct wait *waits = ask->waits.at;
-    for (size_t i = 0; i < ask->placements.count; i++) {
-        struct job *j;
-        struct node *n;
-        if (acceptable(c, &list[i], &j, &n)) {
-            place(c, j, n, &list[i]);
+    for (size_t i = 0, many; i < ask->placements.count; i += many) {
+        struct job *j = map_get(c->s->jobs, list[i].job);
+        bool gang = j && job_gang(j);
+        many = gang ? run_of(list + i, ask->placements.count - i) : 1;
+        if (gang ? gang_acceptable(c, j, list + i, many) : acceptable(c, j, &list[i], j ? j->next_task : 0)) {
+            for (size_t k = i; k < i + many; k++)
+                place(c, j, map_get(c->s->nodes, list[k].node), &list[k]);
             continue;
         }
-        struct sched_event *e = emit_news(c, SCHED_TASK_REFUSED);
-        e->job = list[i].job, e->task = list[i].task, e->node = list[i].node;
+        for (size_t k = i; k < i + many; k++) {
+            struct sched_event *e = emit_news(c, SCHED_TASK_REFUSED);
+            e->job = list[k].job, e->task = list[k].task, e->node = list[k].node;
+        }
     }
     job_evictions(c, &ask->evictions);
     for (size_t i = 0; i < ask->waits.count; i++) {

@@ -7,30 +7,31 @@
 enum { SPECS_MOST = 128 << 20, SPEC_USUAL = 400 };
 
 static bool fits_quota(const struct project *p, int64_t jobs_live, const struct shape *shape,
-                       struct err *err)
+                       int64_t nodes, struct err *err)
 {
     const struct quota *q = &p->quota;
+    const char *what = nodes > 1 ? "this gang" : "a task";
+    int64_t gpus = shape->gpu.milli * nodes;
     if (q->jobs >= 0 && jobs_live >= q->jobs)
         return err_set(err, RC_OVER_QUOTA,
                        "project %s has %lld jobs queued or running, and its quota is %lld; wait "
                        "for some to end",
                        p->name, (long long)jobs_live, (long long)q->jobs);
-    if (q->gpu_milli >= 0 && shape->gpu.milli > q->gpu_milli)
+    if (q->gpu_milli >= 0 && gpus > q->gpu_milli)
         return err_set(err, RC_OVER_QUOTA,
-                       "a task asks for %lld.%03lld GPUs, and project %s may hold %lld.%03lld at "
+                       "%s asks for %lld.%03lld GPUs, and project %s may hold %lld.%03lld at "
                        "once; it could never run",
-                       (long long)shape->gpu.milli / 1000, (long long)shape->gpu.milli % 1000,
-                       p->name, (long long)q->gpu_milli / 1000, (long long)q->gpu_milli % 1000);
-    if (q->cpu_milli >= 0 && shape->cpu_milli > q->cpu_milli)
+                       what, (long long)gpus / 1000, (long long)gpus % 1000, p->name, (long long)q->gpu_milli / 1000, (long long)q->gpu_milli % 1000);
+    if (q->cpu_milli >= 0 && shape->cpu_milli * nodes > q->cpu_milli)
         return err_set(
             err, RC_OVER_QUOTA,
-            "a task asks for more CPUs than project %s may hold at once; it could never run",
-            p->name);
-    if (q->mem_mib >= 0 && shape->mem_mib > q->mem_mib)
+            "%s asks for more CPUs than project %s may hold at once; it could never run",
+            what, p->name);
+    if (q->mem_mib >= 0 && shape->mem_mib * nodes > q->mem_mib)
         return err_set(
             err, RC_OVER_QUOTA,
-            "a task asks for more memory than project %s may hold at once; it could never run",
-            p->name);
+            "%s asks for more memory than project %s may hold at once; it could never run",
+            what, p->name);
     return true;
 }
 
@@ -47,11 +48,11 @@ const char *limit_whose(struct call *c, const struct project *p, int64_t owner)
 static bool fits_limits(struct call *c, const struct project *p, const struct job_spec *spec, const struct shape *shape,
                         struct err *err)
 {
-    struct limit_ask a = { .owner = c->who->id, .bound_ms = limit_bound_ms(spec) };
+    struct limit_ask a = { .owner = c->who->id, .bound_ms = limit_bound_ms(spec), .tasks = MAX(spec->nodes, 1) };
     const char *model = shape->gpu.model[0] && !strpbrk(shape->gpu.model, "|>") ? shape->gpu.model : NULL;
     enum limit_kind kind;
     if (shape->gpu.milli)
-        limit_ask_add(&a, model, shape->gpu.milli);
+        limit_ask_add(&a, model, shape->gpu.milli * MAX(spec->nodes, 1));
     const struct limit_row *r = books_refuse(&p->limits, &a, true, &kind);
     if (!r)
         return true;
@@ -174,7 +175,7 @@ bool job_check(struct call *c, struct submission *s, const struct job_spec *ask,
     out->spec = *ask;
     if (!settle_image(c, p->id, &out->spec, err)
         || !job_spec_settle(&out->spec, c->mem, &out->shape, err)
-        || !fits_quota(p, p->jobs_live + s->jobs, &out->shape, err)
+        || !fits_quota(p, p->jobs_live + s->jobs, &out->shape, MAX(out->spec.nodes, 1), err)
         || !fits_limits(c, p, &out->spec, &out->shape, err)
         || !names_exist(c, p->id, &out->spec, err) || !workdir_exists(c, s, &out->spec, err)
         || !job_deps_settle(c, p->id, &out->spec, err))

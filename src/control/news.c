@@ -69,6 +69,8 @@ void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
     e->shape = j->shape;
     e->house = j->tolerates;
     e->wants_host_image = text_is(j->spec.image, "host");
+    e->gang = job_gang(j) ? j->count : 0;
+    e->within = (uint8_t)job_within(&j->spec), e->prefer = (uint8_t)job_prefer(&j->spec);
     text_copy(e->region, sizeof e->region, j->spec.region ? j->spec.region : "");
     text_copy(e->zone, sizeof e->zone, j->spec.zone ? j->spec.zone : "");
     e->only_node = job_home(s, j, &e->by_volume);

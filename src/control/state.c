@@ -294,7 +294,7 @@ static struct job *keep_job(struct state *s, int64_t id, struct project *p, stru
     j->id = id;
     j->project = p;
     j->priority = j->spec.priority;
-    j->count = j->spec.count;
+    j->count = j->spec.nodes > 1 ? j->spec.nodes : j->spec.count;
     j->version = 1;
     j->name = text_given(j->spec.name) ? j->spec.name : "job";
     j->tasks = map_new();
@@ -400,6 +400,11 @@ bool job_waits(const struct job *j)
     return j->state != JOB_STOPPING && (j->next_task < j->count || j->waiting > 0);
 }
 
+bool job_gang(const struct job *j)
+{
+    return j->spec.nodes > 1;
+}
+
 struct task *job_task(struct job *j, int64_t index)
 {
     return map_get(j->tasks, index);
@@ -472,7 +477,8 @@ struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, s
 
 size_t order_bytes(const struct job *j) /* a secret may grow until its task begins */
 {
-    return ORDER_BYTES + strlen(j->spec_text) + j->spec.secrets.count * (SECRET_BYTES + 64);
+    enum { NODE_TWICE = 2 * 64 }; /* of a gang: the names of its nodes */
+    return ORDER_BYTES + strlen(j->spec_text) + (size_t)(job_gang(j) ? j->count * NODE_TWICE : 0) + j->spec.secrets.count * (SECRET_BYTES + 64);
 }
 
 void attempt_begun(struct attempt *a)

@@ -192,6 +192,7 @@ void job_skip(struct job *j, int64_t index);                /* it was cancelled 
 void job_advance(struct job *j);                            /* next_task moves over what is skipped */
 bool job_waits(const struct job *j);                        /* some task of it has no node yet */
 int64_t job_home(struct state *s, const struct job *j, bool *by_volume);   /* the only node it can run on; 0: any, -1: none */
+bool job_gang(const struct job *j);                         /* its tasks start and end together, each on a node of its own */
 struct task *job_task(struct job *j, int64_t index);
 struct task *job_add_task(struct job *j, int64_t index);
 struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n, const char *lease_json);

@@ -445,6 +445,32 @@ static bool settle_user(const struct job_spec *s, struct err *err)
                         ID_MAX);
 }
 
+/* What a gang cannot be yet: a volume is on one node, and an array of gangs would need a second number for each task. */
+static bool settle_gang(struct job_spec *s, struct err *err)
+{
+    if (s->nodes <= 1) {
+        s->nodes = 0;
+        return true;
+    }
+    if (s->count > 1)
+        return err_field(err, "nodes", "nodes: a job is an array (count) or a gang (nodes), not both; submit several gangs");
+    if (s->node)
+        return err_field(err, "nodes", "nodes: %lld nodes are asked for and one is named; leave node out", (long long)s->nodes);
+    if (s->volumes.count)
+        return err_field(err, "nodes", "nodes: a volume is on one node, so a gang cannot mount it; use workdir for what all need");
+    return true;
+}
+
+enum place_level job_within(const struct job_spec *s)
+{
+    return s->within ? (enum place_level)(s->within - 1) : PLACE_REGION;
+}
+
+enum place_level job_prefer(const struct job_spec *s)
+{
+    return s->prefer ? (enum place_level)(s->prefer - 1) : PLACE_NVLINK;
+}
+
 static bool settle_workdir(const struct job_spec *s, struct err *err)
 {
     const char *d = s->workdir;
@@ -494,7 +520,7 @@ bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct shape *sha
         || !settle_shape(&s, &settled, err) || !settle_array(&s, err) || !settle_env(&s, err)
         || !settle_labels(&s, err) || !settle_secrets(&s, err) || !settle_volumes(&s, mem, err)
         || !settle_retry(&s, err) || !settle_after(&s, mem, err) || !settle_user(&s, err)
-        || !settle_workdir(&s, err) || !settle_tolerations(&s, mem, err) || !place_name_check("region", s.region, err) || !place_name_check("zone", s.zone, err))
+        || !settle_gang(&s, err) || !settle_workdir(&s, err) || !settle_tolerations(&s, mem, err) || !place_name_check("region", s.region, err) || !place_name_check("zone", s.zone, err))
         return false;
     settle_name(&s, mem);
     *spec = s;

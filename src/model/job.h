@@ -2,8 +2,9 @@
 #pragma once
 #include "base/arena.h"
 #include "model/job_state.h"
+#include "model/place.h"
 
-enum { JOB_COUNT_MAX = 1000 * 1000, JOB_GRACE_MAX = 3600, JOB_GPUS_MAX = 64, JOB_BATCH_MAX = 10 * 1000 };
+enum { JOB_COUNT_MAX = 1000 * 1000, JOB_GRACE_MAX = 3600, JOB_GPUS_MAX = 64, JOB_BATCH_MAX = 10 * 1000, JOB_NODES_MAX = 1024 };
 
 /* A GPU wish: "2", "0.5", "H200:8", "H200:0.5", "24GB..80GB:2", "24GB", "H200>H100:2", plus mig and gpu_memory. */
 struct gpu_ask {
@@ -55,7 +56,11 @@ struct job_spec {
     const char *node;           /* only on this node (name or id) */
     struct texts tolerations;   /* taints of nodes that it may run on all the same; settled as key=value or key */
     const char *region, *zone;  /* only there */
+    int64_t nodes;              /* a gang: as many tasks, each on a node of its own, that start and end together; 0: none */
+    int within, prefer;         /* of a gang: what it must not leave, and what it is to be in if it can; see place_ask_names */
 };
+enum place_level job_within(const struct job_spec *s);      /* a region, if it does not say */
+enum place_level job_prefer(const struct job_spec *s);      /* as close as can be, if it does not say */
 extern const struct fields job_spec_fields, job_after_fields;
 
 /* What a job asks of a node, for one task of it: integers, settled at submit and never parsed again. */

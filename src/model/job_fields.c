@@ -45,6 +45,11 @@ static const struct field retry_rows[] = {
 };
 static const struct fields retry_fields = FIELDS(job_spec, retry_rows);
 
+#define WITHIN(...) FIELD(struct job_spec, within, ENUM, .when_set = true, .names = &place_ask_names, .aliases = "required", __VA_ARGS__)
+#define PREFER(...) FIELD(struct job_spec, prefer, ENUM, .when_set = true, .names = &place_ask_names, .aliases = "preferred", __VA_ARGS__)
+static const struct field topology_rows[] = { WITHIN(.flag = NULL), PREFER(.flag = NULL) };
+static const struct fields topology_fields = FIELDS(job_spec, topology_rows);
+
 static const struct field spec_rows[] = {
     FIELD(struct job_spec, type, TEXT, .max = 32, .def = "job", .aliases = "kind", .help = "job (task and batch mean the same)", .example = "job"),
     FIELD(struct job_spec, name, TEXT, .when_set = true, .max = 63, .pattern = "name", .aliases = "job_name", .flag = "-J --name --job-name",
@@ -89,6 +94,11 @@ static const struct field spec_rows[] = {
     FIELD(struct job_spec, on_lost, ENUM, .names = &lost_names, .flag = "--on-lost", .help = "when its node goes silent: requeue gives it to another node, wait waits for that one", .example = "wait"),
     FIELD(struct job_spec, user, TEXT, .when_set = true, .max = 64, .flag = "-u --user", .help = "who it runs as inside: uid, uid:gid or a name; the image's own when left out", .example = "1000:1000"),
     FIELD_AS(struct job_spec, log_mib, "log_size", MIB, .min = 1, .max = 10 << 10, .def = "100MB", .flag = "--log-size", .help = "what is kept of its output, per task; the oldest part is dropped", .example = "1GB"),
+    FIELD(struct job_spec, nodes, INT, .when_set = true, .min = 1, .max = JOB_NODES_MAX, .aliases = "num_nodes", .flag = "-N --nodes --num-nodes",
+          .help = "a gang: one task on each of so many nodes; all start at once or none, and if one fails all start again", .example = "4"),
+    { .name = "topology", .type = F_INLINE, .hidden = true, .sub = &topology_fields },
+    WITHIN(.flag = "--within", .help = "what a gang must not leave: nvlink, rack, switch, zone, region (auto) or any; it waits until there is room", .example = "rack"),
+    PREFER(.flag = "--prefer", .help = "what a gang is to be in if there is room, else the next wider, up to within; auto: as close together as can be", .example = "rack"),
     FIELD(struct job_spec, region, TEXT, .when_set = true, .max = PLACE_NAME - 1, .help = "only in this region", .example = "eu-west"),
     FIELD(struct job_spec, zone, TEXT, .when_set = true, .max = PLACE_NAME - 1, .aliases = "availability_zone", .help = "only in this zone", .example = "a"),
     FIELD(struct job_spec, node, TEXT, .when_set = true, .max = 64, .aliases = "nodelist", .flag = "--node --nodelist", .help = "only on this node, by name or id", .example = "gpu-07"),

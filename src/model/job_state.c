@@ -33,6 +33,7 @@ static const char *const reason_list[] = {
     [REASON_VOLUME] = "VolumeNode",
     [REASON_RETRY] = "RetryDelay",
     [REASON_BEGIN] = "BeginTime",
+    [REASON_TOPOLOGY] = "Topology",
 };
 static const char *const reason_texts[] = {
     [REASON_NONE] = "",
@@ -44,6 +45,7 @@ static const char *const reason_texts[] = {
     [REASON_VOLUME] = "its volume is on a node that is away or has no room",
     [REASON_RETRY] = "it waits for a moment before it is tried again",
     [REASON_BEGIN] = "its begin time has not come",
+    [REASON_TOPOLOGY] = "enough nodes have room for it, but not as close together as it must be (within)",
 };
 _Static_assert(COUNT(state_names) == JOB_STATE_COUNT && COUNT(news_names) == JOB_NEWS_COUNT, "every name is spelled");
 _Static_assert(COUNT(outcome_list) == OUTCOME_COUNT, "every outcome has a row");

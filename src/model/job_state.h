@@ -47,6 +47,7 @@ enum reason {
     REASON_VOLUME,          /* its volume's node is away or full */
     REASON_RETRY,           /* waits out the pause before the next attempt */
     REASON_BEGIN,           /* its start time has not come */
+    REASON_TOPOLOGY,        /* a gang: enough nodes have room, but not as close together as it must be */
     REASON_COUNT
 };
 

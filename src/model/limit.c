@@ -171,7 +171,7 @@ void limit_row_hold(struct limit_row *r, const struct limit_ask *a, int sign)
     int64_t milli = milli_of(r, a);
     if (!concerns(r, a))
         return;
-    r->tasks += sign;
+    r->tasks += sign * MAX(a->tasks, 1);
     r->gpu_milli += sign * milli;
     for (int p = 0; p < PERIODS; p++)
         r->reserved[p] += sign * reserve(a, milli, p);
@@ -213,7 +213,7 @@ int64_t limit_needs(const struct limit_ask *a, const struct limit_row *r, enum l
 {
     int64_t milli = milli_of(r, a);
     if (k == LIMIT_TASKS)
-        return 1;
+        return MAX(a->tasks, 1);
     if (k == LIMIT_GPUS)
         return milli;
     return milli && !a->bound_ms ? -1 : (reserve(a, milli, k - LIMIT_DAY) + hour_ms - 1) / hour_ms;
@@ -226,7 +226,7 @@ static bool fits(const struct limit_row *r, const struct limit_ask *a, enum limi
     if (most < 0)
         return true;
     if (k == LIMIT_TASKS)
-        return (ever ? 0 : r->tasks) + 1 <= most;
+        return (ever ? 0 : r->tasks) + MAX(a->tasks, 1) <= most;
     if (k == LIMIT_GPUS)
         return (ever ? 0 : r->gpu_milli) + milli <= most || !milli;
     return !milli

@@ -34,7 +34,7 @@ struct books {
 };
 /* What a task holds, or would. */
 struct limit_part { char model[MODEL_NAME]; int64_t milli; };
-struct limit_ask { int64_t owner, bound_ms; int count; struct limit_part parts[8]; };       /* bound_ms: how long at most; 0: nobody knows */
+struct limit_ask { int64_t owner, bound_ms, tasks; int count; struct limit_part parts[8]; };    /* bound_ms: how long at most; 0: nobody knows. tasks: of a gang; 0 is 1 */
 void limit_ask_add(struct limit_ask *a, const char *model, int64_t milli);      /* model as the device tells it; NULL: not known yet */
 int64_t limit_bound_ms(const struct job_spec *spec);
 

@@ -8,6 +8,9 @@ static const char *const level_list[] = {
 };
 _Static_assert(COUNT(level_list) == PLACE_LEVELS, "every level has a name");
 const struct names place_names = NAMES(level_list);
+static const char *const ask_list[] = { "auto", "any", "region", "zone", "switch", "rack", "nvlink" };
+_Static_assert(COUNT(ask_list) == PLACE_LEVELS + 1, "every level can be asked for");
+const struct names place_ask_names = NAMES(ask_list);
 
 static bool good(const char *s, size_t n)
 {
@@ -72,4 +75,16 @@ const char *where_text(const struct topology *w, char out[static PLACE_ADDRESS])
 bool where_fits(const struct topology *w, const char *region, const char *zone)
 {
     return (!text_given(region) || text_is(w->at[PLACE_REGION], region)) && (!text_given(zone) || text_is(w->at[PLACE_ZONE], zone));
+}
+
+bool where_same(const struct where *a, const struct where *b, enum place_level level)
+{
+    if (level > PLACE_REGION && !text_given(a->at[level]))
+        return false;
+    for (int l = PLACE_REGION; l <= (int)level; l++) {
+        const char *x = a->at[l] ? a->at[l] : "", *y = b->at[l] ? b->at[l] : "";
+        if (strcmp(x, y) != 0)
+            return false;
+    }
+    return true;
 }

@@ -256,9 +256,9 @@ struct start_hint sched_when(struct sched *s, const struct sched_event *e, int64
         return out;
     }
     struct class *c = class_like(s, e);
-    struct node *n = quota_allows(s, c) ? place_find(s, c, &pick) : NULL;
+    struct node *n = quota_allows(s, c) ? c->gang ? gang_first(s, c) : place_find(s, c, &pick) : NULL;
     index_ready(&s->index, c->wanted);
-    for (size_t i = 0; !n && !c->held_by.reason && s->ending && i < s->fleet.count; i++)
+    for (size_t i = 0; !n && !c->gang && !c->held_by.reason && s->ending && i < s->fleet.count; i++)
         node_when(s, c, s->fleet.nodes[i], &best);
     if (n)
         out = (struct start_hint){ e->job, n->id, now_ms };

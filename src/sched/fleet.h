@@ -13,6 +13,8 @@ struct place {
     struct place *up, *next;        /* next: of the same hash */
     uint32_t id, users;             /* users: nodes and places right below it */
     uint8_t level;                  /* enum place_level; the only one of PLACE_ANY is above all */
+    uint64_t search;                /* of the last search of gang.c that came by: nodes with room in it, and the first of them */
+    int64_t seats, first;
     char name[PLACE_NAME];
 };
 /* GPUs that are alike in what may come to them. whole_only: no shares, as without ECC. mig: slices only. */

@@ -388,6 +388,17 @@ struct node *index_scan(struct index *x, struct wanted *w,
     return best;
 }
 
+void index_each(struct index *x, struct wanted *w, void (*found)(struct lot *l, const struct pick *p, void *arg), void *arg)
+{
+    struct fleet *f = x->fleet;
+    struct pick p;
+    prepare(x, w);
+    struct least least = least_of(w);
+    for (size_t i = 0; i < f->lot_count; i++)
+        if (f->briefs[i].birth && may_fit(&least, &f->briefs[i]) && lot_fits(&w->is, w->suits, f->lots[i], &p))
+            found(f->lots[i], &p, arg);
+}
+
 bool index_on(struct index *x, struct wanted *w, struct node *n, struct pick *out)
 {
     index_ready(x, w);

@@ -43,6 +43,8 @@ void ranking_drop(struct index *x, struct wanted *w);                   /* of on
 struct node *index_best(struct index *x, struct wanted *w, struct pick *out);
 /* The same among the places that `allowed` takes, by a walk over all lots. allowed NULL: all. */
 struct node *index_scan(struct index *x, struct wanted *w, bool (*allowed)(const struct pick *p, void *arg), void *arg, struct pick *out);
+/* Every lot with room; the pick has no score yet. Nothing may change meanwhile. */
+void index_each(struct index *x, struct wanted *w, void (*found)(struct lot *l, const struct pick *p, void *arg), void *arg);
 /* On one node. */
 bool index_on(struct index *x, struct wanted *w, struct node *n, struct pick *out);
 /* On one node as its numbers stand, whatever its lot says, and with which devices. */

@@ -318,7 +318,7 @@ void order_file(struct sched *s, struct job *j)
     int64_t task, now = s->last_now_ms, wake = INT64_MAX;
     bool ready = false;
     if (j->waiting.count && !j->blocked) {
-        ready = waiting_ready(&j->waiting, now, &from, &wake, &task);
+        ready = j->class->gang ? gang_ready(j, now, &wake) : waiting_ready(&j->waiting, now, &from, &wake, &task);
         if (j->pause_ms > now && j->pause_ms <= now + REFUSED_PAUSE_MS) { /* else the clock went back */
             wake = ready ? j->pause_ms : MAX(wake, j->pause_ms);
             ready = false;

@@ -35,11 +35,11 @@ static void *copy(struct arena *mem, const void *from, size_t count, size_t size
     return count ? memcpy(arena_take(mem, count, size), from, count * size) : NULL;
 }
 
-static bool possible(const struct sched *s, struct class *c)
+static bool possible(struct sched *s, struct class *c)
 {
     if (c->known_fleet != s->fleet.changes + 1) { /* 0 is never: a class begins without knowing */
-        c->possible = false;
-        for (size_t i = 0; i < s->fleet.count && !c->possible; i++)
+        c->possible = c->gang && gang_possible(s, c);
+        for (size_t i = 0; i < s->fleet.count && !c->possible && !c->gang; i++)
             c->possible = node_could(&s->fleet, s->fleet.nodes[i], c);
         c->known_fleet = s->fleet.changes + 1;
     }
@@ -76,12 +76,28 @@ static void give(struct pass *p, struct job *j, int64_t task, const struct node 
     hold_known(p->s, h, p->now_ms, j->priority, j->bound_ms, 0);
 }
 
+/* All or nothing: what is found is found for all of them, and then they all have it. Its tasks are numbered by rank. */
+static bool place_gang(struct pass *p, struct job *j)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct class *c = j->class;
+    struct seat *seats = gang_find(p->s, c, mem, &c->why);
+    for (int64_t i = 0; seats && i < c->gang; i++)
+        give(p, j, i, seats[i].n, seats[i].pick);
+    return seats != NULL;
+}
+
 static bool place(struct pass *p, struct job *j, int64_t task)
 {
     struct pick pick;
+    struct class *c = j->class;
+    if (c->gang)
+        return place_gang(p, j);
     struct node *n = place_for(p->s, j, &pick);
-    if (!n)
+    if (!n) {
+        c->why = c->held_by.reason ? REASON_QUOTA : c->by_volume ? REASON_VOLUME : REASON_RESOURCES;
         return false;
+    }
     give(p, j, task, n, &pick);
     claims_back(p->s, j, n);
     return true;
@@ -99,8 +115,6 @@ static enum reason try_one(struct pass *p, struct job *j, int64_t task)
         c->why = REASON_QUOTA;
     else if (place(p, j, task))
         return REASON_NONE;
-    else
-        c->why = c->held_by.reason ? REASON_QUOTA : c->by_volume ? REASON_VOLUME : REASON_RESOURCES;
     c->failed_pass = p->s->pass;
     return c->why;
 }
@@ -143,8 +157,9 @@ static void park(struct pass *p, struct job *first)
 {
     struct sched *s = p->s;
     struct class *c = first->class;
-    if (c->why == REASON_RESOURCES) {
+    if (c->why == REASON_RESOURCES)
         say_next(p, first);
+    if (c->why == REASON_RESOURCES && !c->gang) { /* a claim on one node would be half of a gang */
         evict_line(s, c);
         ahead_parked(s, first, p->whole);
     }
@@ -225,7 +240,7 @@ static void start(struct pass *p, struct job *j)
     int64_t task, wake = INT64_MAX;
     p->s->looks++;
     if (waiting_ready(&j->waiting, p->now_ms, &from, &wake, &task) && try_one(p, j, task) != REASON_NONE) {
-        if (j->class->why == REASON_RESOURCES)
+        if (j->class->why == REASON_RESOURCES && !j->class->gang)
             fill_in(p, j->class);
         if (j->ready)
             park(p, j);
@@ -273,7 +288,7 @@ struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struc
     }
     s->dirty = false;
     serve(&p);
-    while ((j = order_next(s)) && p.plan.count < most)
+    while ((j = order_next(s)) && p.plan.count < most && (!p.plan.count || p.plan.count + (size_t)j->class->gang <= most))
         start(&p, j);
     if (j && !s->next && was && was->ready)
         s->next = was; /* the plan is full: it goes on with the next */

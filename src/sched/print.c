@@ -41,6 +41,8 @@ static void print_job(const struct job *j, struct str *out)
         str_printf(out, "  only in region '%s' zone '%s'\n", c->region, c->zone);
     if (c->tolerates)
         str_printf(out, "  tolerates %s", c->tolerates);
+    if (c->gang)
+        str_printf(out, "  gang of %lld within %s, rather %s\n", LL(c->gang), place_names.at[c->within], place_names.at[c->prefer]);
     for (size_t i = 0; i < j->waiting.count; i++) {
         const struct range *r = &waiting_ranges(&j->waiting)[i];
         str_printf(out, "  waits %lld-%lld not before %lld\n", LL(r->first), LL(r->last),

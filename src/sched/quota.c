@@ -123,24 +123,47 @@ static bool limits_allow(struct class *c, const struct limit_ask *a)
     return !r || refused(c, (int)kind, r->owner, r->model, r->limit.most[kind], limit_needs(a, r, kind));
 }
 
+static bool held_allow(struct class *c, int64_t cpu, int64_t mem)
+{
+    const struct project *p = c->project;
+    const struct quota *q = &p->quota;
+    if (q->cpu_milli >= 0 && p->cpu_held + cpu > q->cpu_milli)
+        return refused(c, LIMIT_PROJECT_CPUS, 0, "", q->cpu_milli, cpu);
+    if (q->mem_mib >= 0 && p->mem_held + mem > q->mem_mib)
+        return refused(c, LIMIT_PROJECT_MEMORY, 0, "", q->mem_mib, mem);
+    return true;
+}
+
 bool quota_allows(struct sched *s, struct class *c)
 {
     (void)s;
     const struct project *p = c->project;
     const struct quota *q = &p->quota;
-    const struct shape *w = &c->shape;
+    int64_t tasks = MAX(c->gang, 1), gpu = tasks * c->shape.gpu.milli;
     c->held_by = (struct wait){ 0 };
-    if (q->gpu_milli >= 0 && p->gpu_held + w->gpu.milli > q->gpu_milli)
-        return refused(c, LIMIT_PROJECT_GPUS, 0, "", q->gpu_milli, w->gpu.milli);
-    if (q->cpu_milli >= 0 && p->cpu_held + w->cpu_milli > q->cpu_milli)
-        return refused(c, LIMIT_PROJECT_CPUS, 0, "", q->cpu_milli, w->cpu_milli);
-    if (q->mem_mib >= 0 && p->mem_held + w->mem_mib > q->mem_mib)
-        return refused(c, LIMIT_PROJECT_MEMORY, 0, "", q->mem_mib, w->mem_mib);
+    if (q->gpu_milli >= 0 && p->gpu_held + gpu > q->gpu_milli)
+        return refused(c, LIMIT_PROJECT_GPUS, 0, "", q->gpu_milli, gpu);
+    if (!held_allow(c, tasks * c->shape.cpu_milli, tasks * c->shape.mem_mib))
+        return false;
     if (!p->limits.count)
         return true;
-    struct limit_ask a = { .owner = c->owner, .bound_ms = c->bound_ms };
-    if (w->gpu.milli)
-        limit_ask_add(&a, NULL, w->gpu.milli);
+    struct limit_ask a = { .owner = c->owner, .bound_ms = c->bound_ms, .tasks = tasks };
+    if (gpu)
+        limit_ask_add(&a, NULL, gpu);
+    return limits_allow(c, &a);
+}
+
+bool quota_allows_gang(struct sched *s, struct class *c, const struct seat *seats, int64_t cpu_milli, int64_t mem_mib)
+{
+    if (!held_allow(c, cpu_milli, mem_mib))
+        return false;
+    if (!c->project->limits.count)
+        return true;
+    struct limit_ask a = { .owner = c->owner, .bound_ms = c->bound_ms, .tasks = c->gang };
+    for (int64_t i = 0; i < c->gang; i++) {
+        struct held_gpu gpus[SCHED_GPUS];
+        ask_of(s, seats[i].n, gpus, pick_gpus(&c->wanted->is, seats[i].pick, seats[i].n, &s->fleet, gpus), &a);
+    }
     return limits_allow(c, &a);
 }
 

@@ -326,6 +326,7 @@ static bool same_ask(const struct class *a, const struct class *b)
            && x->mem_max_mib == y->mem_max_mib && x->share_mib == y->share_mib
            && strcmp(x->model, y->model) == 0 && strcmp(x->mig, y->mig) == 0
            && strcmp(a->region, b->region) == 0 && strcmp(a->zone, b->zone) == 0
+           && a->gang == b->gang && a->within == b->within && a->prefer == b->prefer
            && same_text(a->tolerates, b->tolerates);
 }
 
@@ -334,7 +335,7 @@ class_hash(const struct class *c) /* of the parts that differ most; same_ask tel
 {
     uint64_t h = (uint64_t)c->project->id;
     const int64_t parts[]
-        = { c->only_node, c->priority, c->owner, c->bound_ms, c->shape.cpu_milli, c->shape.mem_mib, c->shape.gpu.milli };
+        = { c->only_node, c->priority, c->owner, c->bound_ms, c->shape.cpu_milli, c->shape.mem_mib, c->shape.gpu.milli, c->gang };
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i]) * 0x100000001b3ULL;
     return (int64_t)h;
@@ -399,7 +400,11 @@ static struct class asks_like(const struct class *c)
                           .bound_ms = c->bound_ms,
                           .wants_host_image = c->wants_host_image,
                           .by_volume = c->by_volume,
-                          .tolerates = c->tolerates };
+                          .tolerates = c->tolerates,
+
+                          .gang = c->gang,
+                          .within = c->within,
+                          .prefer = c->prefer };
     memcpy(like.region, c->region, sizeof like.region);
     memcpy(like.zone, c->zone, sizeof like.zone);
     return like;
@@ -440,6 +445,8 @@ struct class *class_like(struct sched *s, const struct sched_event *e)
                           .wants_host_image = e->wants_host_image,
                           .by_volume = e->by_volume,
                           .tolerates = e->house };
+    if (e->gang > 1)
+        like.gang = e->gang, like.within = e->within, like.prefer = e->prefer;
     memcpy(like.region, e->region, sizeof like.region);
     memcpy(like.zone, e->zone, sizeof like.zone);
     return class_of(s, &like);

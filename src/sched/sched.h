@@ -79,6 +79,8 @@ struct sched_event {
     struct shape shape;     /* also of one part of a reservation, which has `count` of them */
     bool wants_host_image;
     char region[PLACE_NAME], zone[PLACE_NAME];  /* only there; "": anywhere */
+    int64_t gang;           /* tasks that start together, each on a node of its own: all of the job's; 0 or 1: none */
+    uint8_t within, prefer; /* enum place_level, of a gang: what it must be in, and what it is to be in if that is possible */
     int64_t only_node;      /* 0: any; else the node of its volume, or the one it named */
     bool by_volume;         /* only_node is the node of its volume: then it waits with REASON_VOLUME, not REASON_RESOURCES */
     bool blocked;           /* its dependencies are not met: waits with REASON_DEPENDENCY, is not placed */

@@ -41,6 +41,8 @@ struct class {
     bool wants_host_image, by_volume;
     char region[PLACE_NAME], zone[PLACE_NAME];
     const char *tolerates;      /* its own copy; NULL: nothing */
+    int64_t gang;               /* tasks of a job that start together; 0: each by itself */
+    uint8_t within, prefer;     /* enum place_level */
     size_t jobs;
     struct job **ready;         /* those with a task that may start now, by age: ready[head .. head + count) */
     size_t head, count, room;
@@ -194,6 +196,7 @@ struct sched {
     size_t eviction_count, eviction_room;
     struct start_hint *starts;
     size_t start_count, start_room;
+    uint64_t searches;          /* of gangs: a number for each */
 };
 
 int job_order(const struct job *a, const struct job *b);           /* by priority, then age; <0: a goes first. For one project, and to print */
@@ -247,3 +250,12 @@ bool node_could(const struct fleet *f, const struct node *n, const struct class 
 /* The best place for a task of that class now, within its project's quota; NULL: there is none. */
 struct node *place_find(struct sched *s, struct class *c, struct pick *pick);
 bool place_allowed(struct sched *s, struct class *c, const struct spot *at);    /* its quota and limits allow it there */
+
+/* --- gang.c */
+struct seat { struct node *n; struct pick *pick; uint64_t group; };     /* group: for the search alone */
+/* Nodes for a gang of that class, c->gang of them, rank by rank, within its project's quota; NULL: there are none, and *why. Takes nothing. */
+struct seat *gang_find(struct sched *s, struct class *c, struct arena *mem, enum reason *why);
+struct node *gang_first(struct sched *s, struct class *c);          /* where its first task would start now; NULL: it cannot */
+bool gang_possible(struct sched *s, const struct class *c);         /* if nothing else ran */
+bool gang_ready(const struct job *j, int64_t now_ms, int64_t *wake_ms);     /* all its tasks wait, and may start; else *wake_ms if only time is missing */
+bool quota_allows_gang(struct sched *s, struct class *c, const struct seat *seats, int64_t cpu_milli, int64_t mem_mib);  /* quota.c: with all that they would hold */
