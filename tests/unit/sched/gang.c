@@ -20,7 +20,7 @@ struct truth_job {
 struct world {
     struct sched *s;
     struct sched_event nodes[NODES];
-    struct where where[NODES];
+    struct topology where[NODES];
     int node_count, job_count;
     struct truth_job jobs[JOBS];
     int64_t now, quota;         /* of project 7, in GPUs; below 0: none */
@@ -386,7 +386,7 @@ static void random_world(struct world *w, uint64_t seed, struct arena *mem)
         int tasks = 1 + (int)rng_below(&w->rng, RANKS), nodes = rng_below(&w->rng, 3) && tasks > 1 ? tasks : 0;
         struct truth_job *j = job_add(w, nodes, tasks, asks[rng_below(&w->rng, COUNT(asks))], (int)rng_below(&w->rng, PLACE_LEVELS),
                                       (int)rng_below(&w->rng, PLACE_LEVELS));
-        j->e.priority = (int64_t)rng_below(&w->rng, 3) * 25;
+        j->e.priority = 25 + (int64_t)rng_below(&w->rng, 3) * 25; /* no spot: nobody yields here */
         if (rng_below(&w->rng, 6) == 0)
             snprintf(j->e.region, sizeof j->e.region, "%s", rng_below(&w->rng, 2) ? "eu" : "us");
     }
