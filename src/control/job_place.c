@@ -137,7 +137,7 @@ static void count_tentatively(const struct job *j, const struct node *n, const s
 static bool gang_acceptable(struct call *c, struct job *j, const struct placement *list, size_t count)
 {
     AUTO(map_free) struct map *taken = map_new();
-    struct where first, where;
+    struct topology first, where;
     size_t good = 0;
     if (!j || (int64_t)count != j->count)
         return false;

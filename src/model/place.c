@@ -77,7 +77,7 @@ bool where_fits(const struct topology *w, const char *region, const char *zone)
     return (!text_given(region) || text_is(w->at[PLACE_REGION], region)) && (!text_given(zone) || text_is(w->at[PLACE_ZONE], zone));
 }
 
-bool where_same(const struct where *a, const struct where *b, enum place_level level)
+bool where_same(const struct topology *a, const struct topology *b, enum place_level level)
 {
     if (level > PLACE_REGION && !text_given(a->at[level]))
         return false;

@@ -13,8 +13,8 @@ enum { PLACE_NAME = 32, PLACE_ADDRESS = PLACE_LEVELS * PLACE_NAME };
 extern const struct names place_names;          /* of the levels: "any", "region", ... */
 extern const struct names place_ask_names;      /* of what a job asks for: a level + 1; 0 is "auto" */
 /* Are both in one place of that level? Whose part of it is not known is in none; but an unnamed region is one. */
-struct where;
-bool where_same(const struct where *a, const struct where *b, enum place_level level);
+struct topology;
+bool where_same(const struct topology *a, const struct topology *b, enum place_level level);
 
 struct topology { const char *at[PLACE_LEVELS]; };  /* by level; NULL or "": not known. PLACE_ANY has no name */
 MUST_CHECK bool place_name_check(const char *field, const char *name, struct err *err);     /* "" is good: not known */

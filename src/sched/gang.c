@@ -253,7 +253,7 @@ bool gang_ready(const struct job *j, int64_t now_ms, int64_t *wake_ms)
 {
     int64_t waits = 0, latest = 0;
     for (size_t i = 0; i < j->waiting.count; i++) {
-        const struct range *r = &j->waiting.at[j->waiting.head + i];
+        const struct range *r = &waiting_ranges(&j->waiting)[i];
         waits += r->last - r->first + 1;
         latest = MAX(latest, r->not_before_ms);
     }

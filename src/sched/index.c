@@ -392,7 +392,7 @@ void index_each(struct index *x, struct wanted *w, void (*found)(struct lot *l, 
 {
     struct fleet *f = x->fleet;
     struct pick p;
-    prepare(x, w);
+    index_ready(x, w);
     struct least least = least_of(w);
     for (size_t i = 0; i < f->lot_count; i++)
         if (f->briefs[i].birth && may_fit(&least, &f->briefs[i]) && lot_fits(&w->is, w->suits, f->lots[i], &p))
