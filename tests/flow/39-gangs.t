@@ -58,3 +58,4 @@ is "a gang is cancelled as a whole" "$(wait_end "$GANG"; job "$GANG" '"\(.state)
 END=$(submit "$(sh_job 'exit $NODE_RANK' '{"nodes":2,"gpus":1,"within":"rack"}')")
 is "without a retry left it fails as a whole" "$(wait_end "$END"; job "$END" '"\(.state) \(.exit_code)"')" "failed 1"
 is "... and was in one rack" "$(for t in 0 1; do node_of "$END" $t; done | sort | tr '\n' ' ')" "${N[0]} ${N[1]} "
+finish
