@@ -20,10 +20,8 @@ static void nodes_make(struct sched *s, int count)
     char where[PLACE_ADDRESS];
     for (int i = 0; i < count; i++) {
         int rack = i / 8, sw = rack / 8, zone = i * 8 / count;
-        for (int g = 0; g < 8; g++) {
+        for (int g = 0; g < 8; g++)
             gpus[g] = (struct sched_gpu){ .index = g, .mem_mib = 143771, .healthy = true, .model = "NVIDIA H200" };
-            snprintf(gpus[g].uuid, sizeof gpus[g].uuid, "GPU-%08x-%d", (unsigned)i, g);
-        }
         snprintf(where, sizeof where, "%s/%c/s%d/r%d", zone < 4 ? "eu" : "us", 'a' + zone % 4, sw, rack);
         sched_apply(s, &(struct sched_event){ .kind = SCHED_NODE, .node = i + 1, .usable = true, .host_image = true, .cpu_milli = 192000,
                                               .mem_mib = 1 << 20, .gpu_count = 8, .gpus = gpus, .where = where });

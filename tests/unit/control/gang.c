@@ -185,7 +185,7 @@ TEST(tasks_of_a_gang_learn_their_ranks_and_who_the_others_are)
     AUTO(door_free) struct door *d = t.d;
     const char *job = door_submit(d, d->admin, GANG);
     CHECK(place(d, job, 3, (const char *[]){ "n2", "n3", "n1" }) == 3);
-    struct answer a = door_ask(d, t.keys[2], VERB_NODE_REPORT, "{\"kind\":\"beat\"}");
+    struct answer a = door_hello(d, t.keys[2], "n3", 1, 1, (struct texts){ 0 });
     CHECK(a.ok && strstr(a.text, "\"ARCUS_NODE_RANK\":\"1\"") && strstr(a.text, "\"NUM_NODES\":\"3\"") && strstr(a.text, "\"SLURM_NODEID\":\"1\"")
           && strstr(a.text, "\"ARCUS_NODES\":\"n2,n3,n1\"") && strstr(a.text, "\"ARCUS_ARRAY_COUNT\":\"1\"") && !strstr(a.text, "127.0.0.1"));
 }
