@@ -401,7 +401,6 @@ static struct class asks_like(const struct class *c)
                           .wants_host_image = c->wants_host_image,
                           .by_volume = c->by_volume,
                           .tolerates = c->tolerates,
-
                           .gang = c->gang,
                           .within = c->within,
                           .prefer = c->prefer };
