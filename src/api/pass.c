@@ -266,7 +266,7 @@ static struct pass *pass_new(struct visit *v)
     *p = (struct pass){ .visit = v, .api = a, .next = a->passer->all,
                         .until_ms = os_boot_ms(a->os) + WAIT_MS };
     bool remembered = v->verb->kind == VERB_WRITE && v->verb->roles;    /* by who sends it */
-    p->repeats = remembered || text_is(http_method(v->rq), "GET");
+    p->repeats = remembered || v->verb->kind == VERB_ASK || text_is(http_method(v->rq), "GET");
     if (remembered && !http_header(v->rq, "idempotency-key"))
         snprintf(p->key, sizeof p->key, "passed-%016llx%016llx", (unsigned long long)rng_next(&a->ids),
                  (unsigned long long)rng_next(&a->ids));
@@ -285,7 +285,7 @@ static struct pass *pass_new(struct visit *v)
 bool pass_wanted(const struct visit *v)
 {
     enum verb_kind kind = v->verb->kind;
-    return (kind == VERB_WRITE || kind == VERB_STREAM) && v->verb_id != VERB_NODE_LINK
+    return (kind == VERB_WRITE || kind == VERB_ASK || kind == VERB_STREAM) && v->verb_id != VERB_NODE_LINK
            && v->verb_id != VERB_NODE_STREAM && v->verb_id != VERB_BLOB_GET
            && !control_writes(v->api->control);
 }
@@ -337,7 +337,7 @@ void pass_whole(struct visit *v)
 /* The door says that it does not write any more: nothing was done. */
 bool pass_instead(struct visit *v)
 {
-    if (!v->rq || v->begun || v->streams || v->work || v->verb->kind != VERB_WRITE
+    if (!v->rq || v->begun || v->streams || v->work || (v->verb->kind != VERB_WRITE && v->verb->kind != VERB_ASK)
         || v->ask.verb != v->verb_id)
         return false;
     pass_begin(v);

@@ -37,6 +37,7 @@ struct field {
     const char *prefix;         /* of an F_ID */
     const struct names *names;
     bool (*named)(const char *text, int64_t *number);   /* of an F_INT: words that stand for numbers */
+    const char *words;          /* all of those, for people */
     const struct fields *sub;
     const char *def;            /* what stands for it when it is not given, in the spelling of a user */
     const char *aliases;        /* names of other systems for the same, separated by blanks */

@@ -178,6 +178,11 @@ AUTO_FN(struct tail *, tail_free)
 /* --- the words' own parts */
 MUST_CHECK bool spec_build(struct cli *c, const struct flags *f, const char *file,
                            struct json **spec, struct err *err);
+/* all workloads of the file, or one without a file; send: their folders are uploaded, else left out */
+MUST_CHECK bool specs_build(struct cli *c, const struct flags *f, const char *file, bool send,
+                            struct json **docs, struct err *err);
+const char *submit_file(const struct flags *f);                     /* of a word with submit_fields; NULL: none */
+void print_why(struct cli *c, const struct json *why);              /* what job.why and job.plan say */
 MUST_CHECK bool stdin_read(struct cli *c, size_t most, struct slice *out, struct err *err);
 /* a user's path; - is standard input */
 MUST_CHECK bool path_read(struct cli *c, const char *path, size_t most, struct slice *out,
@@ -198,6 +203,7 @@ bool completion_text(struct str *out, const char *shell);           /* false: no
 #define WORD(name) int name(struct cli *c, const struct word *w, int argc, char **argv)
 WORD(word_run);
 WORD(word_submit);
+WORD(word_plan);
 WORD(word_describe);
 WORD(word_logs);
 WORD(word_exec);

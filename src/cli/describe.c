@@ -35,7 +35,7 @@ static void section(struct cli *c, const char *title, const char *word, const st
 /* Where it stands, as long as it waits. */
 static void print_queue(const struct json *q)
 {
-    const char *class = json_text(q, "class"), *reason = json_text(q, "reason");
+    const char *class = json_text(q, "class");
     int64_t ahead = json_int(q, "ahead", 0), above = json_int(q, "project_ahead", 0), had = json_int(q, "share_ppm", 0), fair = json_int(q, "fair_ppm", 0);
     const char *first = json_text(q, "first_at");
     printf("\nqueue:\n  class %s, priority %lld: %lld of your project go before it", class ? class : "", (long long)json_int(q, "priority", 0), (long long)(ahead + above));
@@ -43,8 +43,6 @@ static void print_queue(const struct json *q)
         printf(", %lld of them of a higher class", (long long)above);
     printf("\n  share: your project has had %lld.%02lld %% of the cloud lately; its fair part among %lld with work is %lld.%02lld %%\n", (long long)(had / 10000),
            (long long)(had / 100 % 100), (long long)json_int(q, "projects", 0), (long long)(fair / 10000), (long long)(fair / 100 % 100));
-    if (text_is(reason, "Quota"))
-        printf("  limit: %s\n", json_text(q, "reason_text"));
     if (first)
         printf("  if it still waits at %s, it goes before everybody\n", first);
 }
@@ -52,7 +50,7 @@ static void print_queue(const struct json *q)
 static void print_job(struct cli *c, struct json *job)
 {
     struct json *spec = json_get(job, "spec"), *tasks = json_get(job, "tasks"), *attempts = json_get(job, "attempts"),
-                *queue = json_get(job, "queue");
+                *queue = json_get(job, "queue"), *why = json_get(job, "why");
     struct json *asked = json_new(c->mem, JSON_OBJECT);
     size_t n = count_of(tasks);
     if (spec) {
@@ -62,9 +60,14 @@ static void print_job(struct cli *c, struct json *job)
     doc_drop(job, "tasks");
     doc_drop(job, "attempts");
     doc_drop(job, "queue");
+    doc_drop(job, "why");
     print_described(c, job);
     if (queue)
         print_queue(queue);
+    if (why) {
+        printf("\nwhy it waits:\n");
+        print_why(c, why);
+    }
     if (n > 1 && n <= TASKS_SHOWN)
         section(c, "tasks", "tasks", tasks);
     else if (n > TASKS_SHOWN)
@@ -100,8 +103,12 @@ static bool describe_job(struct cli *c, const char *name, struct json **thing)
     if (json_int(job, "queued", 0) > 0 && text_given(json_text(job, "reason"))
         && !cli_call(c, VERB_JOB_QUEUE, ask, &queue, &c->err))
         return false;
+    struct json *why = NULL;
+    struct err ignored;             /* the rest is worth showing, also where nobody plans at the moment */
     if (queue)
         json_add(job, "queue", queue);
+    if (queue && cli_call(c, VERB_JOB_WHY, ask, &why, &ignored))
+        json_add(job, "why", why);
     json_add(job, "tasks", json_get(tasks, "items"));
     json_add(job, "attempts", json_get(attempts, "items"));
     *thing = job;

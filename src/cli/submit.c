@@ -19,6 +19,11 @@ static const struct field submit_rows[] = {
 };
 const struct fields submit_fields = FIELDS(submit_own, submit_rows);
 
+const char *submit_file(const struct flags *f)
+{
+    return ((const struct submit_own *)f->own)->file;
+}
+
 bool stdin_read(struct cli *c, size_t most, struct slice *out, struct err *err)
 {
     AUTO(str_done) struct str text = { 0 };
@@ -145,8 +150,16 @@ static bool send_workdir(struct cli *c, struct json *doc, struct err *err)
     return doc_set(c, doc, "workdir", digest);
 }
 
+/* Where nothing is queued, nothing is uploaded: what is in the folder does not matter. */
+static bool keep_workdir(struct json *doc)
+{
+    const struct field *f = bind_find(&job_spec_fields, "workdir");
+    overrule(doc, f);
+    return true;
+}
+
 /* Flags and the command behind `--` into a workload. */
-static bool spec_finish(struct cli *c, const struct flags *f, struct json *doc, struct err *err)
+static bool spec_finish(struct cli *c, const struct flags *f, struct json *doc, bool send, struct err *err)
 {
     struct json *flags = copy_of(c, f->doc);
     if (f->rest.count) {
@@ -162,12 +175,11 @@ static bool spec_finish(struct cli *c, const struct flags *f, struct json *doc, 
         json_add(flags, "command", command);
     }
     merge(c, doc, flags);
-    return send_workdir(c, doc, err);
+    return send ? send_workdir(c, doc, err) : keep_workdir(doc);
 }
 
-/* A list of one without a file. */
-static bool specs_build(struct cli *c, const struct flags *f, const char *file, struct json **docs,
-                        struct err *err)
+bool specs_build(struct cli *c, const struct flags *f, const char *file, bool send, struct json **docs,
+                 struct err *err)
 {
     struct json *list = json_new(c->mem, JSON_LIST);
     if (file && !read_file(c, file, &list, err))
@@ -175,7 +187,7 @@ static bool specs_build(struct cli *c, const struct flags *f, const char *file, 
     if (!file)
         json_add(list, NULL, json_new(c->mem, JSON_OBJECT));
     for (struct json *d = list->first; d; d = d->next)
-        if (!spec_finish(c, f, d, err))
+        if (!spec_finish(c, f, d, send, err))
             return false;
     *docs = list;
     return true;
@@ -185,7 +197,7 @@ bool spec_build(struct cli *c, const struct flags *f, const char *file, struct j
                 struct err *err)
 {
     struct json *docs;
-    if (!specs_build(c, f, file, &docs, err))
+    if (!specs_build(c, f, file, true, &docs, err))
         return false;
     *spec = docs->first;
     return !docs->first->next
@@ -244,7 +256,7 @@ int word_submit(struct cli *c, const struct word *w, int argc, char **argv)
                 "nothing to submit: give -f FILE or a command; arcus submit --help shows more");
         return print_error(c, &c->err);
     }
-    bool ok = specs_build(c, &f, own->file, &docs, &c->err)
+    bool ok = specs_build(c, &f, own->file, true, &docs, &c->err)
            && (docs->first->next ? submit_many : submit_one)(c, docs, &c->err);
     return ok ? 0 : print_error(c, &c->err);
 }

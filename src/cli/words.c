@@ -92,6 +92,9 @@ const struct word words[] = {
       .more = "FILE is a workload in YAML or JSON, as arcus(5) describes it; `-` is standard input. Flags overrule the file. Several\n"
               "(YAML documents, or a list) are queued together or not at all, and their ids are printed in order.",
       .examples = "arcus submit -f train.yaml\narcus submit -f train.yaml --gpus 2 -e EPOCHS=5\narcus submit -n 100 -- ./sweep.sh" },
+    { "plan", VERB_JOB_PLAN, word_plan, "[-f FILE] [FLAGS] [--] [COMMAND [ARG...]]", "Tell where a job would run now, or when, or why never; nothing is queued", .own = &submit_fields, .takes = "", .command = true,
+      .more = "It takes what submit takes and checks the same. What it tells is true now: nothing is held for the job. Folders are not uploaded.",
+      .examples = "arcus plan -f train.yaml\narcus plan --gpus H200:8 -- python train.py\narcus plan -f train.yaml -o json" },
     { "ps", VERB_JOB_LIST, word_generic, "[FLAGS]", "List jobs, newest first", .takes = "", COLUMNS(job_columns),
       .examples = "arcus ps\narcus ps --all --state failed\narcus ps -a --limit 20 -o json" },
     { "describe", -1, word_describe, "JOB... | node NODE... | project PROJECT... | reservation NAME...", "Show a thing with all that belongs to it, or several", .own = &describe_fields, .takes = "job name", .many = true,

@@ -5,6 +5,7 @@
 #pragma once
 #include "control/state.h"
 #include "model/view.h"
+#include "sched/why.h"
 #include "wire/bind.h"
 
 struct batch {                  /* what all verbs of one commit want written; lives in its own arena */
@@ -63,6 +64,7 @@ bool rows_of(struct call *c, enum statement st, const struct value *args, int co
 struct handler {
     bool (*run)(struct call *c, const void *body, struct err *err);
     bool (*prepare)(struct call *c, const void *body, struct err *err);     /* slow work before the writer (passwords); a reader's hands */
+    bool (*ask)(struct call *c, const void *body, struct err *err);         /* of a VERB_ASK: fills r->question before the planner is asked; run tells the answer */
     bool once;                  /* its reply shows a secret: it is not given again for the same Idempotency-Key */
 };
 extern const struct handler handlers[VERB_COUNT];
@@ -72,7 +74,7 @@ const struct control_config *control_settings(const struct control *c);
 size_t lease_servers(struct control *c, struct arena *mem, const char ***out, int64_t *version);   /* URLs of the servers that live; the writer's actor */
 #define VERB(name) bool name(struct call *c, const void *body, struct err *err)
 VERB(login); VERB(login_prepare); VERB(whoami); VERB(password_change); VERB(password_prepare); VERB(org_create); VERB(org_list);
-VERB(project_create); VERB(project_list); VERB(project_get); VERB(project_update); VERB(quota_list); VERB(quota_set); VERB(job_queue); VERB(member_list); VERB(member_set); VERB(member_remove);
+VERB(project_create); VERB(project_list); VERB(project_get); VERB(project_update); VERB(quota_list); VERB(quota_set); VERB(job_queue); VERB(job_why); VERB(job_why_ask); VERB(job_plan); VERB(job_plan_ask); VERB(member_list); VERB(member_set); VERB(member_remove);
 VERB(user_create); VERB(user_prepare); VERB(user_list); VERB(user_update); VERB(account_create); VERB(account_list); VERB(account_disable);
 VERB(key_create); VERB(key_list); VERB(key_disable); VERB(secret_set); VERB(secret_list); VERB(secret_remove);
 VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files); VERB(image_add); VERB(image_list); VERB(image_remove);
@@ -82,7 +84,16 @@ VERB(node_token); VERB(node_join); VERB(node_rekey); VERB(node_rotate); VERB(nod
 VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(backup); VERB(server_list);
 VERB(data_drop); VERB(data_drop_prepare); VERB(audit_note); VERB(audit_list); VERB(audit_verify);
 
+/* What the planner is asked about, and its answer. Lives with the request. */
+struct question {
+    struct sched_event *job;
+    bool waits;                 /* it is there; else it is only asked about */
+    const char *refused;        /* the door would not take it: the planner is not asked */
+    bool answered;
+    struct why why;
+};
 /* Shared by several verbs. */
+void why_words(struct call *c, const struct question *q, const struct job *j, struct why_view *v);   /* fills v from what the planner said; j may be one that is not there */
 struct submission { struct project *project; int64_t jobs; size_t bytes; const char *workdir; };   /* what the jobs of one request take, so far as they were checked */
 struct job_wish { struct job_spec spec; struct shape shape; const char *text; };                   /* one that may be taken */
 MUST_CHECK bool job_check(struct call *c, struct submission *s, const struct job_spec *ask, struct job_wish *out, struct err *err);

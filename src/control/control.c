@@ -100,6 +100,10 @@ struct post *door_answered(struct control *c, struct request *r, bool ok)
 
 void door_answer(struct control *c, struct request *r, bool ok)
 {
+    if (ok && r->question && !r->question->answered) { /* the planner's part of it comes now */
+        planner_ask(c, r);
+        return;
+    }
     os_post(c->os, door_answered(c, r, ok));
 }
 
@@ -118,7 +122,7 @@ static void reader_on_posts(void *arg, struct post *first)
                              .now_ms = os_wall_ms(c->os),
                              .boot_ms = os_boot_ms(c->os) };
         const struct handler *h = &handlers[r->verb];
-        bool writes = verbs[r->verb].kind != VERB_READ && verbs[r->verb].kind != VERB_STREAM;
+        bool writes = verbs[r->verb].kind == VERB_WRITE || verbs[r->verb].kind == VERB_INSIDE;
         if (writes && r->looked_seq && !idem_look(c, rd->conn, r, &r->err)) {
             door_answer(c, r, false);
             continue;

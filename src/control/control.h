@@ -55,6 +55,7 @@ struct request {
     int64_t looked_seq;
     const struct verb *about;   /* what the caller really asked for, if this is only a step of it; for the audit */
     const char *subject;        /* what a refusal was about, where the body does not say; for the audit */
+    struct question *question;  /* the door's: what the planner is asked for it */
     bool again;                 /* somebody who was let in is looked at again: no new act */
     /* --- the answer */
     bool ok, replayed;

@@ -112,5 +112,7 @@ void planner_open(struct control *c);
 void planner_close(struct control *c);
 /* News of a commit, in order; takes the arena that holds them. reset: forget everything first; more: plan only after what follows. */
 void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, bool more, struct arena *mem);
+/* Has the planner answer r->question; then r goes back to the writer, by way of the loop. */
+void planner_ask(struct control *c, struct request *r);
 void planner_poke(struct control *c);           /* time has passed */
 const struct sched *planner_picture(const struct control *c);   /* for tests: NULL while a wish is under way, or without a planner */

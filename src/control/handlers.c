@@ -14,6 +14,8 @@ const struct handler handlers[VERB_COUNT] = {
     [VERB_QUOTA_LIST] = { quota_list },
     [VERB_QUOTA_SET] = { quota_set },
     [VERB_JOB_QUEUE] = { job_queue },
+    [VERB_JOB_WHY] = { job_why, .ask = job_why_ask },
+    [VERB_JOB_PLAN] = { job_plan, .ask = job_plan_ask },
     [VERB_MEMBER_LIST] = { member_list },
     [VERB_MEMBER_SET] = { member_set },
     [VERB_MEMBER_REMOVE] = { member_remove },

@@ -17,6 +17,11 @@ void sched_of_node(const struct state *s, const struct node *n, struct sched_eve
     e->kind = SCHED_NODE;
     e->node = n->id;
     e->usable = node_takes(n) && !s->restored;
+    e->shut = n->state == NODE_DOWN       ? FILTER_AWAY
+              : n->drain                  ? FILTER_DRAINING
+              : n->state == NODE_CORDONED ? FILTER_CORDONED
+              : s->restored               ? FILTER_RESTORED
+                                          : FILTER_ORDERS;
     e->host_image = n->info.host_image;
     e->cpu_milli = n->info.cpu_milli;
     e->mem_mib = n->info.mem_mib;

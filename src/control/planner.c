@@ -24,6 +24,7 @@ struct news {
     bool reset, more;     /* of the writer's: it begins anew; it is not all */
     bool aside, answered; /* of the loop's: time has passed, a wish was answered */
     bool away;            /* the store did not take it */
+    struct request *ask;  /* of somebody who wants to know something */
     struct arena *mem;
 };
 
@@ -111,6 +112,30 @@ static void plan(struct planner *p)
     os_post(c->os, &w->hop);
 }
 
+/* --- questions */
+
+static void ask_back(void *arg, struct post *p) /* on the loop, which knows whether there still is a writer */
+{
+    struct control *c = arg;
+    actor_post(c->writer.actor, p);
+}
+
+static void answer(struct planner *p, struct request *r)
+{
+    struct question *q = r->question;
+    int64_t now_ms = os_wall_ms(p->control->os);
+    if (!p->partial)
+        (q->waits ? sched_why : sched_try)(p->sched, q->job, now_ms, &q->why);
+    q->answered = true;
+    r->post = (struct post){ .fn = ask_back, .arg = p->control };
+    os_post(p->control->os, &r->post);
+}
+
+void planner_ask(struct control *c, struct request *r)
+{
+    post_news(c->planner, &(struct news){ .aside = true, .ask = r, .mem = arena_new() });
+}
+
 static void on_posts(void *arg, struct post *first)
 {
     struct planner *p = arg;
@@ -132,6 +157,8 @@ static void on_posts(void *arg, struct post *first)
             p->partial = n->more;
         for (size_t i = 0; i < n->count; i++)
             sched_apply(p->sched, &n->events[i]);
+        if (n->ask)
+            answer(p, n->ask);
         int64_t now = os_wall_ms(p->control->os);
         look = look || n->count || n->answered || now >= p->next_ms
                || now < p->looked_ms; /* behind: the clock went back */
@@ -181,6 +208,13 @@ void planner_close(struct control *c)
         return;
     actor_stop(c->planner->actor);
     os_unpost(c->os, wish_ask, c->planner); /* nobody will hear it */
+    struct post *next;
+    for (struct post *p = os_unpost(c->os, ask_back, c); p; p = next) {
+        struct request *r = CONTAINER(p, struct request, post);
+        next = p->next;
+        r->ok = err_set(&r->err, RC_UNAVAILABLE, "the server is stopping");
+        r->on_reply(r->arg, r);
+    }
     if (c->planner->wish)
         wish_free(c->planner->wish);
     sched_free(c->planner->sched);

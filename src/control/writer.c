@@ -35,6 +35,25 @@ static bool replay(struct call *call, const struct idem *i, struct err *err)
         call, &ref, err); /* it has ended: the writer's connection reads it like a reader */
 }
 
+/* A question: what the planner is to be asked is made here, and what it said is put into words, by the same memory. Nothing is written.
+ * In between door_answer hands it on, as late as any answer: nobody hears of what is not durable. */
+static bool run_ask(struct call *call)
+{
+    struct request *r = call->r;
+    const struct handler *h = &handlers[r->verb];
+    struct batch scratch = { .mem = r->mem };
+    call->batch = &scratch;
+    if (!r->question || !r->question->answered) {
+        r->question = ARENA_NEW(r->mem, struct question);
+        if (!h->ask(call, r->body, &r->err))
+            return false;
+        if (call->control->planner && !r->question->refused)
+            return true;
+        r->question->answered = true;
+    }
+    return h->run(call, r->body, &r->err);
+}
+
 static bool run_verb(struct control *c, struct batch *b, struct request *r)
 {
     struct call call = { .control = c,
@@ -48,13 +67,15 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
                          .boot_ms = os_boot_ms(c->os) };
     str_clear(&r->reply);
     r->replayed = r->audited = false;
-    b->asked = b->asked || verbs[r->verb].kind == VERB_WRITE;
+    b->asked = b->asked || verbs[r->verb].kind == VERB_WRITE || verbs[r->verb].kind == VERB_ASK;
     if (verbs[r->verb].roles && r->from.hash[0])
         r->who = (struct caller){
             0
         }; /* what it was the last time may never have landed, or hold no more */
     if (!door_check(&call, &r->err))
         return false;
+    if (verbs[r->verb].kind == VERB_ASK)
+        return run_ask(&call);
     const char *key = idem_key(&call);
     struct idem *before = NULL;
     if (key && !idem_find(&call, key, &before, &r->err))

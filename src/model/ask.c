@@ -182,10 +182,16 @@ const struct fields job_list_ask_fields = FIELDS(job_list_ask, job_list_rows);
 
 static const struct field job_ref_rows[] = { THE_JOB(job_ref), PAGE(job_ref), LIMIT(job_ref) };
 const struct fields job_ref_fields = FIELDS(job_ref, job_ref_rows);
+static const struct field job_name_rows[] = {   /* no list: what older programs send along is taken and means nothing */
+    THE_JOB(job_ref),
+    FIELD(struct job_ref, page, TEXT, .max = 256, .hidden = true),
+    FIELD(struct job_ref, limit, INT, .hidden = true),
+};
+const struct fields job_name_fields = FIELDS(job_ref, job_name_rows);
 
 static const struct field job_update_rows[] = {
     THE_JOB(job_update_ask),
-    FIELD(struct job_update_ask, priority, INT, .required = true, .min = 0, .max = 100, .named = priority_named, .flag = "-p --priority", .help = "spot, low, normal, high, urgent, or 0 to 100: a higher class starts first, and among the jobs of one project the higher number", .example = "high"),
+    FIELD(struct job_update_ask, priority, INT, .required = true, .min = 0, .max = 100, .named = priority_named, .words = PRIORITY_WORDS, .flag = "-p --priority", .help = "spot, low, normal, high, urgent, or 0 to 100: a higher class starts first, and among the jobs of one project the higher number", .example = "high"),
 };
 const struct fields job_update_ask_fields = FIELDS(job_update_ask, job_update_rows);
 

@@ -185,12 +185,15 @@ static bool model_fits(const char *ask, size_t n, const char *model)
     return true;
 }
 
-int gpu_ask_choice(const struct gpu_ask *ask, const char *model, int64_t mem_mib)
+/* A part of the memory is kept for error correction: an L40S of 48 GB tells 46068 MiB, a T4 of 16 GB 15360. */
+bool gpu_ask_memory(const struct gpu_ask *ask, int64_t mem_mib)
 {
-    /* A part of the memory is kept for error correction: an L40S of 48 GB tells 46068 MiB, a T4 of 16 GB 15360. */
-    if (mem_mib < ask->mem_min_mib - ask->mem_min_mib / 14
-        || (ask->mem_max_mib && mem_mib > ask->mem_max_mib) || ask->share_mib > mem_mib)
-        return 0;
+    return mem_mib >= ask->mem_min_mib - ask->mem_min_mib / 14
+           && (!ask->mem_max_mib || mem_mib <= ask->mem_max_mib) && ask->share_mib <= mem_mib;
+}
+
+int gpu_ask_model(const struct gpu_ask *ask, const char *model)
+{
     int choice = 1;
     for (const char *p = ask->model; *p; p++) {
         size_t n = strcspn(p, "|>");
@@ -202,6 +205,11 @@ int gpu_ask_choice(const struct gpu_ask *ask, const char *model, int64_t mem_mib
             return 0;
     }
     return choice;
+}
+
+int gpu_ask_choice(const struct gpu_ask *ask, const char *model, int64_t mem_mib)
+{
+    return gpu_ask_memory(ask, mem_mib) ? gpu_ask_model(ask, model) : 0;
 }
 
 bool gpu_ask_fits(const struct gpu_ask *ask, const char *model, int64_t mem_mib)

@@ -18,6 +18,8 @@ MUST_CHECK bool gpu_ask_parse(const char *text, struct gpu_ask *out, struct err 
 MUST_CHECK bool mig_parse(const char *text, struct gpu_ask *out);       /* "1g.18gb": sets mig and milli */
 /* Is this device what is asked for? Cards hold a little less than their names say, so "80GB" fits one of 79.6 GB. */
 bool gpu_ask_fits(const struct gpu_ask *ask, const char *model, int64_t mem_mib);
+bool gpu_ask_memory(const struct gpu_ask *ask, int64_t mem_mib);
+int gpu_ask_model(const struct gpu_ask *ask, const char *model);        /* by its model alone, as the next */
 int gpu_ask_choice(const struct gpu_ask *ask, const char *model, int64_t mem_mib);  /* 0: it does not fit; 1: the first choice, 2: the next, ... */
 int64_t gpu_ask_mib(const struct gpu_ask *ask, int64_t mem_mib);        /* memory of such a device that one task holds */
 

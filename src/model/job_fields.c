@@ -75,7 +75,7 @@ static const struct field spec_rows[] = {
     FIELD(struct job_spec, count, INT, .min = 1, .max = JOB_COUNT_MAX, .def = "1", .aliases = "array_size", .flag = "-n --count",
           .help = "how many tasks; each learns its number from ARCUS_ARRAY_INDEX, 0 and up", .example = "10"),
     FIELD(struct job_spec, array, TEXT, .when_set = true, .max = 32, .flag = "-a --array", .help = "the same as count, the way Slurm spells it", .example = "0-9"),
-    FIELD(struct job_spec, priority, INT, .min = 0, .max = 100, .def = "50", .named = priority_named, .flag = "-p --priority", .help = "spot, low, normal, high, urgent, or 0 to 100: a higher class starts first, and among the jobs of one project the higher number", .example = "high"),
+    FIELD(struct job_spec, priority, INT, .min = 0, .max = 100, .def = "50", .named = priority_named, .words = PRIORITY_WORDS, .flag = "-p --priority", .help = "spot, low, normal, high, urgent, or 0 to 100: a higher class starts first, and among the jobs of one project the higher number", .example = "high"),
     FIELD(struct job_spec, env, PAIRS, .when_set = true, .max = 256, .aliases = "envs environment", .flag = "-e --env", .help = "environment of the task", .example = "EPOCHS=3"),
     FIELD(struct job_spec, labels, PAIRS, .when_set = true, .max = 64, .pattern = "label", .aliases = "tags", .flag = "-l --label", .help = "words of your own to find it by", .example = "team=vision"),
     FIELD(struct job_spec, secrets, TEXTS, .when_set = true, .max = 64, .aliases = "secret", .flag = "--secret", .help = "names of secrets; each is the file /run/secrets/NAME", .example = "HF_TOKEN"),

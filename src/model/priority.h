@@ -13,5 +13,6 @@ struct priority {
     int64_t starved_s;
 };
 extern const struct priority priorities[CLASS_COUNT];
+#define PRIORITY_WORDS "spot, low, normal, high, urgent"
 enum priority_class priority_of(int64_t number);                /* the nearest for one out of range */
 bool priority_named(const char *name, int64_t *number);

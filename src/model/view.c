@@ -70,6 +70,43 @@ static const struct field queue_rows[] = {
 };
 const struct fields queue_view_fields = FIELDS(queue_view, queue_rows);
 
+static const struct field refused_rows[] = {
+    FIELD(struct refused_view, filter, TEXT, .help = "in one word"),
+    FIELD(struct refused_view, nodes, INT, .help = "how many it refused; each node counts once, with the first filter that refuses it"),
+    FIELD(struct refused_view, text, TEXT, .help = "what these nodes lack"),
+};
+const struct fields refused_view_fields = FIELDS(refused_view, refused_rows);
+static const struct field near_rows[] = {
+    FIELD(struct near_view, node, TEXT),
+    FIELD(struct near_view, lacks, TEXT, .max = 1024, .help = "everything that this node lacks for it"),
+};
+const struct fields near_view_fields = FIELDS(near_view, near_rows);
+
+#define WHY_ROWS                                                                                                                                \
+    FIELD(struct why_view, starts, TEXT, .help = "now, later, or never: not on the nodes that there are, or not within the quota"),            \
+    FIELD_AS(struct why_view, start_ms, "start_at", TIME, .help = "when it is expected to start; null: nobody knows"),                         \
+    FIELD(struct why_view, reason, TEXT, .help = "why it does not start now, as one word"),                                                     \
+    FIELD(struct why_view, reason_text, TEXT, .max = 1024, .help = "the same as a sentence"),                                                   \
+    FIELD(struct why_view, advice, TEXTS, .help = "what would make it run, each by itself"),                                                    \
+    FIELD(struct why_view, nodes, INT, .help = "how many nodes there are"),                                                                     \
+    FIELD_AS(struct why_view, fits, "nodes_with_room", INT, .help = "how many could take a task of it now"),                                    \
+    FIELD(struct why_view, refused, OBJECTS, .sub = &refused_view_fields, .help = "how many of the others were refused for what"),              \
+    FIELD(struct why_view, nearest, OBJECTS, .sub = &near_view_fields, .help = "the nodes that lack least")
+
+static const struct field why_rows[] = { HEAD(why_view, PREFIX_JOB), WHY_ROWS };
+const struct fields why_view_fields = FIELDS(why_view, why_rows);
+static const struct field plan_rows[] = {
+    ID(why_view, PREFIX_JOB),
+    NAME(why_view),
+    FIELD(struct why_view, state, TEXT, .help = "planned: nothing was queued, and nothing is held for it"),
+    WHY_ROWS,
+    FIELD(struct why_view, node, TEXT, .help = "where its first task would run now"),
+    FIELD(struct why_view, gpus, TEXT, .help = "the devices it would get there"),
+    FIELD(struct why_view, tasks, INT, .help = "how many of its tasks could start now; at most the first 100 are tried"),
+    FIELD(struct why_view, count, INT, .help = "tasks of the array"),
+};
+const struct fields plan_view_fields = FIELDS(why_view, plan_rows);
+
 static const struct field member_rows[] = { HEAD(member_view, PREFIX_USER), FIELD(struct member_view, roles, TEXT) };
 const struct fields member_view_fields = FIELDS(member_view, member_rows);
 static const struct field account_rows[] = { HEAD(member_view, PREFIX_ACCOUNT), FIELD(struct member_view, roles, TEXT) };

@@ -244,7 +244,7 @@ static void lift_on(struct sched *s, int64_t node, const struct job *j)
             claim_lift(s, cl);
 }
 
-static void take_on(struct sched *s, int64_t node)
+void claims_again(struct sched *s, int64_t node)
 {
     for (struct claim *cl = map_get(s->claims.on, node); cl; cl = cl->next)
         if (!cl->aside)
@@ -278,7 +278,7 @@ static struct node *try_on(struct sched *s, struct job *j, int64_t node, struct 
     if (index_as(&s->index, j->class->wanted, at.node, &at.pick, at.gpus, &at.count) && place_allowed(s, j->class, &at)
         && index_on(&s->index, j->class->wanted, at.node, pick))
         return at.node;
-    take_on(s, node);
+    claims_again(s, node);
     return NULL;
 }
 
@@ -287,7 +287,7 @@ bool claim_free(struct sched *s, const struct claim *cl, struct job *j)
     struct pick pick;
     struct node *n = try_on(s, j, cl->node, &pick);
     if (n)
-        take_on(s, n->id);
+        claims_again(s, n->id);
     return n;
 }
 
@@ -339,7 +339,7 @@ bool lent_fits(struct sched *s, struct job *j)
     struct pick pick;
     struct node *n = place_lent(s, j, &pick);
     if (n)
-        take_on(s, n->id);
+        claims_again(s, n->id);
     return n;
 }
 
@@ -372,5 +372,5 @@ void claims_back(struct sched *s, struct job *j, struct node *n)
         claim_drop(s, used);
     else if (claims > tasks)
         claim_drop(s, claims_of(s, j->id));
-    take_on(s, n->id);
+    claims_again(s, n->id);
 }

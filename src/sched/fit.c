@@ -1,22 +1,5 @@
-/* fit.c - what a class of jobs may have: whether any node could ever run it, its project's quota, and the best place now. */
+/* fit.c - what a class of jobs may have: its project's quota, and the best place now. Whether a node could ever run it: filter.c. */
 #include "sched/sched_internal.h"
-
-bool node_could(const struct fleet *f, const struct node *n, const struct class *c)
-{
-    const struct gpu_ask *ask = &c->shape.gpu;
-    int wanted = (int)((ask->milli + 999) / 1000);
-    int64_t cpu, mem;
-    shape_on(&c->shape, n->cpu_milli, n->mem_mib, n->gpu_count, &cpu, &mem);
-    if (!place_is(n->place, c->region, c->zone) || (c->only_node && c->only_node != n->id) || (c->wants_host_image && !n->host_image)
-        || n->cpu_milli < cpu || n->mem_mib < mem
-        || house_admits(fleet_house(f, n->house), &c->wanted->is.guest) != HOUSE_YES)
-        return false;
-    for (int i = 0; i < n->gpu_count && wanted; i++) {
-        const struct gpu_kind *k = &f->kinds[n->gpus[i].kind];
-        wanted -= n->gpus[i].healthy && suit_of(k, ask).choice;
-    }
-    return !wanted;
-}
 
 /* What a task holds may follow from the node, so the quota of CPUs and memory is looked at for each. */
 static bool held_fits(const struct project *p, int64_t cpu, int64_t mem)

@@ -148,6 +148,7 @@ static struct node *node_new(struct fleet *f, const struct sched_event *e)
     struct node *n = must(calloc(1, sizeof *n + (size_t)gpus * sizeof n->gpus[0]));
     n->id = e->node;
     n->usable = house_of(f, e->house, &n->house) && e->usable; /* a filter that cannot be kept is kept by using nothing */
+    n->shut = (uint8_t)(!e->usable && e->shut < FILTER_COUNT ? e->shut : FILTER_OTHER);
     n->host_image = e->host_image;
     n->cpu_milli = e->cpu_milli;
     n->mem_mib = e->mem_mib;
@@ -171,6 +172,7 @@ static void lot_leave(struct fleet *f, struct node *n);
 static void node_forget(struct fleet *f, struct node *n)
 {
     f->makes[n->make].nodes -= n->usable;
+    f->shut[n->shut] -= !n->usable;
     if (n->lot)
         lot_leave(f, n);
     for (size_t i = 0; n->moved && i < f->moved_count; i++)
@@ -192,6 +194,7 @@ void fleet_set(struct fleet *f, const struct sched_event *e)
     }
     f->nodes[at] = n;
     f->makes[n->make].nodes += n->usable;
+    f->shut[n->shut] += !n->usable;
     fleet_touch(f, n);
     f->changes++;
 }

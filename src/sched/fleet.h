@@ -42,6 +42,7 @@ struct node {
     bool usable, host_image, moved;
     uint8_t gpu_count;
     uint16_t make, house;           /* house: who may come, see fleet.houses */
+    uint8_t shut;                   /* enum filter: why it is not usable */
     struct gpu gpus[];
 };
 enum { OWNER_UNKNOWN = -1, OWNER_ANY = -2, OWNER_SEVERAL = -3 };
@@ -103,6 +104,7 @@ struct fleet {
     struct make makes[FLEET_MAKES];
     size_t make_count;
     uint64_t changes;               /* of nodes, not of what is taken */
+    size_t shut[FILTER_COUNT];      /* nodes that are not usable, by why */
     struct node **moved;            /* their lot is to be found again */
     size_t moved_count, moved_room;
     struct lot **lots, **table;     /* by number; by hash */

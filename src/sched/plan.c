@@ -35,17 +35,6 @@ static void *copy(struct arena *mem, const void *from, size_t count, size_t size
     return count ? memcpy(arena_take(mem, count, size), from, count * size) : NULL;
 }
 
-static bool possible(struct sched *s, struct class *c)
-{
-    if (c->known_fleet != s->fleet.changes + 1) { /* 0 is never: a class begins without knowing */
-        c->possible = c->gang && gang_possible(s, c);
-        for (size_t i = 0; i < s->fleet.count && !c->possible && !c->gang; i++)
-            c->possible = node_could(&s->fleet, s->fleet.nodes[i], c);
-        c->known_fleet = s->fleet.changes + 1;
-    }
-    return c->possible;
-}
-
 static void give(struct pass *p, struct job *j, int64_t task, const struct node *n, const struct pick *pick)
 {
     struct sched_plan *plan = &p->plan;
@@ -109,7 +98,7 @@ static enum reason try_one(struct pass *p, struct job *j, int64_t task)
     struct class *c = j->class;
     if (c->failed_pass == p->s->pass)
         return c->why;
-    if (!c->by_volume && !possible(p->s, c))
+    if (!c->by_volume && !class_possible(p->s, c))
         c->why = REASON_NO_NODE;
     else if (!quota_allows(p->s, c))
         c->why = REASON_QUOTA;

@@ -14,6 +14,7 @@
 #include "model/node.h"
 #include "model/order.h"
 #include "model/priority.h"
+#include "sched/filter.h"
 
 enum sched_kind {
     SCHED_NODE,             /* a node is there, or changed: capacity, gpus, usable */
@@ -55,6 +56,7 @@ struct sched_event {
     const char *house;      /* texts of house.h. SCHED_NODE: its house; SCHED_JOB: what it tolerates; SCHED_PROJECT: its residency. NULL: none */
     /* SCHED_NODE */
     bool usable;            /* ready, not cordoned, not silent */
+    enum filter shut;       /* why it is not: one of those about its state */
     bool host_image;
     int64_t cpu_milli, mem_mib;
     int gpu_count;

@@ -125,6 +125,7 @@ struct node *place_lent(struct sched *s, struct job *j, struct pick *pick);    /
 bool lent_fits(struct sched *s, struct job *j);                     /* only whether it would find one */
 int64_t claims_until(const struct sched *s);                        /* whoever is not over by then may run under none; 0: there are none */
 void claims_back(struct sched *s, struct job *j, struct node *n);
+void claims_again(struct sched *s, int64_t node);                   /* it was only looked at: what was lifted there is in force again */
 
 /* --- ahead.c: when those who cannot start now will. A head is the first of its class of priority that waits for room. */
 enum { AHEAD_LOOK = 512, HOLDS_MOST = 256 };
@@ -245,8 +246,18 @@ int64_t quota_wake(const struct sched *s);                          /* when the 
 bool quota_allows(struct sched *s, struct class *c);                /* else c->held_by says what does not */
 bool quota_allows_on(struct sched *s, struct class *c, const struct node *n, const struct held_gpu *gpus, int count);   /* the same with the models known */
 
-/* --- fit.c */
+/* --- filter.c */
+struct sight {              /* a node as a class of jobs sees it */
+    uint32_t refused;       /* set of enum filter */
+    int suitable, free, of_others, kept;    /* GPUs that are what it asks for; of them those it could take now; shared ones of other projects; those claimed by others */
+    int64_t largest, cpu_needs, mem_needs;  /* largest: the most that is left of one GPU for a share of its project */
+};
+/* known: of each kind of GPU, 0 at first; or NULL. */
+void filter_see(const struct fleet *f, const struct class *c, const struct node *n, uint8_t *known, struct sight *out);
 bool node_could(const struct fleet *f, const struct node *n, const struct class *c);       /* if nothing else ran there */
+bool class_possible(struct sched *s, struct class *c);              /* some node could, or of a gang enough of them */
+
+/* --- fit.c */
 /* The best place for a task of that class now, within its project's quota; NULL: there is none. */
 struct node *place_find(struct sched *s, struct class *c, struct pick *pick);
 bool place_allowed(struct sched *s, struct class *c, const struct spot *at);    /* its quota and limits allow it there */

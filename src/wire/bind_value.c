@@ -134,9 +134,9 @@ bool value_in_limits(const struct field *f, int64_t n, struct err *err)
 static bool refuse(const struct field *f, struct slice t, struct err *err)
 {
     int len = (int)MIN(t.len, 60u);
-    if (f->named && f->example)
-        return err_set(err, RC_BAD_INPUT, "'%.*s' is not %s, nor a word for one such as %s", len, t.at,
-                       bind_kinds[f->type].expects, f->example);
+    if (f->named && f->words)
+        return err_set(err, RC_BAD_INPUT, "'%.*s' is not %s, nor one of %s", len, t.at,
+                       bind_kinds[f->type].expects, f->words);
     return err_set(err, RC_BAD_INPUT, "'%.*s' is not %s", len, t.at, bind_kinds[f->type].expects);
 }
 

@@ -129,7 +129,7 @@ is "a priority can be changed while it waits" "$(job "$SECOND" .reason)" Priorit
 call PATCH "/v1/jobs/$FIRST" '{"priority":"high"}'
 is "a class is a word for a number" "$STATUS $(field .priority)" "200 70"
 is "... on the command line too" "$(arcus update "$FIRST" --priority spot -o json | jq .priority)" 10
-is "... and one that is none is refused" "$(arcus update "$FIRST" --priority tall 2>&1)" "arcus: --priority: 'tall' is not a whole number, nor a word for one such as high"
+is "... and one that is none is refused" "$(arcus update "$FIRST" --priority tall 2>&1)" "arcus: --priority: 'tall' is not a whole number, nor one of spot, low, normal, high, urgent"
 call POST "/v1/jobs/$HOLD/cancel" '{"grace":"0s"}'
 wait_end "$FIRST"
 ok "the higher priority started first" test "$(date -d "$(job "$SECOND" .started)" +%s%N)" -lt "$(date -d "$(job "$FIRST" .started)" +%s%N)"
