@@ -89,21 +89,23 @@ static void deliver(void *arg, struct post *p)
     r->on_reply(r->arg, r);
 }
 
+static void ask_on(void *arg, struct post *p) /* the planner's part of a question comes now */
+{
+    planner_ask(arg, CONTAINER(p, struct request, post));
+}
+
 struct post *door_answered(struct control *c, struct request *r, bool ok)
 {
+    bool asks = ok && r->question && !r->question->answered;
     r->ok = ok;
     if (!ok && r->err.rc != RC_GONE) /* that one says what is there instead */
         str_clear(&r->reply); /* what a refused commit would have said */
-    r->post = (struct post){ .fn = deliver, .arg = c };
+    r->post = (struct post){ .fn = asks ? ask_on : deliver, .arg = c };
     return &r->post;
 }
 
 void door_answer(struct control *c, struct request *r, bool ok)
 {
-    if (ok && r->question && !r->question->answered) { /* the planner's part of it comes now */
-        planner_ask(c, r);
-        return;
-    }
     os_post(c->os, door_answered(c, r, ok));
 }
 
@@ -309,6 +311,12 @@ static void last_words(struct control *c)
     for (struct post *p = os_unpost(c->os, control_committed, c); p; p = next) {
         next = p->next;
         arena_free(CONTAINER(p, struct commit, post)->mem);
+    }
+    for (struct post *p = os_unpost(c->os, ask_on, c); p; p = next) {
+        struct request *r = CONTAINER(p, struct request, post);
+        next = p->next;
+        r->ok = err_set(&r->err, RC_UNAVAILABLE, "the server is stopping");
+        deliver(c, p);
     }
     for (struct post *p = os_unpost(c->os, deliver, c); p; p = next) {
         next = p->next;

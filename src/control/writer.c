@@ -36,7 +36,7 @@ static bool replay(struct call *call, const struct idem *i, struct err *err)
 }
 
 /* A question: what the planner is to be asked is made here, and what it said is put into words, by the same memory. Nothing is written.
- * In between door_answer hands it on, as late as any answer: nobody hears of what is not durable. */
+ * In between the loop hands it on, as late as any answer: nobody hears of what is not durable. */
 static bool run_ask(struct call *call)
 {
     struct request *r = call->r;
