@@ -43,6 +43,7 @@ struct agent {
     struct timer *look;  /* has the machine changed? */
     struct str told;     /* the inventory that the last hello told */
     bool complete;       /* the whole desired set has come since we started */
+    bool rebooted;       /* the machine was switched on since an agent last began here: what was not synced then is lost */
     struct texts swept;  /* volumes that the server named as gone; malloc'd, until it names them no more */
     bool drift_told;
 };
@@ -224,9 +225,11 @@ static void want(struct agent *a, const struct desired *d)
     int64_t attempt;
     for (size_t at = 0; d->full && (t = map_next(a->tasks, &at));)
         t->now.wanted = false;
+    bool before = d->full && !a->complete && a->rebooted;
     a->complete |= d->full;
     for (size_t i = 0; i < d->orders.count; i++) {
         t = task_of(a, orders[i].attempt);
+        t->now.doubtful |= before;
         t->now.wanted = true;
         t->now.stop |= orders[i].stop; /* a wish to end is never taken back */
         t->now.stop_as = orders[i].stop ? orders[i].stop_as : t->now.stop_as;
@@ -488,6 +491,22 @@ static void copy_config(struct agent *a, const struct agent_config *c)
     to->beat_ms = c->beat_ms > 0 ? c->beat_ms : BEAT_MS;
 }
 
+/* A supervisor's first words are not synced, and a start is told a little later: for the time between only this tells. The mark is lost with
+ * them, or names another boot. */
+static bool was_rebooted(struct agent *a)
+{
+    const char *mark = arena_printf(a->mem, "%s/boot", a->config.data);
+    struct slice boot = { "", 0 }, known;
+    struct err ignored;
+    if (!file_read(a->os, "/proc/sys/kernel/random/boot_id", 64, a->mem, &boot, &ignored))
+        boot = (struct slice){ "", 0 };
+    if (file_read(a->os, mark, 64, a->mem, &known, &ignored) && known.len == boot.len && memcmp(known.at, boot.at, boot.len) == 0)
+        return false;
+    if (!file_remove(a->os, mark, &ignored) || !file_append(a->os, mark, boot, false, &ignored))
+        log_line(LOG_WARN, "agent", "%s; orders of before may be refused when the agent begins again", ignored.text);
+    return true;
+}
+
 static bool start(struct agent *a, struct err *err)
 {
     static const struct runtime_events events = { .on_status = on_status };
@@ -518,6 +537,7 @@ static bool start(struct agent *a, struct err *err)
                                  .heads = a->heads };
     if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
         return false;
+    a->rebooted = was_rebooted(a) && joined; /* who joins now has no orders of before */
     a->streams = streams_new(a->os, c->data, &streams_host, a);
     return joined ? (start_link(a, &me), true) : start_join(a, err);
 }

@@ -13,7 +13,7 @@ static bool wanted_action(const struct task_now *v, struct action *a)
     }
     if (here || v->told_ended)
         return false;      /* it runs, or its end is on its way up */
-    if (v->told_started) { /* it ran here and nothing is left of it: never start it a second time */
+    if (v->told_started || (v->doubtful && !v->stop)) { /* it ran here, or may have, and nothing is left of it: never start it a second time */
         *a = (struct action){ .kind = ACTION_REFUSE, .as = OUTCOME_NODE_FAULT };
         return true;
     }

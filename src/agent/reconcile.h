@@ -23,6 +23,7 @@ struct task_now {
     int64_t stopping_grace_s;
     /* what was reported */
     bool told_started, told_ended;
+    bool doubtful;              /* it was ordered before the machine was switched on, so it may have begun and left no trace */
     bool settled;               /* the report of its end is durable on the server */
 };
 

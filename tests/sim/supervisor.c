@@ -51,6 +51,9 @@ static bool write_status(struct straw *s)
     AUTO(str_done) struct str text = { 0 };
     struct err err = { 0 };
     bind_write(&(struct json_out){ .to = &text }, &task_status_fields, &s->status);
+    /* that it begins is not synced: what comes next is, or what the agent spools of it */
+    if (s->status.phase == PHASE_PREPARING)
+        return file_append(s->os, s->plan.status, (struct slice){ text.at, text.len }, false, &err);
     return file_replace(s->os, s->plan.status, (struct slice){ text.at, text.len }, 0600, &err);
 }
 

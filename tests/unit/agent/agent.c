@@ -435,18 +435,21 @@ TEST(reports_wait_while_the_server_is_away)
 
 TEST(a_machine_that_crashed_tells_its_tasks_as_its_own_fault)
 {
-    struct cluster c;
-    cluster_open(&c, 12);
-    agent_up(&c, "jt_1");
-    run_for(c.sim, 2000);
-    order(&c, 7);
-    run_for(c.sim, 2000);
-    machine_crash(&c);
-    run_for(c.sim, 3000);
-    agent_up(&c, NULL);
-    run_for(c.sim, 60000);
-    CHECK(told_once(&c, 7, OUTCOME_NODE_FAULT) && supervised(&c.supervisors, 7)->begun == 1);
-    cluster_close(&c);
+    for (int64_t after_ms = 0; after_ms <= 2000; after_ms += after_ms < 400 ? 20 : 400) {
+        struct cluster c;
+        cluster_open(&c, 12);
+        agent_up(&c, "jt_1");
+        run_for(c.sim, 2000);
+        order(&c, 7);
+        run_for(c.sim, after_ms);
+        machine_crash(&c);
+        run_for(c.sim, 3000);
+        agent_up(&c, NULL);
+        run_for(c.sim, 60000);
+        const struct supervised *it = supervised(&c.supervisors, 7);
+        CHECK(told_once(&c, 7, OUTCOME_NODE_FAULT) && (after_ms < 400 || it) && (!it || it->begun == 1));
+        cluster_close(&c);
+    }
 }
 
 TEST(a_node_cut_off_ends_its_tasks_before_another_may_run_them)
