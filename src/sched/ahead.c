@@ -50,13 +50,7 @@ static size_t ends_on(const struct sched *s, const struct node *n, int64_t befor
     return count;
 }
 
-struct when {
-    int64_t start_ms; /* INT64_MAX: not known */
-    struct spot at;
-};
-
-/* Whether it has room for such a task before best->start_ms, by what is expected to end; then best is that. */
-static bool node_when(struct sched *s, struct class *c, struct node *n, struct when *best)
+bool node_when(struct sched *s, struct class *c, struct node *n, struct when *best)
 {
     struct hold *ends[HOLDS_MOST];
     size_t count = n->usable ? ends_on(s, n, best->start_ms, ends) : 0, needed = count;
@@ -104,19 +98,20 @@ static void hint(struct sched *s, struct claim *cl, int64_t job, int64_t node, i
     s->starts[s->start_count++] = (struct start_hint){ job, node, start_ms };
 }
 
-static void head_drop(struct sched *s, struct claim *cl)
-{
-    if (map_get(s->jobs, cl->job))
-        hint(s, NULL, cl->job, 0, INT64_MAX);
-    claim_drop(s, cl);
-}
-
 static struct claim *head_of(const struct sched *s, int64_t job)
 {
     struct claim *cl = claims_of(s, job);
     while (cl && cl->kind != CLAIM_HEAD)
         cl = cl->same;
     return cl;
+}
+
+static void head_drop(struct sched *s, struct claim *cl)
+{
+    int64_t job = cl->job;
+    claim_drop(s, cl);
+    if (map_get(s->jobs, job) && !head_of(s, job))
+        hint(s, NULL, job, 0, INT64_MAX);
 }
 
 static int head_rank(const struct sched *s, const struct claim *cl)
@@ -225,7 +220,7 @@ void ahead_parked(struct sched *s, struct job *j, bool whole)
             continue;
         bool after = order_before(s, j, k);
         behind = behind || after;
-        heads += head_rank(s, cl) == rank;
+        heads += head_rank(s, cl) == rank && head_of(s, cl->job) == cl; /* a gang has several */
         last = after && head_rank(s, cl) == rank ? cl : last;
     }
     if (behind && !whole)
@@ -236,7 +231,17 @@ void ahead_parked(struct sched *s, struct job *j, bool whole)
     if (!(known && !known->aside) && heads >= s->rules.backfill_depth) {
         if (!last || !s->rules.backfill_depth)
             return;
-        head_drop(s, last);
+        for (int64_t job = last->job; (last = head_of(s, job));)
+            head_drop(s, last);
+    }
+    if (j->class->gang) {
+        bool was = known;
+        int64_t start_ms = crew_head(s, j, claims_of(s, j->id));
+        if ((known = head_of(s, j->id)))
+            hint(s, known, j->id, known->node, start_ms);
+        else if (was)
+            hint(s, NULL, j->id, 0, INT64_MAX);
+        return;
     }
     head_set(s, j, known);
     if ((known = head_of(s, j->id)))
@@ -262,6 +267,8 @@ struct start_hint sched_when(struct sched *s, const struct sched_event *e, int64
         node_when(s, c, s->fleet.nodes[i], &best);
     if (n)
         out = (struct start_hint){ e->job, n->id, now_ms };
+    else if (c->gang && !c->held_by.reason)
+        out = crew_start(s, c, e->job);
     else if (best.at.node)
         out = (struct start_hint){ e->job, best.at.node->id, MAX(best.start_ms, now_ms) };
     class_leave(s, c);

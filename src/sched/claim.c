@@ -214,24 +214,38 @@ void claims_node(struct sched *s, int64_t node)
     }
 }
 
+static bool claims_whole_gang(const struct sched *s, const struct job *j)
+{
+    int64_t count = 0;
+    for (const struct claim *cl = claims_of(s, j->id); cl; cl = cl->same)
+        count++;
+    return count == j->class->gang;
+}
+
 void claims_check(struct sched *s)
 {
     for (size_t i = s->claims.evicts ? s->claims.count : 0; i-- > 0;) {
         struct claim *cl = s->claims.at[i];
         const struct job *j = cl->job ? map_get(s->jobs, cl->job) : NULL;
-        if (cl->kind == CLAIM_EVICT && (!j || !j->waiting.count || j->blocked))
+        if (cl->kind != CLAIM_EVICT || (j && j->waiting.count && !j->blocked && (!j->class->gang || claims_whole_gang(s, j))))
+            continue;
+        if (j && j->class->gang) {
+            claims_drop_of(s, cl->job);
+            i = MIN(i, s->claims.count);
+        } else {
             claim_drop(s, cl);
+        }
     }
 }
 
 /* --- who may use what is claimed */
 
-static bool own(const struct sched *s, const struct claim *cl, const struct job *j)
+bool claim_own(const struct sched *s, const struct claim *cl, const struct job *j)
 {
     return cl->reserve ? cl->reserve->class->project == j->class->project && reserve_open(s, cl->reserve) : cl->job == j->id;
 }
 
-static bool lent(const struct sched *s, const struct claim *cl, const struct job *j)
+bool claim_lent(const struct sched *s, const struct claim *cl, const struct job *j)
 {
     bool over = j->bound_ms && cl->start_ms < INT64_MAX && s->last_now_ms + j->bound_ms <= cl->start_ms;
     return cl->kind == CLAIM_EVICT ? false : over || (cl->reserve && priority_of(j->priority) == CLASS_SPOT);
@@ -240,7 +254,7 @@ static bool lent(const struct sched *s, const struct claim *cl, const struct job
 static void lift_on(struct sched *s, int64_t node, const struct job *j)
 {
     for (struct claim *cl = map_get(s->claims.on, node); cl; cl = cl->next)
-        if (own(s, cl, j) || lent(s, cl, j))
+        if (claim_own(s, cl, j) || claim_lent(s, cl, j))
             claim_lift(s, cl);
 }
 
@@ -322,7 +336,7 @@ struct node *place_lent(struct sched *s, struct job *j, struct pick *pick)
     int64_t last = 0;
     for (size_t i = 0; i < c->count; i++) {
         struct claim *cl = c->at[(c->cursor + i) % c->count];
-        if (cl->node == last || !cl->taken || !lent(s, cl, j))
+        if (cl->node == last || !cl->taken || !claim_lent(s, cl, j))
             continue;
         last = cl->node;
         struct node *n = try_on(s, j, last, pick);

@@ -189,11 +189,17 @@ void evict_time(struct sched *s, int64_t now_ms)
     }
 }
 
-static bool brake_allows(struct sched *s, const struct victims *v)
+int64_t victims_milli(const struct victims *v)
 {
-    int64_t sum = 0, part = part_of_fleet(s);
+    int64_t sum = 0;
     for (int i = 0; i < v->count; i++)
         sum += milli_of(v->of[i]);
+    return sum;
+}
+
+bool brake_allows(struct sched *s, int64_t milli)
+{
+    int64_t sum = milli, part = part_of_fleet(s);
     if (sum > part)
         return false;
     for (size_t i = s->brake_from; i < s->brake_count; i++)
@@ -224,7 +230,7 @@ static void tell(struct sched *s, struct hold *h, int64_t job, enum evict_why wh
     h->evicted_for = job;
 }
 
-static void take_place(struct sched *s, struct job *j, const struct victims *v, bool reserved)
+void evict_take(struct sched *s, struct job *j, const struct victims *v, bool reserved)
 {
     struct claim like = { .kind = CLAIM_EVICT,
                           .job = j->id,
@@ -292,10 +298,13 @@ static bool evict_for(struct sched *s, struct job *j)
     size_t could = 0;
     for (int i = 0; i < CLASS_COUNT; i++)
         could += ranks >> i & 1 ? s->ranks[i] : 0;
+    ranks &= ~(1u << priority_of(j->priority));
+    if (j->class->gang)
+        return could && crew_evict(s, j, ranks);
     if (map_count(s->reserves) && s->ranks[CLASS_SPOT]) {
         index_ready(&s->index, j->class->wanted);
         if (from_reserved(s, j, &v)) {
-            take_place(s, j, &v, true);
+            evict_take(s, j, &v, true);
             return true;
         }
     }
@@ -303,10 +312,10 @@ static bool evict_for(struct sched *s, struct job *j)
         return false;
     index_ready(&s->index, j->class->wanted);
     for (size_t i = 0; i < s->fleet.count; i++)
-        victims_least(s, j->class, s->fleet.nodes[i], ranks & ~(1u << priority_of(j->priority)), &v);
-    if (!v.at.node || !brake_allows(s, &v))
+        victims_least(s, j->class, s->fleet.nodes[i], ranks, &v);
+    if (!v.at.node || !brake_allows(s, victims_milli(&v)))
         return false;
-    take_place(s, j, &v, false);
+    evict_take(s, j, &v, false);
     return true;
 }
 
@@ -363,7 +372,7 @@ void evict_line(struct sched *s, struct class *c)
     }
     for (size_t i = 0; i < c->count && i < LINE_MOST; i++) {
         struct job *j = c->ready[c->head + i];
-        int64_t tasks = ready_tasks(s, j), places = places_of(s, j);
+        int64_t tasks = c->gang ? 1 : ready_tasks(s, j), places = MIN(places_of(s, j), tasks);
         claimed += places;
         for (; places < tasks && asked < LINE_MOST && room_in_quota(s, c, claimed); places++, claimed++, asked++)
             if (!evict_for(s, j)) {
@@ -379,6 +388,9 @@ void evict_line(struct sched *s, struct class *c)
 void evict_kept(struct sched *s, struct hold *h)
 {
     struct claim *next;
+    const struct job *j = map_get(s->jobs, h->evicted_for);
+    if (j && j->class->gang)
+        claims_drop_of(s, j->id);
     for (struct claim *cl = claims_of(s, h->evicted_for); cl; cl = next) {
         next = cl->same;
         if (cl->kind == CLAIM_EVICT && cl->node == h->node)

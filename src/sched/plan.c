@@ -70,9 +70,10 @@ static bool place_gang(struct pass *p, struct job *j)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct class *c = j->class;
-    struct seat *seats = gang_find(p->s, c, mem, &c->why);
+    struct seat *seats = gang_for(p->s, j, mem, &c->why);
     for (int64_t i = 0; seats && i < c->gang; i++)
         give(p, j, i, seats[i].n, seats[i].pick);
+    gang_back(p->s, j, seats);
     return seats != NULL;
 }
 
@@ -148,7 +149,7 @@ static void park(struct pass *p, struct job *first)
     struct class *c = first->class;
     if (c->why == REASON_RESOURCES)
         say_next(p, first);
-    if (c->why == REASON_RESOURCES && !c->gang) { /* a claim on one node would be half of a gang */
+    if (c->why == REASON_RESOURCES || (c->gang && c->why == REASON_TOPOLOGY)) {
         evict_line(s, c);
         ahead_parked(s, first, p->whole);
     }
@@ -245,6 +246,8 @@ static void serve(struct pass *p)
     for (size_t i = 0; s->claims.evicts && i < s->claims.count && p->plan.count < p->most;) {
         const struct claim *cl = s->claims.at[i];
         struct job *j = cl->kind == CLAIM_EVICT ? map_get(s->jobs, cl->job) : NULL;
+        if (j && j->class->gang && (claims_of(s, j->id) != cl || (p->plan.count && p->plan.count + (size_t)j->class->gang > p->most)))
+            j = NULL; /* once for all of it, and not in two plans */
         size_t from = 0, before = s->claims.count;
         int64_t task, wake = INT64_MAX;
         if (j && j->ready && waiting_ready(&j->waiting, p->now_ms, &from, &wake, &task) && quota_allows(s, j->class)

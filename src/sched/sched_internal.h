@@ -96,6 +96,7 @@ struct claim {
     size_t at;                  /* its place in claims.at */
     size_t seen;                /* of a head: of the fleet's nodes so many were looked at */
     int64_t told_ms;            /* the start that was last given out */
+    int64_t looked_ms;          /* of a gang's: when they were found */
     int count;
     struct held_gpu gpus[SCHED_GPUS];
 };
@@ -123,12 +124,17 @@ void claims_drop_of(struct sched *s, int64_t job);
 struct node *place_for(struct sched *s, struct job *j, struct pick *pick);
 struct node *place_lent(struct sched *s, struct job *j, struct pick *pick);    /* the last of these */
 bool lent_fits(struct sched *s, struct job *j);                     /* only whether it would find one */
+bool claim_own(const struct sched *s, const struct claim *cl, const struct job *j);
+bool claim_lent(const struct sched *s, const struct claim *cl, const struct job *j);
 int64_t claims_until(const struct sched *s);                        /* whoever is not over by then may run under none; 0: there are none */
 void claims_back(struct sched *s, struct job *j, struct node *n);
 void claims_again(struct sched *s, int64_t node);                   /* it was only looked at: what was lifted there is in force again */
 
 /* --- ahead.c: when those who cannot start now will. A head is the first of its class of priority that waits for room. */
 enum { AHEAD_LOOK = 512, HOLDS_MOST = 256 };
+struct when { int64_t start_ms; struct spot at; };                  /* start_ms: INT64_MAX: not known */
+/* Whether it has room for such a task before best->start_ms, by what is expected to end; then best is that. */
+bool node_when(struct sched *s, struct class *c, struct node *n, struct when *best);
 void ahead_touch(struct sched *s, int64_t node);                    /* something ends there earlier than was thought */
 void ahead_begin(struct sched *s);                                  /* a pass over everything: the heads' claims are lifted until their turn */
 void ahead_end(struct sched *s, bool whole);
@@ -142,6 +148,17 @@ void evict_line(struct sched *s, struct class *c);                  /* no node h
 enum { VICTIMS_ALL = (1 << CLASS_COUNT) - 1 };
 bool victims_least(struct sched *s, struct class *c, struct node *n, unsigned ranks, struct victims *best);
 void evict_kept(struct sched *s, struct hold *h);
+int64_t victims_milli(const struct victims *v);
+bool brake_allows(struct sched *s, int64_t milli);
+void evict_take(struct sched *s, struct job *j, const struct victims *v, bool reserved);    /* they are to go, and the place is claimed for it */
+
+/* --- crew.c: the same for gangs */
+struct seat;
+struct seat *gang_for(struct sched *s, struct job *j, struct arena *mem, enum reason *why);     /* what was lifted for it stays so until: */
+void gang_back(struct sched *s, struct job *j, bool placed);
+int64_t crew_head(struct sched *s, struct job *j, struct claim *known);         /* its start is held; 0: nobody knows when */
+struct start_hint crew_start(struct sched *s, struct class *c, int64_t job);    /* when it would start, if it cannot now */
+bool crew_evict(struct sched *s, struct job *j, unsigned ranks);
 void evict_time(struct sched *s, int64_t now_ms);                   /* the brake lets go of what was long ago */
 
 /* --- reserve.c */

@@ -1,10 +1,10 @@
-/* play.h - a small cloud around the planner, told in virtual time: jobs of one task come, run, end, are told to yield and leave. It keeps its own
+/* play.h - a small cloud around the planner, told in virtual time: jobs of one task, and gangs, come, run, end, are told to yield and leave. It keeps its own
  * books in the plainest way, and `ok` is false as soon as something was given twice or somebody was evicted who must not be. */
 #pragma once
 #include "kit.h"
 #include "sched/sched_internal.h"
 
-enum { PLAY_JOBS = 64, PLAY_NODES = 6, PLAY_NOTICE = 5000 };
+enum { PLAY_JOBS = 64, PLAY_NODES = 6, PLAY_GANG = 4, PLAY_NOTICE = 5000 };
 enum play_fate { PLAY_NONE, PLAY_WAITS, PLAY_RUNS, PLAY_YIELDS, PLAY_OVER };
 struct play_job {
     enum play_fate fate;
@@ -12,6 +12,9 @@ struct play_job {
     int64_t node, since_ms, held_ms, for_job;   /* held_ms: the earliest start that was held for it; 0: none */
     int gpus, evicted, started;
     struct sched_held gpu[SCHED_GPUS];
+    int tasks, there;                   /* of a gang: how many, and how many of them hold something; else 0 */
+    int64_t at_node[PLAY_GANG];
+    int64_t at_gpu[PLAY_GANG][SCHED_GPUS];
 };
 struct play {
     struct sched *s;
@@ -62,9 +65,21 @@ static inline int64_t play_submit(struct play *p, int64_t project, int64_t prior
     return p->job_count;
 }
 
-static inline void play_held(struct play *p, struct play_job *j)
+static inline int64_t play_gang(struct play *p, int64_t project, int64_t priority, int64_t nodes, const char *gpus, int64_t bound_ms)
 {
-    struct sched_event e = { .kind = SCHED_TASK_HELD, .job = j->e.job, .project = j->e.project, .node = j->node, .at_ms = j->since_ms,
+    struct play_job *j = &p->jobs[p->job_count++];
+    *j = (struct play_job){ .fate = PLAY_WAITS, .tasks = (int)nodes, .e = kit_job_event(p->job_count, project, priority, gpus, 1, 100, nodes) };
+    j->e.created_ms = p->now;
+    j->e.bound_ms = bound_ms;
+    j->e.gang = nodes;
+    j->e.within = j->e.prefer = PLACE_REGION;
+    sched_apply(p->s, &j->e);
+    return p->job_count;
+}
+
+static inline void play_held(struct play *p, struct play_job *j, int64_t task)
+{
+    struct sched_event e = { .kind = SCHED_TASK_HELD, .job = j->e.job, .task = task, .project = j->e.project, .node = j->node, .at_ms = j->since_ms,
                              .priority = j->e.priority, .bound_ms = j->e.bound_ms, .cpu_held = j->e.shape.cpu_milli, .mem_held = 100,
                              .held_count = j->gpus, .held = j->gpu, .yielding = j->fate == PLAY_YIELDS, .yields_ms = p->now + PLAY_NOTICE };
     sched_apply(p->s, &e);
@@ -76,6 +91,16 @@ static inline void play_sums(struct play *p)
     for (int i = 0; i < p->job_count; i++) {
         const struct play_job *j = &p->jobs[i];
         if (j->fate != PLAY_RUNS && j->fate != PLAY_YIELDS)
+            continue;
+        p->ok = p->ok && j->there == j->tasks;  /* a gang is never split */
+        for (int t = 0; t < j->there; t++) {
+            cpu[j->at_node[t] - 1] += j->e.shape.cpu_milli;
+            for (int k = 0; k < j->gpus; k++)
+                milli[j->at_node[t] - 1][j->at_gpu[t][k]] += j->gpu[k].milli;
+            for (int u = 0; u < t; u++)
+                p->ok = p->ok && j->at_node[t] != j->at_node[u];
+        }
+        if (j->tasks)
             continue;
         cpu[j->node - 1] += j->e.shape.cpu_milli;
         for (int k = 0; k < j->gpus; k++)
@@ -92,17 +117,21 @@ static inline void play_start(struct play *p, const struct placement *at)
 {
     struct play_job *j = play_job(p, at->job);
     const struct order_gpu *g = at->gpus.at;
-    p->ok = p->ok && j->fate == PLAY_WAITS;
+    p->ok = p->ok && (j->fate == PLAY_WAITS || (j->there && j->there < j->tasks && j->since_ms == p->now));
     j->fate = PLAY_RUNS;
     j->node = at->node;
     j->since_ms = p->now;
     j->started++;
+    for (size_t i = 0; j->tasks && i < at->gpus.count; i++)
+        j->at_gpu[at->task][i] = g[i].index;
+    if (j->tasks)
+        j->at_node[at->task] = at->node, j->there++;
     j->gpus = (int)at->gpus.count;
     for (int i = 0; i < j->gpus; i++)
         j->gpu[i] = (struct sched_held){ g[i].index, g[i].milli, g[i].mem_mib };
     p->late = p->late || (j->held_ms && p->now > j->held_ms);
     j->held_ms = 0;
-    play_held(p, j);
+    play_held(p, j, at->task);
 }
 
 static inline void play_evict(struct play *p, const struct eviction *e)
@@ -114,7 +143,7 @@ static inline void play_evict(struct play *p, const struct eviction *e)
     j->evicted++;
     p->evictions++;
     p->evicted_milli += j->e.shape.gpu.milli;
-    play_held(p, j);
+    play_held(p, j, 0);
 }
 
 /* One pass, with all that follows from it. True: something happened. */
@@ -144,7 +173,9 @@ static inline bool play_plan(struct play *p)
 static inline void play_end(struct play *p, int64_t id)
 {
     struct play_job *j = play_job(p, id);
-    sched_apply(p->s, &(struct sched_event){ .kind = SCHED_TASK_FREED, .job = id, .node = j->node, .at_ms = p->now });
+    for (int i = 0; i < MAX(j->tasks, 1); i++)
+        sched_apply(p->s, &(struct sched_event){ .kind = SCHED_TASK_FREED, .job = id, .task = i, .at_ms = p->now });
+    j->there = 0;
     bool again = j->fate == PLAY_YIELDS;
     j->fate = again ? PLAY_WAITS : PLAY_OVER;
     sched_apply(p->s, &(struct sched_event){ .kind = again ? SCHED_TASK_QUEUED : SCHED_JOB_GONE, .job = id });
