@@ -144,7 +144,7 @@ static struct when look_ahead(struct sched *s, struct job *j, const struct claim
 /* Least in its way: the node where the fewest tasks hold what it needs. */
 static bool least_held(struct sched *s, struct job *j, struct when *best)
 {
-    struct victims v = { .count = VICTIMS_MOST };
+    struct victims v = { 0 };
     index_ready(&s->index, j->class->wanted);
     for (size_t i = 0; i < s->fleet.count; i++)
         victims_least(s, j->class, s->fleet.nodes[i], VICTIMS_ALL, &v);

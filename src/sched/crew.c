@@ -170,11 +170,11 @@ static bool crew_least(struct sched *s, struct class *c, unsigned ranks, struct 
     index_ready(&s->index, c->wanted);
     for (size_t i = 0; i < s->fleet.count; i++) {
         struct node *n = s->fleet.nodes[i];
-        struct victims v = { .count = VICTIMS_MOST };
+        struct victims v = { 0 };
         if (index_fits(&s->index, c->wanted, n))
             crew->at[crew->count++] = (struct one){ n, 0, INT64_MAX };
         else if (victims_least(s, c, n, ranks, &v))
-            crew->at[crew->count++] = (struct one){ n, v.count, v.oldest_ms };
+            crew->at[crew->count++] = (struct one){ n, v.cost, v.oldest_ms };
     }
     return crew_choose(s, c, crew, true);
 }
@@ -200,7 +200,7 @@ int64_t crew_head(struct sched *s, struct job *j, struct claim *known)
         found = crew_least(s, c, VICTIMS_ALL, &crew);
     }
     for (size_t i = 0; i < crew.count && found; i++) {
-        struct victims v = { .count = VICTIMS_MOST };
+        struct victims v = { 0 };
         struct when w = { .start_ms = INT64_MAX };
         if (spot_on(s, c, crew.at[i].n, &w.at) || (start < INT64_MAX && node_when(s, c, crew.at[i].n, &w)))
             crew_claim(s, j, &w.at, start, told);
@@ -231,20 +231,17 @@ bool crew_evict(struct sched *s, struct job *j, unsigned ranks)
     if (!crew_least(s, c, ranks, &crew))
         return false;
     for (size_t i = 0; i < crew.count; i++) {
-        struct victims v = { .count = VICTIMS_MOST };
+        struct victims v = { 0 };
         if (crew.at[i].cost && victims_least(s, c, crew.at[i].n, ranks, &v))
-            milli += victims_milli(&v);
+            milli += victims_milli(s, &v);
     }
     if (!brake_allows(s, milli))
         return false;
     for (size_t i = 0; i < crew.count; i++) {
-        struct victims v = { .count = VICTIMS_MOST };
-        if (!crew.at[i].cost) {
-            v.count = 0;
-            spot_on(s, c, crew.at[i].n, &v.at);
-        } else {
-            victims_least(s, c, crew.at[i].n, ranks, &v);
-        }
+        struct victims v = { 0 };
+        bool there = crew.at[i].cost ? victims_least(s, c, crew.at[i].n, ranks, &v) : spot_on(s, c, crew.at[i].n, &v.at);
+        if (!there) /* who was to go from here is one of a gang, and goes already: it is tried again */
+            return claims_drop_of(s, j->id), false;
         evict_take(s, j, &v, false);
     }
     return true;

@@ -24,6 +24,13 @@ static int64_t milli_of(const struct hold *h)
     return sum;
 }
 
+/* If one of a gang goes, all do. */
+static int64_t gang_of(const struct sched *s, const struct hold *h)
+{
+    const struct job *j = map_get(s->jobs, h->job);
+    return j && j->class->gang ? j->class->gang : 1;
+}
+
 /* --- the least on one node */
 
 static int by_youth(const void *a, const void *b)
@@ -145,21 +152,23 @@ bool victims_least(struct sched *s, struct class *c, struct node *n, unsigned ra
     struct hold *from[VICTIMS_MOST];
     struct victims v = { .at.node = n, .oldest_ms = INT64_MAX };
     int count = n->usable && (!c->only_node || c->only_node == n->id) ? candidates(s, n, ranks, from) : 0;
-    int k = count ? at_least(c, n, from, count) : 0;
-    if (!count || k > MIN(count, best->count) || (best->at.node && k == best->count && from[k - 1]->since_ms < best->oldest_ms)
+    int k = count ? at_least(c, n, from, count) : 0, most = best->at.node ? (int)MIN(best->cost, VICTIMS_MOST) : VICTIMS_MOST;
+    if (!count || k > MIN(count, most) || (best->at.node && k == best->cost && from[k - 1]->since_ms < best->oldest_ms)
         || !fits_without(s, c, n, from, count))
         return false;
-    v.count = least(s, c, n, from, count, k, best->count, v.of);
-    for (int i = 0; i < v.count; i++)
+    v.count = least(s, c, n, from, count, k, most, v.of);
+    for (int i = 0; i < v.count; i++) {
         v.oldest_ms = MIN(v.oldest_ms, v.of[i]->since_ms);
-    if (v.count > best->count || (best->at.node && v.count == best->count && v.oldest_ms < best->oldest_ms))
+        v.cost += gang_of(s, v.of[i]);
+    }
+    if (best->at.node && (v.cost > best->cost || (v.cost == best->cost && v.oldest_ms < best->oldest_ms)))
         return false;
     for (int i = 0; i < v.count; i++)
         hold_as(n, v.of[i], -1);
     bool fits = index_as(&s->index, c->wanted, n, &v.at.pick, v.at.gpus, &v.at.count) && place_allowed(s, c, &v.at);
     for (int i = 0; i < v.count; i++)
         hold_as(n, v.of[i], 1);
-    if (!fits || (best->at.node && v.count == best->count && v.oldest_ms == best->oldest_ms && v.at.pick.score <= best->at.pick.score))
+    if (!fits || (best->at.node && v.cost == best->cost && v.oldest_ms == best->oldest_ms && v.at.pick.score <= best->at.pick.score))
         return false;
     *best = v;
     return true;
@@ -189,11 +198,11 @@ void evict_time(struct sched *s, int64_t now_ms)
     }
 }
 
-int64_t victims_milli(const struct victims *v)
+int64_t victims_milli(const struct sched *s, const struct victims *v)
 {
     int64_t sum = 0;
     for (int i = 0; i < v->count; i++)
-        sum += milli_of(v->of[i]);
+        sum += milli_of(v->of[i]) * gang_of(s, v->of[i]);
     return sum;
 }
 
@@ -220,6 +229,17 @@ static void brake_add(struct sched *s, int64_t milli)
 
 /* --- evictions */
 
+/* The door ends the rest of a gang: they are not asked by themselves. */
+static void yield_for(struct sched *s, struct hold *h, int64_t job)
+{
+    h->evicted_for = job;
+    for (int64_t i = 0, n = gang_of(s, h); n > 1 && i < n; i++) {
+        struct hold *other = hold_find(s, h->job, i);
+        if (other)
+            other->evicted_for = job;
+    }
+}
+
 static void tell(struct sched *s, struct hold *h, int64_t job, enum evict_why why)
 {
     if (s->eviction_count == s->eviction_room) {
@@ -227,7 +247,7 @@ static void tell(struct sched *s, struct hold *h, int64_t job, enum evict_why wh
         s->evictions = must(reallocarray(s->evictions, s->eviction_room, sizeof *s->evictions));
     }
     s->evictions[s->eviction_count++] = (struct eviction){ h->job, h->task, h->node, job, (int)why };
-    h->evicted_for = job;
+    yield_for(s, h, job);
 }
 
 void evict_take(struct sched *s, struct job *j, const struct victims *v, bool reserved)
@@ -244,7 +264,7 @@ void evict_take(struct sched *s, struct job *j, const struct victims *v, bool re
         enum evict_why why = reserved ? EVICT_RESERVATION : v->of[i]->rank == CLASS_SPOT ? EVICT_SPOT : EVICT_CLASS;
         tell(s, v->of[i], j->id, why);
         if (!reserved)
-            brake_add(s, milli_of(v->of[i]));
+            brake_add(s, milli_of(v->of[i]) * gang_of(s, v->of[i]));
     }
     claim_new(s, &like);
 }
@@ -294,7 +314,7 @@ static bool from_reserved(struct sched *s, struct job *j, struct victims *v)
 static bool evict_for(struct sched *s, struct job *j)
 {
     unsigned ranks = s->rules.preempt[priority_of(j->priority)];
-    struct victims v = { .count = VICTIMS_MOST };
+    struct victims v = { 0 };
     size_t could = 0;
     for (int i = 0; i < CLASS_COUNT; i++)
         could += ranks >> i & 1 ? s->ranks[i] : 0;
@@ -313,7 +333,7 @@ static bool evict_for(struct sched *s, struct job *j)
     index_ready(&s->index, j->class->wanted);
     for (size_t i = 0; i < s->fleet.count; i++)
         victims_least(s, j->class, s->fleet.nodes[i], ranks, &v);
-    if (!v.at.node || !brake_allows(s, victims_milli(&v)))
+    if (!v.at.node || !brake_allows(s, victims_milli(s, &v)))
         return false;
     evict_take(s, j, &v, false);
     return true;
@@ -354,14 +374,19 @@ static int64_t places_of(const struct sched *s, const struct job *j)
     return sum;
 }
 
+bool evict_could(const struct sched *s, enum priority_class rank)
+{
+    bool any = s->ranks[CLASS_SPOT] && map_count(s->reserves);
+    for (int i = 0; i < CLASS_COUNT; i++)
+        any = any || ((s->rules.preempt[rank] >> i & 1) && s->ranks[i]);
+    return any;
+}
+
 void evict_line(struct sched *s, struct class *c)
 {
     int64_t claimed = 0;
     int asked = 0;
-    bool may = s->ranks[CLASS_SPOT] && map_count(s->reserves), any = false;
-    for (int i = 0; i < CLASS_COUNT; i++)
-        any = any || ((s->rules.preempt[priority_of(c->priority)] >> i & 1) && s->ranks[i]);
-    if (!may && !any)
+    if (!evict_could(s, priority_of(c->priority)))
         return;
     int64_t from_ms = MAX(c->evict_ms, s->evict_pause_ms);
     if (s->evict_fails == FAILS_MOST)
@@ -396,7 +421,7 @@ void evict_kept(struct sched *s, struct hold *h)
         if (cl->kind == CLAIM_EVICT && cl->node == h->node)
             claim_drop(s, cl);
     }
-    h->evicted_for = 0;
+    yield_for(s, h, 0);
     s->braked_ms = MIN(s->braked_ms, s->last_now_ms + EVICT_PAUSE_MS);
     s->evict_pause_ms = s->last_now_ms + EVICT_PAUSE_MS;
 }

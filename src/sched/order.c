@@ -267,8 +267,8 @@ static void line_add(struct sched *s, struct job *j)
     list[at] = j;
     c->count++;
     j->ready = true;
-    if (heap_has(&s->parked, c) && s->claims.count && j->bound_ms && at)
-        s->dirty = true; /* it may find a place that is too short for those before it */
+    if (at && heap_has(&s->parked, c) && ((s->claims.count && j->bound_ms) || evict_could(s, priority_of(c->priority))))
+        s->dirty = true; /* it may find a place that is too short for those before it, or somebody who yields */
     if (c->count == 1 && !heap_has(&s->parked, c)) {
         line_enter(s, c);
     } else if (at <= 1) {

@@ -142,13 +142,15 @@ void ahead_parked(struct sched *s, struct job *j, bool whole);      /* no node h
 
 /* --- evict.c: who yields. */
 enum { VICTIMS_MOST = 64 };
-struct victims { struct spot at; int count; int64_t oldest_ms; struct hold *of[VICTIMS_MOST]; };     /* at.node NULL: none; count: not more than these */
+/* at.node NULL: none. cost: the tasks that must go; of a gang all do. */
+struct victims { struct spot at; int count; int64_t cost, oldest_ms; struct hold *of[VICTIMS_MOST]; };
 void evict_line(struct sched *s, struct class *c);                  /* no node has room for it: places for the first of it, if others must yield */
 /* Whether fewer, or younger, of the given classes (a set of bits) are in its way on that node than best has; then best is that. */
 enum { VICTIMS_ALL = (1 << CLASS_COUNT) - 1 };
 bool victims_least(struct sched *s, struct class *c, struct node *n, unsigned ranks, struct victims *best);
+bool evict_could(const struct sched *s, enum priority_class rank);  /* there may be somebody who yields to that class; cheap */
 void evict_kept(struct sched *s, struct hold *h);
-int64_t victims_milli(const struct victims *v);
+int64_t victims_milli(const struct sched *s, const struct victims *v);
 bool brake_allows(struct sched *s, int64_t milli);
 void evict_take(struct sched *s, struct job *j, const struct victims *v, bool reserved);    /* they are to go, and the place is claimed for it */
 

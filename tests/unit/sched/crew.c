@@ -49,6 +49,29 @@ TEST(who_yields_to_a_gang_is_the_least_over_all_its_nodes_and_it_starts_when_all
     CHECK(play_is(&p, g, PLAY_RUNS, 0) && p.evictions == 2 && p.s->claims.count == 0 && p.ok);
 }
 
+TEST(a_gang_that_must_yield_counts_with_all_its_tasks_and_one_of_them_is_told)
+{
+    PLAY;
+    play_rules(&p);
+    for (int i = 0; i < 3; i++)
+        play_node(&p, 2, 16);
+    int64_t old = play_submit(&p, 7, 10, "2", 1, 0);
+    play_plan(&p);
+    p.now += 1000;
+    int64_t g = play_gang(&p, 7, 10, 2, "2", 0);
+    play_plan(&p);
+    CHECK(play_is(&p, g, PLAY_RUNS, 0));
+    play_submit(&p, 8, 50, "2", 1, 0);
+    play_plan(&p);
+    CHECK(p.evictions == 1 && play_is(&p, old, PLAY_YIELDS, 0));     /* one, though older, is less than two */
+    play_submit(&p, 8, 50, "2", 1, 0);
+    play_plan(&p);
+    CHECK(p.evictions == 2 && play_is(&p, g, PLAY_YIELDS, 0));
+    play_submit(&p, 8, 50, "2", 1, 0);
+    play_plan(&p);
+    CHECK(p.evictions == 2 && p.ok);    /* nobody of it is asked twice */
+}
+
 TEST(a_gang_that_loses_one_of_its_places_gives_the_others_back)
 {
     PLAY;

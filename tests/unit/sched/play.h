@@ -137,13 +137,20 @@ static inline void play_start(struct play *p, const struct placement *at)
 static inline void play_evict(struct play *p, const struct eviction *e)
 {
     struct play_job *j = play_job(p, e->job), *by = play_job(p, e->for_job);
-    p->ok = p->ok && j->fate == PLAY_RUNS && j->node == e->node && by->fate == PLAY_WAITS && priority_of(j->e.priority) == CLASS_SPOT;
+    p->ok = p->ok && j->fate == PLAY_RUNS && (j->tasks ? j->at_node[e->task] : j->node) == e->node && by->fate == PLAY_WAITS && priority_of(j->e.priority) == CLASS_SPOT;
     j->fate = PLAY_YIELDS;
     j->for_job = e->for_job;
     j->evicted++;
     p->evictions++;
-    p->evicted_milli += j->e.shape.gpu.milli;
-    play_held(p, j, 0);
+    p->evicted_milli += j->e.shape.gpu.milli * MAX(j->tasks, 1);
+    for (int t = 0; t < j->tasks; t++) {        /* the door ends the rest of a gang */
+        j->node = j->at_node[t];
+        for (int k = 0; k < j->gpus; k++)
+            j->gpu[k].index = j->at_gpu[t][k];
+        play_held(p, j, t);
+    }
+    if (!j->tasks)
+        play_held(p, j, 0);
 }
 
 /* One pass, with all that follows from it. True: something happened. */
@@ -178,7 +185,8 @@ static inline void play_end(struct play *p, int64_t id)
     j->there = 0;
     bool again = j->fate == PLAY_YIELDS;
     j->fate = again ? PLAY_WAITS : PLAY_OVER;
-    sched_apply(p->s, &(struct sched_event){ .kind = again ? SCHED_TASK_QUEUED : SCHED_JOB_GONE, .job = id });
+    for (int i = 0; i < (again ? MAX(j->tasks, 1) : 1); i++)
+        sched_apply(p->s, &(struct sched_event){ .kind = again ? SCHED_TASK_QUEUED : SCHED_JOB_GONE, .job = id, .task = i });
 }
 
 static inline bool play_is(struct play *p, int64_t id, enum play_fate fate, int64_t node)
