@@ -155,7 +155,7 @@ static bool crew_holds(struct sched *s, struct job *j, const struct claim *first
     return count == j->class->gang;
 }
 
-static void claims_again(struct sched *s, const struct job *j)
+static void crew_again(struct sched *s, const struct job *j)
 {
     for (struct claim *cl = claims_of(s, j->id); cl; cl = cl->same) {
         cl->aside = false;
@@ -184,7 +184,7 @@ int64_t crew_head(struct sched *s, struct job *j, struct claim *known)
     struct class *c = j->class;
     int64_t told = known ? known->told_ms : 0, start = INT64_MAX;
     if (known && crew_holds(s, j, known)) {
-        claims_again(s, j);
+        crew_again(s, j);
         return known->start_ms;
     }
     claims_drop_of(s, j->id);
