@@ -218,6 +218,8 @@ WORD(word_user_passwd);
 WORD(word_secret_set);
 WORD(word_image_import);
 WORD(word_backup);
+WORD(word_export_trace);
+WORD(word_export_nodes);
 WORD(word_config_list);
 WORD(word_config_use);
 WORD(word_config_set);

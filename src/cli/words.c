@@ -207,6 +207,11 @@ const struct word words[] = {
       .examples = "arcus audit export\narcus audit export --since 120000" },
     { "usage", VERB_USAGE_SUM, word_generic, "[FLAGS]", "Sum what was used", .takes = "", COLUMNS(usage_columns),
       .examples = "arcus usage\narcus usage --by project,user,day --from 2026-11-01 -o json" },
+    { "export trace", VERB_TRACE_LIST, word_export_trace, "[FLAGS]", "Write what ran, and when, as CSV that arcus sim replays", .takes = "",
+      .more = "Operators get all projects, admins their own. Each line is one attempt that held something; of what still runs, deletion_time is now.\n"
+              "Projects are p1, p2, ... in the order in which they come, unless --names is given.",
+      .examples = "arcus export trace\narcus export trace --from 2026-10-01 --to 2026-11-01" },
+    { "export nodes", -1, word_export_nodes, "", "Write the fleet as CSV that arcus sim reads (operators)", .examples = "arcus export nodes" },
     { "backup", VERB_BACKUP, word_backup, "FILE", "Take a consistent copy of the whole cloud, while it runs (operators)", .own = &backup_fields, .takes = "file",
       .more = "The keys are not in it: they are in keys/ and tls/ of the server's data folder; keep a copy of both elsewhere, once. On the head node\n"
               "itself `arcus backup FILE --data DIR` does the same without asking the server. `arcus restore --help` tells the way back.",

@@ -80,6 +80,7 @@ const struct handler handlers[VERB_COUNT] = {
     [VERB_FLAVOR_LIST] = { flavor_list },
     [VERB_EVENT_LIST] = { event_list },
     [VERB_USAGE_SUM] = { usage_sum },
+    [VERB_TRACE_LIST] = { trace_list },
     [VERB_BACKUP] = { backup },
     [VERB_SERVER_LIST] = { server_list },
     [VERB_DATA_DROP] = { data_drop, data_drop_prepare },

@@ -100,6 +100,7 @@ static void node_view(struct call *c, const struct rows *r, size_t i, struct map
     for (size_t g = 0; g < info.gpus.count; g++) {
         v->gpus++;
         v->gpu_model = gpus[g].model;
+        v->gpu_mib = gpus[g].mem_mib;
         v->simulated |= gpus[g].simulated;
         if (gpus[g].index >= 0 && gpus[g].index < SCHED_GPUS)
             v->gpus_free_milli += 1000 - h->gpu_milli[gpus[g].index];

@@ -70,7 +70,7 @@ static bool edge_rows(struct call *c, int64_t project, int64_t from, int64_t to,
     return true;
 }
 
-static bool line_read(struct call *c, const char *line, size_t n, struct interval *out, struct err *err)
+bool usage_line_read(struct call *c, const char *line, size_t n, struct interval *out, struct err *err)
 {
     struct json *doc;
     struct rows names;
@@ -108,7 +108,7 @@ static bool edge_archive(struct call *c, int64_t project, int64_t from, int64_t 
         for (const char *p = row_text(&r, 0, 1); *p;) {
             size_t n = strcspn(p, "\n");
             struct interval it;
-            if (!line_read(c, p, n, &it, err))
+            if (!usage_line_read(c, p, n, &it, err))
                 return false;
             if (!project || it.project == project)
                 usage_sum_part(sum, &it, from, to);

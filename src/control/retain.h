@@ -14,3 +14,4 @@ MUST_CHECK bool usage_read(struct call *c, int64_t project, int64_t from_ms, int
 struct interval usage_interval(const struct rows *r, size_t row);        /* of USAGE_COLUMNS */
 /* A row of usage as a line of an archive segment: the columns of OLD_USAGE. */
 void usage_line_write(struct str *out, const struct rows *r, size_t row);
+MUST_CHECK bool usage_line_read(struct call *c, const char *line, size_t n, struct interval *out, struct err *err);

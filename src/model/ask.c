@@ -347,3 +347,12 @@ static const struct field usage_rows[] = {
     FIELD_AS(struct usage_ask, to_ms, "to", TIME, .flag = "--to --until", .help = "what was used before this time; now when left out", .example = "2026-12-01"),
 };
 const struct fields usage_ask_fields = FIELDS(usage_ask, usage_rows);
+
+static const struct field trace_rows[] = {
+    PAGE(trace_ask),
+    LIMIT(trace_ask),
+    FIELD_AS(struct trace_ask, from_ms, "from", TIME, .flag = "--from --since", .help = "what ended at this time or later, and what still runs; all that is kept when left out", .example = "2026-11-01"),
+    FIELD_AS(struct trace_ask, to_ms, "to", TIME, .flag = "--to --until", .help = "what ended before this time; when left out, or not past yet, also what runs now", .example = "2026-12-01"),
+    FIELD(struct trace_ask, names, BOOL, .help = "names of projects and jobs instead of numbers"),
+};
+const struct fields trace_ask_fields = FIELDS(trace_ask, trace_rows);

@@ -88,6 +88,7 @@ const struct verb verbs[VERB_COUNT] = {
     [VERB_FLAVOR_LIST] = { "flavor.list", VERB_READ, ANYBODY, "GET", "/v1/flavors", TAKES(page_ask), GIVES(flavor_view), true, 200, "List the standard shapes that this cloud can give" },
     [VERB_EVENT_LIST] = { "event.list", VERB_READ, VIEWERS | WATCHERS, "GET", "/v1/events", TAKES(event_ask), GIVES(event_view), true, 200, "List events after a number, or follow them (Accept: text/event-stream)" },
     [VERB_USAGE_SUM] = { "usage.sum", VERB_READ, VIEWERS | WATCHERS, "GET", "/v1/usage", TAKES(usage_ask), GIVES(usage_view), true, 200, "Sum what was used, by project, user, flavor and day" },
+    [VERB_TRACE_LIST] = { "trace.list", VERB_READ, ADMINS | WATCHERS, "GET", "/v1/trace", TAKES(trace_ask), GIVES(trace_view), true, 200, "List what ran and when, one entry for each attempt that held something: a trace that `arcus sim` replays" },
     [VERB_BACKUP] = { "backup", VERB_STREAM, OPERATORS, "GET", "/v1/backup", TAKES(nothing), NULL, false, 200, "Take a consistent copy of the whole cloud, while it runs: a tar with a checksum, without the keys" },
     [VERB_SERVER_LIST] = { "server.list", VERB_READ, ANYBODY, "GET", "/v1/servers", TAKES(page_ask), GIVES(server_view), true, 200, "List the servers of this cloud: any of them can be asked" },
     [VERB_DATA_DROP] = { "data.drop", VERB_INSIDE, PLANNERS, NO_ROUTE, TAKES(nothing), GIVES(nothing), false, 200, "A few rows that are old enough go, or go to the archive" },

@@ -226,6 +226,7 @@ const struct fields attempt_view_fields = FIELDS(attempt_view, attempt_rows);
     FIELD(struct node_view, gpus, INT),                                                 \
     FIELD_AS(struct node_view, gpus_free_milli, "gpus_free", MILLI),                    \
     FIELD(struct node_view, gpu_model, TEXT),                                           \
+    MIB(node_view, gpu_mib, "gpu_memory_mib"),                                          \
     SIMULATED(node_view),                                                               \
     FIELD_AS(struct node_view, cpu_milli, "cpus", MILLI),                               \
     FIELD_AS(struct node_view, cpu_free_milli, "cpus_free", MILLI),                     \
@@ -382,6 +383,21 @@ static const struct field usage_rows[] = {
     SIMULATED(usage_view),
 };
 const struct fields usage_view_fields = FIELDS(usage_view, usage_rows);
+
+static const struct field trace_rows[] = {
+    HEAD(trace_view, PREFIX_ATTEMPT),
+    FIELD(struct trace_view, project, TEXT, .help = "its id, or its name where names were asked for"),
+    FIELD(struct trace_view, priority, INT),
+    FIELD(struct trace_view, cpu_milli, INT, .help = "thousandths of a CPU"),
+    MIB(trace_view, mem_mib, "memory_mib"),
+    FIELD_AS(struct trace_view, gpus, "num_gpu", INT),
+    FIELD(struct trace_view, gpu_milli, INT, .help = "thousandths of each GPU"),
+    FIELD(struct trace_view, gpu_spec, TEXT, .help = "models it may have, | between them; where its job is no longer kept, the one it had"),
+    FIELD_AS(struct trace_view, created_s, "creation_time", INT, .help = "seconds since 1970"),
+    FIELD_AS(struct trace_view, scheduled_s, "scheduled_time", INT, .help = "when it got its place"),
+    FIELD_AS(struct trace_view, deleted_s, "deletion_time", INT, .help = "when it ended; of what still runs, now"),
+};
+const struct fields trace_view_fields = FIELDS(trace_view, trace_rows);
 
 static const struct field whoami_rows[] = {
     HEAD(whoami_view, PREFIX_USER),

@@ -51,6 +51,7 @@ struct node_view {
     int64_t id;
     const char *name, *state;
     int64_t gpus, gpus_free_milli, cpu_milli, cpu_free_milli, mem_mib, mem_free_mib, tasks;
+    int64_t gpu_mib;            /* of the last of its GPUs, as the model */
     const char *gpu_model, *region, *zone, *topology, *taints, *exclusive;
     bool simulated;
     const char *note;
@@ -70,6 +71,11 @@ struct audit_view {
     const char *data;
 };
 struct audit_proof { int64_t id, checked, last; const char *name, *state, *next, *chain, *problems; };
+struct trace_view {             /* the columns of sim/trace.h */
+    int64_t id;
+    const char *name, *state, *project, *gpu_spec;
+    int64_t priority, cpu_milli, mem_mib, gpus, gpu_milli, created_s, scheduled_s, deleted_s;
+};
 struct usage_view {
     const char *id, *name, *state, *project, *user, *flavor, *day;
     int64_t tasks, seconds, gpu_milli_s, gpu_mib_s, cpu_milli_s, mem_mib_s;
@@ -83,7 +89,7 @@ struct cancel_view { int64_t id; const char *name, *state; int64_t tasks; };
 
 extern const struct fields simple_view_fields, project_view_fields, limit_view_fields, limits_view_fields, queue_view_fields, why_view_fields, plan_view_fields, refused_view_fields, near_view_fields, member_view_fields, user_view_fields, key_view_fields, secret_view_fields,
     volume_view_fields, image_view_fields, blob_view_fields, job_view_fields, job_brief_fields, task_view_fields, attempt_view_fields, node_view_fields,
-    node_brief_fields, rules_view_fields, reserve_view_fields, fleet_view_fields, gpu_view_fields, flavor_view_fields, event_view_fields, audit_view_fields, audit_proof_fields, usage_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
+    node_brief_fields, rules_view_fields, reserve_view_fields, fleet_view_fields, gpu_view_fields, flavor_view_fields, event_view_fields, audit_view_fields, audit_proof_fields, usage_view_fields, trace_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
     join_view_fields, cancel_view_fields, batch_view_fields;
 /* The same structs where they stand for another kind of thing, so that its id begins as it should. */
 extern const struct fields account_view_fields;         /* of struct member_view */

@@ -27,6 +27,14 @@
 #define IDEM_JOB   "SELECT CAST(1 AS BIGINT) AS kind, id, project, owner, idem, '' AS data, created_ms FROM job WHERE idem IS NOT NULL AND "
 #define IDEM_EVENT "SELECT CAST(2 AS BIGINT) AS kind, seq, project, actor_id, idem, data, at_ms FROM event WHERE idem IS NOT NULL AND "
 
+/* A row of a trace: what held something, from when to when, with what its job asked for as long as that is kept. */
+#define TRACE_JOB \
+    " COALESCE(j.name, ''), COALESCE(j.priority, 50), COALESCE(j.created_ms, 0), COALESCE(CASE WHEN LENGTH(j.spec) < 65536 THEN j.spec ELSE '' END, ''), COALESCE(p.name, '')," \
+    " CAST(CASE WHEN EXISTS (SELECT 1 FROM attempt b WHERE b.job = a.job AND b.task = a.task AND b.id < a.id) THEN 1 ELSE 0 END AS BIGINT) "
+#define TRACE_USAGE \
+    "SELECT u.attempt, u.project, u.flavor, u.gpu_milli, u.cpu_milli, u.mem_mib, COALESCE(a.placed_ms, u.started_ms), u.ended_ms," TRACE_JOB \
+    "FROM usage u LEFT JOIN attempt a ON a.id = u.attempt LEFT JOIN job j ON j.id = u.job LEFT JOIN project p ON p.id = u.project "
+
 #define STATEMENTS(X)                                                                                                          \
     /* --- writes */                                                                                                           \
     X(ORG_ADD, "iti", "INSERT INTO org (id, name, created_ms) VALUES (?1, ?2, ?3)")                                            \
@@ -178,6 +186,9 @@
     X(USAGE_EDGE_OF, "iiiii", USAGE_COLUMNS "WHERE u.project = ?4 AND u.ended_ms >= ?1 AND u.ended_ms <= ?5 AND (u.ended_ms, u.attempt) > (?1, ?2) AND u.started_ms < ?3 ORDER BY u.ended_ms, u.attempt LIMIT 10000") \
     X(USAGE_UNROLLED, "i", USAGE_COLUMNS "WHERE u.rolled = 0 AND u.attempt > ?1 ORDER BY u.attempt LIMIT 10000") \
     X(USAGE_DAYS, "iii", "SELECT d.day, d.project, d.owner_kind, d.owner, d.flavor, d.simulated, d.attempts, d.ms, d.gpu_milli_ms, d.gpu_mib_ms, d.cpu_milli_ms, d.mem_mib_ms, COALESCE(p.name, ''), COALESCE(o.name, a.name, '') FROM usage_day d LEFT JOIN project p ON p.id = d.project LEFT JOIN person o ON o.id = d.owner LEFT JOIN account a ON a.id = d.owner WHERE d.day >= ?1 AND d.day < ?2 AND (?3 = 0 OR d.project = ?3) ORDER BY d.day") \
+    X(TRACE_ENDED, "iiiii", TRACE_USAGE "WHERE u.ended_ms >= ?1 AND u.ended_ms < ?3 AND (u.ended_ms, u.attempt) > (?1, ?2) AND (?4 = 0 OR u.project = ?4) ORDER BY u.ended_ms, u.attempt LIMIT ?5") \
+    X(TRACE_ENDED_OF, "iiiii", TRACE_USAGE "WHERE u.project = ?4 AND u.ended_ms >= ?1 AND u.ended_ms < ?3 AND (u.ended_ms, u.attempt) > (?1, ?2) ORDER BY u.ended_ms, u.attempt LIMIT ?5") \
+    X(TRACE_LIVE, "iii", "SELECT a.id, a.project, a.lease, CAST(0 AS BIGINT), CAST(0 AS BIGINT), CAST(0 AS BIGINT), a.placed_ms, CAST(0 AS BIGINT)," TRACE_JOB "FROM attempt a JOIN job j ON j.id = a.job LEFT JOIN project p ON p.id = a.project WHERE a.state < 4 AND a.id > ?1 AND (?2 = 0 OR a.project = ?2) ORDER BY a.id LIMIT ?3") \
     X(USAGE_LONGEST, "i", "SELECT COALESCE(MAX(longest_ms), 0) FROM usage_day WHERE day <= ?1") \
     X(USAGE_DAY_ENDS, "", "SELECT COALESCE(MIN(day), 0), COALESCE(MAX(day), 0) FROM usage_day") \
     X(ARCHIVE_OVERLAP, "tiii", "SELECT segment, lines FROM archive WHERE kind = ?1 AND segment > ?2 AND to_ms >= ?3 AND from_ms < ?4 ORDER BY segment LIMIT 1") \

@@ -119,6 +119,7 @@ const struct wish wishes[] = {
     { VERB_EVENT_LIST, "{\"limit\":1000}" },
     { VERB_SERVER_LIST, PAGE },
     { VERB_USAGE_SUM, "{\"by\":\"project,user,flavor,day\"}" },
+    { VERB_TRACE_LIST, "{\"limit\":10}" },
     { VERB_BACKUP, "{}" },
     { VERB_DATA_DROP, NULL },
     { VERB_AUDIT_NOTE, NULL },

@@ -38,7 +38,7 @@ static bool grows(const char *text, const char *alias, size_t n)
 }
 
 /* A range of a key and nothing else is a walk, too, unless all of the range is wanted, a page at a time. */
-static const char *const ranges[] = { "EVENT_LIST_ALL", "EVENT_DROP", "AUDIT_DROP", "AUDIT_RANGE", "AUDIT_LAST", "AUDIT_SEQ", "USAGE_EDGE", "OLD_JOBS", "OLD_USAGE" };
+static const char *const ranges[] = { "EVENT_LIST_ALL", "EVENT_DROP", "AUDIT_DROP", "AUDIT_RANGE", "AUDIT_LAST", "AUDIT_SEQ", "USAGE_EDGE", "TRACE_ENDED", "OLD_JOBS", "OLD_USAGE" };
 
 static bool line_is_fine(const struct sql *q, const char *line)
 {
