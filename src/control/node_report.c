@@ -389,6 +389,7 @@ void node_reply(struct call *c, const struct node *n)
         v.gpus++;
         v.gpus_free_milli += 1000;
         v.gpu_model = gpus[g].model;
+        v.gpu_mib = gpus[g].mem_mib;
         v.simulated |= gpus[g].simulated;
     }
     struct attempt *a;
