@@ -161,7 +161,7 @@ static void advise_less(struct words *x)
     else if (w->elsewhere)
         ADVISE(x, "only the node of its volumes counts; without them %lld other%s %s", (long long)w->elsewhere, w->elsewhere == 1 ? "" : "s", then);
     if (never)
-        ADVISE(x, "or add a node that has all of it (operators: arcus nodes token)");
+        ADVISE(x, "add a node that has all of it (operators: arcus nodes token)");
 }
 
 static const char *limit_flag(int kind)
@@ -183,9 +183,9 @@ static void advise_raise(struct words *x, const char *amount)
     const struct person *u = map_get(c->s->persons, h->owner);
     const struct account *a = map_get(c->s->accounts, h->owner);
     if (h->limit >= LIMIT_KINDS)
-        ADVISE(x, "or have an operator raise the quota: arcus projects quota %s --%s %s", p->name, limit_flag(h->limit), amount);
+        ADVISE(x, "have an operator raise the quota: arcus projects quota %s --%s %s", p->name, limit_flag(h->limit), amount);
     else
-        ADVISE(x, "or have an operator raise the limit: arcus quota set %s%s%s%s%s --%s %s", p->name, h->owner ? " --user " : "",
+        ADVISE(x, "have an operator raise the limit: arcus quota set %s%s%s%s%s --%s %s", p->name, h->owner ? " --user " : "",
                u ? u->name : a ? a->name : "", h->model[0] ? " --model " : "", h->model, limit_flag(h->limit), amount);
 }
 
@@ -208,7 +208,7 @@ static void advise_quota(struct words *x)
     const char *both = whole ? arena_printf(c->mem, "%lld", (long long)(w->held + h->needs)) : milli(c, w->held + h->needs);
     ADVISE(x, "wait until tasks under this limit end: %s of %s %s are held", held, most, limit_flag(h->limit));
     if ((h->limit == LIMIT_GPUS || h->limit == LIMIT_PROJECT_GPUS) && h->most - w->held >= 1000)
-        ADVISE(x, "or ask for at most %s", gpus(c, (h->most - w->held) / 1000 * 1000));
+        ADVISE(x, "ask for at most %s", gpus(c, (h->most - w->held) / 1000 * 1000));
     advise_raise(x, both);
 }
 
@@ -245,7 +245,7 @@ static void advise_turn(struct words *x)
 {
     enum priority_class class = priority_of(x->j->priority);
     if (x->j->id && class + 1 < CLASS_COUNT)
-        ADVISE(x, "or give it a higher priority: arcus update %s --priority %s", id_of(x->c, PREFIX_JOB, x->j->id), priorities[class + 1].name);
+        ADVISE(x, "give it a higher priority: arcus update %s --priority %s", id_of(x->c, PREFIX_JOB, x->j->id), priorities[class + 1].name);
 }
 
 /* --- the whole */

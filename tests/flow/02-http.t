@@ -64,10 +64,11 @@ is "every reference in it leads somewhere" "$(jq -r '. as $d | [.. | objects | .
 is "every operation has an id of its own" "$(jq '[.paths[][] | objects | .operationId? // empty] | (length > 0) and (length == (unique | length))' <<<"$API")" true
 is "every parameter of a path is described" "$(jq -r '. as $d | .paths | to_entries[] | .key as $p | ([$p | scan("\\{([a-z]+)\\}") | .[0]]) as $w | .value as $v | $v | to_entries[] | select(.value | type == "object") | select((([.value.parameters[]?, $v.parameters[]?] | map(if ."$ref" then (."$ref" | ltrimstr("#/") | split("/")) as $x | ($d | getpath($x)) else . end) | map(select(.in == "path") | .name)) as $have | $w - $have | length) > 0) | $p' <<<"$API")" ""
 
-wrong='' other=x
+wrong='' other=x asked=0          # wrong keys from one address are counted, so each route is asked from another
 [ "${KEY: -1}" != x ] || other=y
 while read -r method path; do
     path=$(sed -E 's/\{digest\}/sha256:0000000000000000000000000000000000000000000000000000000000000000/; s/\{[a-z]+\}/x/g' <<<"$path")
+    asked=$((asked + 1))
     for key in '' 'ark_nonsense' "${KEY%?}$other"; do
         case $method in POST | PUT | PATCH) data=(-H 'Content-Type: application/json' --data '{}') ;; HEAD) data=(-I) ;; *) data=() ;; esac
         [[ $path =~ ^/(healthz|readyz|openapi.json)$ ]] && continue
@@ -77,7 +78,7 @@ while read -r method path; do
         esac
         auth=()
         [ -n "$key" ] && auth=(-H "Authorization: Bearer $key")
-        code=$(curl -s --max-time 5 -o /dev/null -w '%{http_code}' -X "$method" "${auth[@]}" "${data[@]}" "$URL$path")
+        code=$(curl -s --interface "127.0.1.$asked" --max-time 5 -o /dev/null -w '%{http_code}' -X "$method" "${auth[@]}" "${data[@]}" "$URL$path")
         [ "$code" = 401 ] || wrong+="$method $path with '${key:0:6}': $code; "
         [[ $path =~ ^/v1/(login|nodes/join)$ ]] && break
     done
