@@ -115,6 +115,9 @@ static void db_tick(struct cloud *c)
     int status;
     char script[PATH_MOST], log[PATH_MOST];
     const char *argv[] = { "/bin/sh", script, c->pg, NULL };
+    /* A postmaster whose recovery was killed gives up by itself, and takes its file with it. */
+    if (c->pg && !c->db_down && access(path_of(log, c, "pg/data/postmaster.pid"), F_OK) != 0)
+        c->db_down = true;
     if (!c->pg || !c->db_down)
         return;
     if (c->db_starter && waitpid(c->db_starter, &status, WNOHANG) == c->db_starter) {
