@@ -62,7 +62,7 @@ TEST(a_limit_is_told_with_who_could_raise_it_to_what)
     const char *b = door_submit(d, d->admin, GPUS("2", ""));
     door_run(d, 1500);
     struct answer a = why(d, b);
-    CHECK(says(&a, "\"reason\":\"Quota\"") && says(&a, "1 of 2 gpus are held") && says(&a, "or ask for at most 1 GPU\"")
+    CHECK(says(&a, "\"reason\":\"Quota\"") && says(&a, "1 of 2 gpus are held") && says(&a, "ask for at most 1 GPU\"")
           && says(&a, "arcus projects quota default --gpus 3") && says(&a, "\"nodes_with_room\":1"));
     CHECK(door_ask(d, d->admin, VERB_PROJECT_UPDATE, "{\"project\":\"default\",\"gpus\":-1}").ok
           && door_ask(d, d->admin, VERB_QUOTA_SET, "{\"project\":\"default\",\"user\":\"admin\",\"gpus\":2}").ok);
