@@ -3,8 +3,9 @@
 #include "base/map.h"
 #include <stdlib.h>
 
-struct entry { uint64_t key; const char *text; void *value; };     /* key: the number, or the hash of the text */
-struct map { struct entry *at; uint32_t *slots; size_t used, room, live, mask; };
+struct entry { uint64_t key; void *value; };    /* key: the number, or the hash of the text */
+/* texts: of each entry; NULL while all keys are numbers, which are the large maps */
+struct map { struct entry *at; const char **texts; uint32_t *slots; size_t used, room, live, mask; };
 enum { EMPTY = 0, HOLE = UINT32_MAX };
 
 static void *must(void *p)
@@ -35,15 +36,19 @@ void map_free(struct map *m)
     if (!m)
         return;
     free(m->at);
+    free(m->texts);
     free(m->slots);
     free(m);
 }
 
 size_t map_count(const struct map *m) { return m->live; }
 
-static bool same(const struct entry *e, uint64_t key, const char *text)
+static const char *text_at(const struct map *m, size_t n) { return m->texts ? m->texts[n] : NULL; }
+
+static bool same(const struct map *m, size_t n, uint64_t key, const char *text)
 {
-    return e->value && e->key == key && (text ? text_is(e->text, text) : !e->text);
+    const struct entry *e = &m->at[n];
+    return e->value && e->key == key && (text ? text_is(text_at(m, n), text) : !text_at(m, n));
 }
 
 static size_t slot_of(const struct map *m, uint64_t key, const char *text)
@@ -58,14 +63,14 @@ static struct entry *find(const struct map *m, uint64_t key, const char *text, s
     for (size_t i = slot_of(m, key, text);; i = (i + 1) & m->mask) {
         if (m->slots[i] == EMPTY)
             return NULL;
-        if (m->slots[i] != HOLE && same(&m->at[m->slots[i] - 1], key, text))
+        if (m->slots[i] != HOLE && same(m, m->slots[i] - 1, key, text))
             return *slot = i, &m->at[m->slots[i] - 1];
     }
 }
 
 static void index_entry(struct map *m, size_t n)
 {
-    size_t i = slot_of(m, m->at[n].key, m->at[n].text);
+    size_t i = slot_of(m, m->at[n].key, text_at(m, n));
     while (m->slots[i] != EMPTY)
         i = (i + 1) & m->mask;
     m->slots[i] = (uint32_t)n + 1;
@@ -77,13 +82,20 @@ static void regrow(struct map *m)
     while (room < m->live * 2)
         room *= 2;
     struct entry *at = must(calloc(room, sizeof *at));
+    const char **texts = m->texts ? must(calloc(room, sizeof *texts)) : NULL;
     size_t n = 0;
-    for (size_t i = 0; i < m->used; i++)
-        if (m->at[i].value)
-            at[n++] = m->at[i];
+    for (size_t i = 0; i < m->used; i++) {
+        if (!m->at[i].value)
+            continue;
+        if (texts)
+            texts[n] = m->texts[i];
+        at[n++] = m->at[i];
+    }
     free(m->at);
+    free(m->texts);
     free(m->slots);
     m->at = at;
+    m->texts = texts;
     m->used = n;
     m->room = room;
     m->mask = room * 2 - 1;
@@ -98,13 +110,18 @@ static void put(struct map *m, uint64_t key, const char *text, void *value)
     struct entry *e = find(m, key, text, &slot);
     assert(value);
     if (e) {
-        e->text = text;
+        if (text)
+            m->texts[e - m->at] = text;
         e->value = value;
         return;
     }
     if (m->used == m->room)
         regrow(m);
-    m->at[m->used] = (struct entry){ key, text, value };
+    if (text && !m->texts)
+        m->texts = must(calloc(m->room, sizeof *m->texts));
+    if (m->texts)
+        m->texts[m->used] = text;
+    m->at[m->used] = (struct entry){ key, value };
     index_entry(m, m->used++);
     m->live++;
 }

@@ -55,6 +55,7 @@ static struct tls *tls_new(const SSL_METHOD *method, bool client)
                                  | SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(t->ctx, 1);      /* one read for a record's head and body */
     SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_OFF);     /* resuming is by tickets, which are the clients' to keep */
+    SSL_CTX_set_num_tickets(t->ctx, 1);     /* of two, one is a copy of the session that stays for the life of the connection */
     return t;
 }
 
