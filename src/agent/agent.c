@@ -475,7 +475,7 @@ static void copy_config(struct agent *a, const struct agent_config *c)
     *to = *c;
     for (const char **const *p
          = (const char **const[]){ &to->token, &to->data, &to->run, &to->name, &to->self,
-                                   &to->version, &to->sim_model, &to->ca_pem, &to->pin, &to->topology, NULL };
+                                   &to->version, &to->sim_model, &to->ca_pem, &to->pin, &to->topology, &to->cdi, NULL };
          *p; p++)
         **p = arena_text(a->mem, **p);
     to->labels.at = ARENA_ARRAY(a->mem, struct pair, c->labels.count);
@@ -534,6 +534,7 @@ static bool start(struct agent *a, struct err *err)
                                  .self = c->self,
                                  .host_image = c->host_image,
                                  .hide = c->hide,
+                                 .cdi = c->cdi,
                                  .heads = a->heads };
     if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
         return false;

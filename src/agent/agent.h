@@ -16,6 +16,7 @@ struct agent_config {
     const char *version;
     bool host_image;
     struct texts hide;          /* paths that a task of `image: host` must not see besides data and run: a store, keys */
+    const char *cdi;            /* "auto", "off" or a folder: see inject.h */
     int64_t keep_logs_s;        /* logs and outputs after a task has ended; 0: 7 days */
     int64_t sim_gpus;
     const char *sim_kinds;      /* see probe.h */

@@ -1,5 +1,6 @@
 /* agent_main.c - `arcus agent`: flags into a configuration, one loop, and out on SIGTERM with every container left running. */
 #include "agent/agent.h"
+#include "agent/cdi.h"
 #include "agent/probe.h"
 #include "wire/bind.h"
 #include "base/log.h"
@@ -96,6 +97,13 @@ static bool on_topology(struct flags *f, const char *value, struct err *err)
     return where_parse(value, f->mem, &where, err);
 }
 
+static bool on_cdi(struct flags *f, const char *value, struct err *err)
+{
+    f->config.cdi = value;
+    return text_is(value, "auto") || text_is(value, "off") || path_is_plain(value)
+           || err_field(err, "--cdi", "expected auto, off or an absolute path, not '%.60s'", value);
+}
+
 static bool on_beat(struct flags *f, const char *value, struct err *err)
 {
     return on_number("--beat-ms", value, 60000, &f->config.beat_ms, err);
@@ -132,6 +140,7 @@ static const struct flag {
     { "--sim-gpus", "N", on_sim_gpus, 0, "offer N made-up GPUs, marked as simulated; 2,1:ecc=off,1:mig are two and two special ones" },
     { "--sim-model", "MODEL", NULL, offsetof(struct flags, config.sim_model), "what they are called (NVIDIA H200)" },
     { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },
+    { "--cdi", "auto|off|DIR", on_cdi, 0, "CDI specs that say what GPUs need in a container (auto: /etc/cdi and /var/run/cdi, else what is found)" },
     { "--hide", "PATH", on_hide, 0, "a path that such jobs must not see; may be given again" },
     { "--ca", "FILE", NULL, offsetof(struct flags, ca), "PEM file of the authority that signed the server's certificate" },
     { "--pin", "SHA256", NULL, offsetof(struct flags, config.pin), "hash of the cloud's own authority; the token has it, and it is kept" },

@@ -15,6 +15,7 @@ enum {
     SOFT_FILES = 65536,
     HARD_FILES = 1 << 20,
     SHM_MIB = 64,
+    CORE_BYTES = 1, /* none at all: with 0 a dump would still go to a program of the node's, if its core_pattern names one */
     ENV_MAX = 2048
 };
 
@@ -37,6 +38,7 @@ static const char *const masked[] = {
     "/sys/firmware",
     "/sys/devices/virtual/powercap",
 };
+static const char masked_driver[] = "/proc/driver/nvidia"; /* of who has no GPU: it tells of everybody's */
 static const char *const read_only[]
     = { "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger" };
 
@@ -112,6 +114,16 @@ static void mount_put(struct json_out *o, const struct mount_row *m, const char 
     json_close(o, '}');
 }
 
+static void nodes_put(struct json_out *o, const struct bundle_place *place)
+{
+    const struct plan_node *n = place->give ? place->give->nodes.at : NULL;
+    char source[32];
+    for (size_t i = 0; n && i < place->give->nodes.count; i++) {
+        snprintf(source, sizeof source, ":devices/%zu", i);
+        mount_put(o, &(struct mount_row){ n[i].path, "bind", source, "bind,nosuid,noexec" }, place->run);
+    }
+}
+
 static void mounts_put(struct json_out *o, const struct order *order,
                        const struct bundle_place *place)
 {
@@ -123,6 +135,7 @@ static void mounts_put(struct json_out *o, const struct order *order,
     snprintf(shm, sizeof shm, "nosuid,noexec,nodev,mode=1777,size=%lldm",
              (long long)(order->shm_mib > 0 ? order->shm_mib : SHM_MIB));
     mount_put(o, &(struct mount_row){ "/dev/shm", "tmpfs", "shm", shm }, place->run);
+    nodes_put(o, place);
     if (!place->host)
         mount_put(o, &mount_tmp, place->run);
     if (place->cgroup_v2)
@@ -139,6 +152,28 @@ static void mounts_put(struct json_out *o, const struct order *order,
             &(struct mount_row){ m->path, "bind", name,
                                  m->read_only ? "bind,ro,nosuid,nodev" : "bind,nosuid,nodev" },
             place->run);
+    }
+    json_close(o, ']');
+}
+
+/* Everything is forbidden, then what is its own is allowed; the runtime adds null, zero, full, random, urandom, tty and ptmx. */
+static void rules_put(struct json_out *o, const struct bundle_place *place)
+{
+    const struct plan_node *n = place->give ? place->give->nodes.at : NULL;
+    json_key(o, "devices");
+    json_open(o, '[');
+    json_open(o, '{');
+    yes(o, "allow", false);
+    text(o, "access", "rwm");
+    json_close(o, '}');
+    for (size_t i = 0; n && i < place->give->nodes.count; i++) {
+        json_open(o, '{');
+        yes(o, "allow", true);
+        text(o, "type", n[i].block ? "b" : "c");
+        number(o, "major", n[i].major);
+        number(o, "minor", n[i].minor);
+        text(o, "access", "rw");
+        json_close(o, '}');
     }
     json_close(o, ']');
 }
@@ -165,13 +200,7 @@ static void limits_put(struct json_out *o, const struct order *order,
     object(o, "pids");
     number(o, "limit", PIDS_MAX);
     json_close(o, '}');
-    json_key(o, "devices"); /* the runtime adds null, zero, full, random, urandom, tty and ptmx */
-    json_open(o, '[');
-    json_open(o, '{');
-    yes(o, "allow", false);
-    text(o, "access", "rwm");
-    json_close(o, '}');
-    json_close(o, ']');
+    rules_put(o, place);
     json_close(o, '}');
 }
 
@@ -203,7 +232,10 @@ static void linux_put(struct json_out *o, const struct order *order,
     json_close(o, ']');
     text(o, "cgroupsPath", place->cgroup);
     limits_put(o, order, place);
-    list(o, "maskedPaths", masked, COUNT(masked));
+    const char *hidden[COUNT(masked) + 1];
+    memcpy(hidden, masked, sizeof masked);
+    hidden[COUNT(masked)] = masked_driver;
+    list(o, "maskedPaths", hidden, COUNT(masked) + !(place->give && place->give->nodes.count));
     list(o, "readonlyPaths", read_only, COUNT(read_only));
     if (!place->filter) {
         json_key(o, "seccomp");
@@ -232,6 +264,20 @@ static void env_put(struct env *e, const char *entry)
         e->at[e->count++] = entry;
 }
 
+/* Folders of ours stand behind those that image or job name. */
+static void env_behind(struct env *e, const char *name, const char *folders, struct arena *mem)
+{
+    size_t n = strlen(name);
+    if (!folders)
+        return;
+    for (size_t i = 0; i < e->count; i++)
+        if (strncmp(e->at[i], name, n) == 0 && e->at[i][n] == '=') {
+            e->at[i] = arena_printf(mem, "%s%s%s", e->at[i], e->at[i][n + 1] ? ":" : "", folders);
+            return;
+        }
+    env_put(e, arena_printf(mem, "%s=%s", name, folders));
+}
+
 static void env_list(struct json_out *o, const struct order *order,
                      const struct image_config *image, const struct bundle_user *user,
                      const struct bundle_place *place, struct arena *mem)
@@ -243,8 +289,13 @@ static void env_list(struct json_out *o, const struct order *order,
     env_put(e, "ARCUS_OUTPUTS=/outputs");
     for (size_t i = 0; i < image->env.count; i++)
         env_put(e, image->env.at[i]);
+    const struct injection none = { 0 }, *give = place->give ? place->give : &none;
+    for (size_t i = 0; i < give->env.count; i++)
+        env_put(e, give->env.at[i]);
     for (size_t i = 0; i < order->env.count; i++)
         env_put(e, arena_printf(mem, "%s=%s", order->env.at[i].key, order->env.at[i].value));
+    env_behind(e, "LD_LIBRARY_PATH", give->libraries, mem);
+    env_behind(e, "PATH", give->programs, mem);
     list(o, "env", e->at, e->count);
 }
 
@@ -270,16 +321,33 @@ static void user_put(struct json_out *o, const struct bundle_user *user)
     json_close(o, '}');
 }
 
-static void limit_files(struct json_out *o, int64_t hard)
+static void limit_put(struct json_out *o, const char *name, int64_t soft, int64_t hard)
+{
+    json_open(o, '{');
+    text(o, "type", name);
+    number(o, "soft", soft);
+    number(o, "hard", hard);
+    json_close(o, '}');
+}
+
+/* Whatever the agent itself was started with. No priority beyond everybody's, and no core dumps: where they go the node decides, not its task. */
+static void rlimits_put(struct json_out *o, int64_t files)
 {
     json_key(o, "rlimits");
     json_open(o, '[');
-    json_open(o, '{');
-    text(o, "type", "RLIMIT_NOFILE");
-    number(o, "soft", MIN(hard, SOFT_FILES));
-    number(o, "hard", MIN(hard, HARD_FILES));
-    json_close(o, '}');
+    limit_put(o, "RLIMIT_NOFILE", MIN(files, SOFT_FILES), MIN(files, HARD_FILES));
+    limit_put(o, "RLIMIT_CORE", CORE_BYTES, CORE_BYTES);
+    limit_put(o, "RLIMIT_RTPRIO", 0, 0);
+    limit_put(o, "RLIMIT_NICE", 0, 0);
     json_close(o, ']');
+}
+
+/* A descriptor of the runtime, such as /proc/self/fd/7, leads out of the container. */
+static bool in_proc(const char *path)
+{
+    while (path[0] == '/' && (path[1] == '/' || (path[1] == '.' && path[2] == '/')))
+        path += path[1] == '/' ? 1 : 2;
+    return text_starts(path, "/proc/") || text_is(path, "/proc") || strstr(path, "/../");
 }
 
 static bool process_put(struct json_out *o, const struct order *order,
@@ -290,6 +358,8 @@ static bool process_put(struct json_out *o, const struct order *order,
     size_t own = image->entrypoint.count + image->cmd.count;
     if (!order->argv.count && !own)
         return err_set(err, RC_BAD_INPUT, "the image has no command of its own: give one");
+    if (image->workdir && !text_given(order->workdir) && in_proc(image->workdir))
+        return err_set(err, RC_BAD_INPUT, "the image's work folder '%.80s' leads through /proc or .. and could be a folder of the node", image->workdir);
     object(o, "process");
     yes(o, "terminal", false);
     user_put(o, user);
@@ -306,7 +376,7 @@ static bool process_put(struct json_out *o, const struct order *order,
          : place->host              ? user->home
                                     : "/");
     capabilities_put(o);
-    limit_files(o, place->open_files);
+    rlimits_put(o, place->open_files);
     yes(o, "noNewPrivileges", !place->new_privileges);
     number(o, "oomScoreAdj", OOM_SCORE);
     json_close(o, '}');

@@ -4,6 +4,7 @@
  * Pure: who runs as which ids, where folders lie and what the host can do is told by the caller. */
 #pragma once
 #include "agent/image_manifest.h"
+#include "agent/inject.h"
 #include "model/order.h"
 
 struct bundle_user { int64_t uid, gid; int64_t groups[32]; size_t group_count; const char *home; };
@@ -22,6 +23,7 @@ struct bundle_place {
     bool cgroup_v2;
     bool limit_swap;            /* the kernel can */
     const char *filter;         /* base64 of the compiled seccomp profile, for crun, which then need not compile it; or NULL */
+    const struct injection *give;   /* of the devices of its lease; NULL: none */
     int64_t open_files;         /* our own hard limit: root may not be able to raise it */
 };
 

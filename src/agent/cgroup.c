@@ -97,6 +97,11 @@ bool cgroups_limit_swap(const struct cgroups *c)
     return c->unified || access(path, F_OK) == 0;
 }
 
+bool cgroups_hold_devices(const struct cgroups *c)
+{
+    return controller(c, "devices") != NULL;
+}
+
 static bool put(const char *folder, const char *name, const char *file, const char *text)
 {
     char path[512];

@@ -18,6 +18,7 @@ struct cgroups {
 };
 MUST_CHECK bool cgroups_find(struct cgroups *out, struct err *err);
 bool cgroups_limit_swap(const struct cgroups *c);           /* the kernel counts swap; else asking for a limit of it fails */
+bool cgroups_hold_devices(const struct cgroups *c);         /* which devices a group may open can be said: v2, or v1 with that controller */
 const char *cgroups_kind(const struct cgroups *c);          /* "v1", "hybrid" or "v2" */
 
 /* Makes the group where it is missing and moves a process into it, in every hierarchy but

@@ -407,6 +407,7 @@ static bool open_real(struct runtime *r, struct err *err)
     r->shop = workshop_new(r->os, "runtime");
     r->quick = workshop_new(r->os, "cleaner");
     r->slots = slots_new(r);
+    r->inject = inject_new(&(struct inject_config){ .cdi = r->config.cdi });
     r->blobs = blobs_new(r->os, arena_printf(r->mem, "%s/blobs", r->config.data), r->config.heads);
     if (!images_open(r->os, r->config.data, r->blobs, &r->images, err))
         return false;
@@ -473,6 +474,7 @@ void runtime_close(struct runtime *r)
     map_free(r->attempts);
     map_free(r->ranges);
     slots_free(r->slots);
+    inject_free(r->inject);
     if (r->lease != -1)
         close(r->lease);
     arena_free(r->mem);
@@ -585,6 +587,7 @@ const char *runtime_socket(struct runtime *r, int64_t attempt, char out[static 1
 
 void runtime_describe(struct runtime *r, struct node_info *info, struct arena *mem)
 {
+    devices_describe(r, info, mem);
     const char **cannot = ARENA_ARRAY(mem, const char *, info->cannot.count + 6);
     size_t n = 0;
     for (; n < info->cannot.count; n++)

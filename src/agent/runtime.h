@@ -15,6 +15,7 @@ struct runtime_config {
     const char *self;           /* absolute path of the arcus program */
     bool host_image;
     struct texts hide;          /* further paths of the node that a task of `image: host` must not see: keys, config, the store */
+    const char *cdi;            /* see inject.h */
     int64_t keep_logs_s;        /* logs and outputs after their last byte; 0: 7 days */
     struct heads *heads;        /* where blobs (images, work folders) come from */
 };

@@ -4,6 +4,7 @@
 #pragma once
 #include "agent/cgroup.h"
 #include "agent/image.h"
+#include "agent/inject.h"
 #include "agent/runtime.h"
 #include "agent/task_plan.h"
 #include "agent/workshop.h"
@@ -69,6 +70,7 @@ struct runtime {
     struct workshop *shop;      /* trial, templates, cleaning, removing */
     struct workshop *quick;     /* a dead attempt's end must not wait behind a slow removal */
     struct slots *slots;
+    struct inject *inject;      /* what GPUs need in a container */
     int64_t spares[SPARES];     /* tasks/.spare-N: folders of forgotten attempts, for the next ones */
     size_t spare_count;
     int64_t last_spare;
@@ -109,6 +111,9 @@ void slot_fill(const struct slot *s, struct arena *mem, struct plan *p);    /* w
 void slot_give(struct slot *s);                 /* it was not used */
 void slot_start(struct slot *s, struct attempt *a, const char *folder);
 void slot_leave(struct attempt *a);             /* its end was told */
+
+/* runtime_devices.c */
+void devices_describe(struct runtime *r, struct node_info *info, struct arena *mem);    /* GPUs that cannot be given are not healthy, and cannot says why */
 
 /* runtime_clean.c */
 void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */

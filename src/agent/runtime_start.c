@@ -266,8 +266,33 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
         p->secrets.at[p->secrets.count] = s[p->secrets.count].name;
 }
 
+static const char *env_value(struct attempt *a, const char *name)
+{
+    const struct order *o = a->order;
+    size_t n = strlen(name);
+    for (size_t i = o->env.count; i-- > 0;)
+        if (text_is(o->env.at[i].key, name))
+            return o->env.at[i].value;
+    for (size_t i = 0; a->image && i < a->image->config.env.count; i++)
+        if (strncmp(a->image->config.env.at[i], name, n) == 0 && a->image->config.env.at[i][n] == '=')
+            return a->image->config.env.at[i] + n + 1;
+    return NULL;
+}
+
+static bool plan_devices(struct attempt *a, struct plan *p, struct injection *give, struct err *err)
+{
+    *give = (struct injection){ 0 };
+    if (a->r->real && !inject_for(a->r->inject, &a->order->gpus, !a->image, env_value(a, "NVIDIA_DRIVER_CAPABILITIES"), a->mem, give, err))
+        return false;
+    p->nodes = give->nodes;
+    p->files = give->files;
+    p->links = give->links;
+    p->driver = give->driver;
+    return true;
+}
+
 static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const struct plan *p,
-                        struct str *out, struct err *err)
+                        const struct injection *give, struct str *out, struct err *err)
 {
     static const char *simulated[] = { "simulated" };
     const struct image_config none = { .cmd = { simulated, a->r->real ? 0 : 1 } };
@@ -284,6 +309,7 @@ static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const
         .cgroup_v2 = a->r->cgroups.unified,
         .limit_swap = a->r->limit_swap,
         .filter = *a->r->means.filter ? a->r->means.filter : NULL,
+        .give = give,
         .open_files = (int64_t)MIN(files.rlim_max, (rlim_t)INT32_MAX),
     };
     return bundle_write(out, a->order, a->image ? &a->image->config : &none, user, &place, err);
@@ -309,12 +335,15 @@ static bool write_files(struct attempt *a, struct plan *p, struct slot **out, st
 {
     struct runtime *r = a->r;
     struct bundle_user user = { 0 };
+    struct injection give;
     char hostname[64];
     AUTO(str_done) struct str bundle = { 0 };
     bundle_hostname(a->order, hostname);
     if (!find_user(a, &user, err))
         return false;
     plan_fill(a, &user, arena_text(a->mem, hostname), p);
+    if (!plan_devices(a, p, &give, err))
+        return false;
     struct slot *slot = r->real && !p->secrets.count ? slot_take(r->slots, p) : NULL;
     if (slot)
         slot_fill(slot, a->mem, p);
@@ -325,7 +354,7 @@ static bool write_files(struct attempt *a, struct plan *p, struct slot **out, st
     *out = slot;
     p->runtime_root = arena_printf(a->mem, "%s/state", p->run);
     AUTO(str_done) struct str plan = { 0 };
-    return bundle_fill(a, &user, p, &bundle, err)
+    return bundle_fill(a, &user, p, &give, &bundle, err)
            && (slot || make_dir(r, p->run, 0711, 0, 0, err)) && make_dir(r, p->logs, 0700, 0, 0, err)
            && plan_folders(a, &user, p, err) && new_file(a, p->folder, "config.json", &bundle, err)
            && (write_object(&plan, &plan_fields, p), true) && new_file(a, p->folder, "plan.json", &plan, err);

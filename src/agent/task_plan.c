@@ -20,6 +20,28 @@ static const struct field mount_rows[] = {
 };
 static const struct fields mount_fields = FIELDS(plan_mount, mount_rows);
 
+static const struct field node_rows[] = {
+    FIELD(struct plan_node, source, TEXT, .required = true, .max = 4096),
+    FIELD(struct plan_node, path, TEXT, .required = true, .max = 1024),
+    FIELD(struct plan_node, block, BOOL, .when_set = true),
+    FIELD(struct plan_node, major, INT, .min = 0, .max = 1 << 20),
+    FIELD(struct plan_node, minor, INT, .min = 0, .max = 1 << 20),
+};
+static const struct fields node_fields = FIELDS(plan_node, node_rows);
+
+static const struct field file_rows[] = {
+    FIELD(struct plan_file, source, TEXT, .required = true, .max = 4096),
+    FIELD(struct plan_file, path, TEXT, .required = true, .max = 1024),
+    FIELD(struct plan_file, optional, BOOL, .when_set = true),
+};
+static const struct fields file_fields = FIELDS(plan_file, file_rows);
+
+static const struct field link_rows[] = {
+    FIELD(struct plan_link, path, TEXT, .required = true, .max = 1024),
+    FIELD(struct plan_link, says, TEXT, .required = true, .max = 1024),
+};
+static const struct fields link_fields = FIELDS(plan_link, link_rows);
+
 static const struct field plan_rows[] = {
     FIELD(struct plan, attempt, INT, .required = true),
     FIELD(struct plan, id, TEXT, .required = true),
@@ -43,6 +65,10 @@ static const struct field plan_rows[] = {
     PATH_FIELD(scratch_template, .when_set = true),
     FIELD(struct plan, scratch_mib, INT, .min = 1, .max = 1 << 30),
     FIELD(struct plan, mounts, OBJECTS, .sub = &mount_fields),
+    FIELD(struct plan, nodes, OBJECTS, .sub = &node_fields, .max = PLAN_NODES, .when_set = true),
+    FIELD(struct plan, files, OBJECTS, .sub = &file_fields, .max = PLAN_FILES, .when_set = true),
+    FIELD(struct plan, links, OBJECTS, .sub = &link_fields, .max = PLAN_FILES, .when_set = true),
+    PATH_FIELD(driver, .when_set = true),
     PATH_FIELD(workdir, .when_set = true),
     FIELD(struct plan, secrets, TEXTS, .max = 64),
     PATH_FIELD(filter, .when_set = true),

@@ -16,6 +16,11 @@
  * binds it from. */
 struct plan_mount { const char *source, *name; bool read_only; };
 
+/* Of the devices of its lease (inject.h). All of it was looked at by the agent; the supervisor looks at the numbers of a node again. */
+struct plan_node { const char *source, *path; bool block; int64_t major, minor; };    /* becomes RUN/tasks/ATTEMPT/devices/INDEX, where the bundle binds it from */
+struct plan_file { const char *source, *path; bool optional; };     /* read-only in the container's root; optional: unless a link is in the way */
+struct plan_link { const char *path, *says; };                      /* below `driver` */
+
 enum plan_root { ROOT_IMAGE, ROOT_HOST };           /* an overlay over an unpacked image, or the node's own root */
 enum plan_scratch { SCRATCH_LOOP, SCRATCH_TMPFS };  /* where writes go: a sized ext4 in a file, or memory */
 
@@ -35,6 +40,8 @@ struct plan {
     const char *scratch_template;
     int64_t scratch_mib;
     struct objects mounts;      /* of struct plan_mount */
+    struct objects nodes, files, links;     /* of plan_node, plan_file, plan_link */
+    const char *driver;         /* a folder in memory is mounted there, for what of these is below it; or NULL */
     const char *workdir;        /* tar of the work folder, or NULL */
     struct texts secrets;       /* names, in the order in which their values come on standard input */
     const char *filter;         /* copy the runtime's compiled seccomp filter there once the container is up, or NULL */
@@ -48,4 +55,5 @@ extern const struct fields plan_stop_fields;
 MUST_CHECK bool status_read(struct slice file, struct arena *mem, struct task_status *out, struct err *err);
 
 enum { PLAN_WAKE = 23 };    /* SIGURG */
+enum { PLAN_NODES = 256, PLAN_FILES = 768 };
 enum { PLAN_UID_BASE = 0x10000000, PLAN_UID_COUNT = 65536, PLAN_BYTES = 256 * 1024 };

@@ -36,6 +36,15 @@ static void put_int(struct env *e, const char *key, int64_t n)
     put(e, key, arena_printf(e->mem, "%lld", (long long)n));
 }
 
+/* A process that sees its own GPUs and no others numbers them from 0, whatever numbers they have on the node. */
+static const char *own_numbers(struct arena *mem, const struct attempt *a)
+{
+    AUTO(str_done) struct str s = { 0 };
+    for (int g = 0; g < a->gpu_count; g++)
+        str_printf(&s, "%s%d", g ? "," : "", g);
+    return arena_text(mem, s.at ? s.at : "");
+}
+
 static const char *device_list(struct arena *mem, const struct attempt *a, bool uuids)
 {
     AUTO(str_done) struct str s = { 0 };
@@ -87,7 +96,7 @@ static struct pairs env_of(struct call *c, const struct attempt *a)
     put_int(&e, "ARCUS_ARRAY_INDEX", job_gang(j) ? 0 : t->index);
     put_int(&e, "ARCUS_ARRAY_COUNT", job_gang(j) ? 1 : j->count);
     put_int(&e, "ARCUS_TRY", t->tries);
-    put(&e, "CUDA_VISIBLE_DEVICES", devices);
+    put(&e, "CUDA_VISIBLE_DEVICES", own_numbers(c->mem, a));
     put(&e, "NVIDIA_VISIBLE_DEVICES", a->gpu_count ? device_list(c->mem, a, true) : "void");
     put(&e, "MASTER_ADDR", job_gang(j) ? first_host(j) : "127.0.0.1");
     put(&e, "MASTER_PORT", "29500");

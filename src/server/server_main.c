@@ -24,7 +24,7 @@ struct run {
     struct server *server;
     struct server_config config;
     bool up, closing, help;
-    const char *sim_gpus, *sim_model, *name, *run_folder, *log_level, *keep_logs;
+    const char *sim_gpus, *sim_model, *name, *run_folder, *log_level, *keep_logs, *cdi;
     struct api_limits rates;
     struct http_limits limits;
     int64_t connections, per_address;
@@ -57,6 +57,7 @@ static const struct { const char *flag; size_t offset; bool up_only; const char 
     { "--log-level", offsetof(struct run, log_level), false, "LEVEL", "debug, info, warn or error" },
     { "--sim-gpus", offsetof(struct run, sim_gpus), true, "N", "simulated GPUs when the machine has none (4)" },
     { "--sim-model", offsetof(struct run, sim_model), true, "NAME", "their model (NVIDIA H200)" },
+    { "--cdi", offsetof(struct run, cdi), true, "DIR", "CDI specs of its GPUs: auto, off or a folder (auto)" },
     { "--name", offsetof(struct run, name), true, "NAME", "the node's name (the host's)" },
     { "--run", offsetof(struct run, run_folder), true, "DIR", "sockets and root filesystems (/run/arcus)" },
 };
@@ -195,7 +196,7 @@ static void agent_spawn(void *arg, const char *token)
 {
     struct run *r = arg;
     struct err err = { 0 };
-    const char *argv[32];
+    const char *argv[48];
     size_t n = 0;
     argv[n++] = r->self, argv[n++] = "agent";
     argv[n++] = "--server", argv[n++] = server_url(r->server);
@@ -217,6 +218,8 @@ static void agent_spawn(void *arg, const char *token)
     }
     if (text_given(server_pin(r->server)))
         argv[n++] = "--pin", argv[n++] = server_pin(r->server);
+    if (r->cdi)
+        argv[n++] = "--cdi", argv[n++] = r->cdi;
     if (r->keep_logs)
         argv[n++] = "--keep-logs", argv[n++] = r->keep_logs;
     if (r->log_level)

@@ -133,7 +133,7 @@ bool mounts_make(struct task *t, struct err *err)
     struct place *s = t->place;
     if (p->root == ROOT_HOST && !s->host_root)
         s->host_root = mount_host_root(p, err);
-    return (p->root == ROOT_HOST ? s->host_root : image_root(s, p, err))
+    return (p->root == ROOT_HOST ? s->host_root : image_root(s, p, err)) && devices_mount(t, err)
            && folders_mount(p, s->userns, err) && hosts_write(p, err)
            && (!p->secrets.count || secrets_write(p, err))
            && (!p->workdir || workdir_unpack(p, err));

@@ -96,7 +96,7 @@ bool place_open(struct place *s, const struct plan *p, const struct cgroups *cgr
         s->host = s->marks ? open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC) : -1;
         s->host_mounts = s->marks ? open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC) : -1;
     }
-    s->host_root = s->steady = false;
+    s->host_root = s->steady = s->other = false;
     bool first = !s->open;
     s->open = true;
     if (!own_namespace(cgroups, err) || (first && !user_namespace(p, &s->userns, err)) || !own_folder(p, err)
@@ -186,7 +186,7 @@ static bool untouched(const struct place *s)
 
 void place_begin(struct place *s)
 {
-    s->steady = s->steady || (s->marks && s->host_root && mark_all(s) && all_older(s));
+    s->steady = s->steady || (s->marks && s->host_root && !s->other && mark_all(s) && all_older(s));
 }
 
 /* --- from one task to the next */
@@ -226,7 +226,7 @@ static bool detach(const char *path, struct err *err)
 
 bool place_clear(struct place *s, struct err *err)
 {
-    s->host_root = s->steady = false;
+    s->host_root = s->steady = s->other = false;
     return detach("rootfs", err) && detach("lower", err) && empty_scratch(err);
 }
 
@@ -247,7 +247,7 @@ bool place_reset(struct place *s, const struct plan *p, struct err *err)
     for (size_t i = 0; i < p->mounts.count; i++)
         if (!detach(m[i].name, err))
             return false;
-    if (!remove_files(err))
+    if ((p->nodes.count && !detach("devices", err)) || !remove_files(err))
         return false;
     if (p->root == ROOT_HOST && s->steady && untouched(s))
         return true;

@@ -21,6 +21,7 @@ struct place {
     struct mark program;        /* the runtime that was copied */
     bool host_root;             /* stands; marks tell what it looked like when the last task began */
     bool steady;                /* ... and a later change of it cannot bear the same time */
+    bool other;                 /* ... and it has more in it than every task may see */
     struct mark *marks;         /* NULL: one task only, so nobody asks */
     size_t mark_count;
 };
@@ -82,6 +83,7 @@ MUST_CHECK bool mounts_make(struct task *t, struct err *err);
 MUST_CHECK bool mount_clone(const char *source, const char *target, int userns, uint64_t attributes, bool deep, struct err *err);
 MUST_CHECK bool mount_image_root(const struct plan *p, int userns, struct err *err);
 MUST_CHECK bool mount_host_root(const struct plan *p, struct err *err);
+MUST_CHECK bool devices_mount(struct task *t, struct err *err);     /* devices.c: what its lease gives it of the node's devices */
 MUST_CHECK bool scratch_mount(const struct plan *p, struct err *err);
 MUST_CHECK bool make_owned(const char *path, unsigned mode, const struct plan *p);  /* a folder of the container's root */
 MUST_CHECK bool workdir_unpack(const struct plan *p, struct err *err);

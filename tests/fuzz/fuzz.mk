@@ -2,13 +2,13 @@
 #   make fuzz-replay            build/fuzz-NAME: the corpus and damaged copies of it, TAP, with whatever sanitizers this build has
 #   make fuzz-run               libFuzzer (clang) on every target, FUZZ_SECONDS each; finds go to BUILD/fuzz/NAME/
 #   make fuzz-run FUZZ=json     only one
-FUZZ         := json yaml bind job order report manifest log request response tar backup text trace
+FUZZ         := json yaml bind job order report manifest log request response tar backup text trace cdi
 FUZZ_SECONDS ?= 60
 FUZZ_LAYERS  := sim sched model wire base
 FUZZ_LIBS    := $(LDLIBS) -ljansson
 FUZZ_BINS    := $(FUZZ:%=$(BUILD)/fuzz-%)
 FUZZ_CFLAGS  := $(filter-out -fsanitize=% -O% -Wno-format-truncation -Wno-maybe-uninitialized,$(CFLAGS)) -O1 -DFUZZ -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-FUZZ_BESIDE  := tests/unit/wire/sample.c src/agent/image_manifest.c src/agent/log_format.c
+FUZZ_BESIDE  := tests/unit/wire/sample.c src/agent/image_manifest.c src/agent/log_format.c src/agent/cdi.c
 FUZZ_OBJ     := $(patsubst %.c,$(BUILD)/fuzz-obj/%.o,$(wildcard $(FUZZ_LAYERS:%=src/%/*.c)) $(FUZZ_BESIDE))
 
 $(FUZZ_BINS): $(BUILD)/fuzz-%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o $(FUZZ_BESIDE:%.c=$(BUILD)/obj/%.o) $(FUZZ_LAYERS:%=$(BUILD)/lib%.a)

@@ -18,6 +18,7 @@ struct containers {
     struct task_status ends[16];    /* the last that were told, wanted or not */
     size_t end_count;
     struct texts hide;
+    const char *cdi;
 };
 bool containers_open(struct containers *c);             /* false: skipped, and a line says why */
 void containers_close(struct containers *c);            /* checks that nothing is left over */

@@ -40,7 +40,7 @@ TEST(an_order_says_what_to_run_where_and_with_what)
           && text_is(json_get(o, "argv")->first->text, "python"));
     CHECK(text_is(env_of(o, "ARCUS_JOB_ID"), json_text(o, "job"))
           && text_is(env_of(o, "ARCUS_JOB_NAME"), "train") && text_is(env_of(o, "EPOCHS"), "3"));
-    CHECK(text_is(env_of(o, "CUDA_VISIBLE_DEVICES"), "1")
+    CHECK(text_is(env_of(o, "CUDA_VISIBLE_DEVICES"), "0")
           && text_is(env_of(o, "NVIDIA_VISIBLE_DEVICES"), "GPU-n1-1")
           && text_is(env_of(o, "ARCUS_ARRAY_INDEX"), "0"));
     CHECK(json_int(o, "cpu_milli", 0) == 2000 && json_int(o, "mem_mib", 0) == 4096

@@ -1,0 +1,269 @@
+/* inject_nvidia.c - our own look at NVIDIA's driver, for a node without CDI specs: which nodes a GPU needs, and which files are the driver's.
+ *
+ * The driver's libraries must be of exactly the version of its kernel module, so an image cannot bring them: those of the node
+ * are used. They are known by name, from the folder in which libcuda or libnvidia-ml lies; what is asked for (NVIDIA_DRIVER_CAPABILITIES) decides which. */
+#include "agent/inject_internal.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { INFO_BYTES = 8192 };
+
+static const struct {
+    const char *word;
+    unsigned bit;
+} capabilities[] = {
+    { "utility", DRIVER_UTILITY }, { "compute", DRIVER_COMPUTE }, { "graphics", DRIVER_GRAPHICS }, { "video", DRIVER_VIDEO },
+    { "display", DRIVER_DISPLAY }, { "ngx", DRIVER_NGX },         { "all", ~0u },
+};
+
+static const char *const folders[] = {
+    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/lib/wsl/lib", DRIVER_FOLDER "/lib64", "/usr/local/lib",
+};
+static const char *const first_of_all[] = { "libcuda.so.1", "libnvidia-ml.so.1" };
+
+/* Without .so and version. */
+static const struct {
+    const char *stem;
+    unsigned of;
+} libraries[] = {
+    { "libnvidia-ml", DRIVER_UTILITY },
+    { "libnvidia-cfg", DRIVER_UTILITY },
+    { "libnvidia-nscq", DRIVER_UTILITY },
+    { "libnvidia-sandboxutils", DRIVER_UTILITY },
+    { "libcuda", DRIVER_COMPUTE },
+    { "libcudadebugger", DRIVER_COMPUTE },
+    { "libnvidia-opencl", DRIVER_COMPUTE },
+    { "libnvidia-gpucomp", DRIVER_COMPUTE | DRIVER_GRAPHICS },
+    { "libnvidia-ptxjitcompiler", DRIVER_COMPUTE },
+    { "libnvidia-fatbinaryloader", DRIVER_COMPUTE },
+    { "libnvidia-allocator", DRIVER_COMPUTE | DRIVER_GRAPHICS },
+    { "libnvidia-compiler", DRIVER_COMPUTE },
+    { "libnvidia-nvvm", DRIVER_COMPUTE },
+    { "libnvidia-nvvm70", DRIVER_COMPUTE },
+    { "libnvidia-tileiras", DRIVER_COMPUTE },
+    { "libnvidia-pkcs11", DRIVER_COMPUTE },
+    { "libnvidia-pkcs11-openssl3", DRIVER_COMPUTE },
+    { "libnvcuvid", DRIVER_VIDEO },
+    { "libnvidia-encode", DRIVER_VIDEO },
+    { "libnvidia-opticalflow", DRIVER_VIDEO },
+    { "libvdpau_nvidia", DRIVER_VIDEO },
+    { "libGLX_nvidia", DRIVER_GRAPHICS },
+    { "libEGL_nvidia", DRIVER_GRAPHICS },
+    { "libGLESv2_nvidia", DRIVER_GRAPHICS },
+    { "libGLESv1_CM_nvidia", DRIVER_GRAPHICS },
+    { "libnvidia-eglcore", DRIVER_GRAPHICS },
+    { "libnvidia-glcore", DRIVER_GRAPHICS },
+    { "libnvidia-glsi", DRIVER_GRAPHICS },
+    { "libnvidia-tls", DRIVER_GRAPHICS },
+    { "libnvidia-fbc", DRIVER_GRAPHICS },
+    { "libnvidia-rtcore", DRIVER_GRAPHICS },
+    { "libnvidia-glvkspirv", DRIVER_GRAPHICS },
+    { "libnvidia-egl-gbm", DRIVER_GRAPHICS },
+    { "libnvidia-egl-wayland", DRIVER_GRAPHICS },
+    { "libnvidia-vulkan-producer", DRIVER_GRAPHICS },
+    { "libnvoptix", DRIVER_GRAPHICS },
+    { "libnvidia-ngx", DRIVER_NGX },
+};
+static const struct {
+    const char *path;
+    unsigned of;
+} programs[] = {
+    { "/usr/bin/nvidia-smi", DRIVER_UTILITY },
+    { "/usr/bin/nvidia-debugdump", DRIVER_UTILITY },
+};
+/* For every GPU; the first two are there as long as the driver is loaded, the others where somebody asked for them. */
+static const struct {
+    const char *path;
+    unsigned of;
+    bool optional;
+} nodes[] = {
+    { "/dev/nvidiactl", ~0u, false },
+    { "/dev/nvidia-uvm", DRIVER_COMPUTE, false },
+    { "/dev/nvidia-uvm-tools", DRIVER_COMPUTE, true },
+    { "/dev/nvidia-modeset", DRIVER_GRAPHICS | DRIVER_DISPLAY, true },
+};
+
+unsigned driver_capabilities(const char *text)
+{
+    unsigned bits = 0;
+    for (const char *at = text; at && *at;) {
+        size_t n = strcspn(at, ",");
+        for (size_t i = 0; i < COUNT(capabilities); i++)
+            if (strlen(capabilities[i].word) == n && strncmp(at, capabilities[i].word, n) == 0)
+                bits |= capabilities[i].bit;
+        at += n + (at[n] == ',');
+    }
+    return bits ? bits : DRIVER_COMPUTE | DRIVER_UTILITY;
+}
+
+/* --- the driver's files */
+
+static unsigned library_of(const char *name)
+{
+    for (size_t i = 0; i < COUNT(libraries); i++) {
+        size_t n = strlen(libraries[i].stem);
+        if (strncmp(name, libraries[i].stem, n) == 0 && strncmp(name + n, ".so", 3) == 0 && (name[n + 3] == 0 || name[n + 3] == '.'))
+            return libraries[i].of;
+    }
+    return 0;
+}
+
+static const char *library_folder(const struct inject *in, struct arena *mem)
+{
+    struct stat st;
+    for (size_t k = 0; k < COUNT(first_of_all); k++)
+        for (size_t i = 0; i < COUNT(folders); i++) {
+            const char *folder = in_root(in, mem, folders[i]);
+            if (stat(arena_printf(mem, "%s/%s", folder, first_of_all[k]), &st) == 0 && S_ISREG(st.st_mode))
+                return folder;
+        }
+    return NULL;
+}
+
+uint64_t driver_stamp(const struct inject *in)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *folder = library_folder(in, mem);
+    struct stat st;
+    return folder && stat(folder, &st) == 0 ? (uint64_t)st.st_ino ^ (uint64_t)st.st_mtim.tv_sec << 20 ^ (uint64_t)st.st_mtim.tv_nsec : 0;
+}
+
+static void take_library(struct inject *in, const char *folder, const char *name, unsigned of)
+{
+    struct driver *d = &in->driver;
+    const char *path = arena_printf(in->mem, "%s/%s", folder, name);
+    char says[256], real[PATH_MAX];
+    if (d->count == LIBRARIES_MOST || !realpath(path, real))
+        return;
+    ssize_t n = readlink(path, says, sizeof says - 1);
+    says[MAX(n, 0)] = 0;
+    bool beside = n > 0 && !strchr(says, '/') && library_of(says);
+    d->files[d->count++] = (struct driver_file){ .name = arena_text(in->mem, name), .source = arena_text(in->mem, real), .of = of,
+                                                 .says = beside ? arena_text(in->mem, says) : NULL };
+    const char *slash = strrchr(real, '/'), *so = strstr(slash, ".so.");
+    if (text_is(name, first_of_all[0]) && so && strchr(so + 4, '.'))
+        d->version = arena_text(in->mem, so + 4);
+}
+
+static void find_firmware(struct inject *in)
+{
+    struct driver *d = &in->driver;
+    const char *folder = d->version ? arena_printf(in->mem, "/lib/firmware/nvidia/%s", d->version) : NULL;
+    DIR *dir = folder ? opendir(in_root(in, in->mem, folder)) : NULL;
+    for (struct dirent *e; dir && d->firmware_count < LIBRARIES_MOST && (e = readdir(dir));)
+        if (e->d_name[0] != '.' && strstr(e->d_name, ".bin"))
+            d->firmware[d->firmware_count++] = arena_printf(in->mem, "%s/%s", folder, e->d_name);
+    if (dir)
+        closedir(dir);
+}
+
+void driver_find(struct inject *in)
+{
+    struct driver *d = &in->driver;
+    *d = (struct driver){ 0 };
+    const char *folder = library_folder(in, in->mem);
+    DIR *dir = folder ? opendir(folder) : NULL;
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        unsigned of = library_of(e->d_name);
+        if (of)
+            take_library(in, folder, e->d_name, of);
+    }
+    if (dir)
+        closedir(dir);
+    d->found = d->count > 0;
+    for (size_t i = 0; i < COUNT(programs) && d->count < LIBRARIES_MOST; i++) {
+        const char *path = in_root(in, in->mem, programs[i].path);
+        if (access(path, X_OK) == 0)
+            d->files[d->count++] = (struct driver_file){ .name = strrchr(programs[i].path, '/') + 1, .source = path, .of = programs[i].of, .program = true };
+    }
+    find_firmware(in);
+}
+
+bool nvidia_driver(struct gather *g, struct err *err)
+{
+    const struct driver *d = &g->in->driver;
+    if (g->host || g->folder_count) /* it is there, or was taken already */
+        return true;
+    if (!d->found)
+        return err_set(err, RC_UNAVAILABLE, "the driver's libraries were not found: neither %s nor %s is in a usual folder", first_of_all[0], first_of_all[1]);
+    for (size_t i = 0; i < d->count; i++) {
+        const struct driver_file *f = &d->files[i];
+        if (!(f->of & g->capabilities) || f->says)
+            continue;
+        g->programs = g->programs || f->program;
+        if (!gather_file(g, f->source, arena_printf(g->mem, "%s/%s/%s", DRIVER_FOLDER, f->program ? "bin" : "lib64", f->name), false, err))
+            return false;
+    }
+    for (size_t i = 0; i < d->count; i++)
+        if (d->files[i].of & g->capabilities && d->files[i].says && !gather_link(g, d->files[i].name, d->files[i].says, err))
+            return false;
+    for (size_t i = 0; i < d->firmware_count; i++)
+        if (!gather_file(g, in_root(g->in, g->mem, d->firmware[i]), d->firmware[i], true, err))
+            return false;
+    return gather_folder(g, DRIVER_FOLDER "/lib64", err);
+}
+
+/* --- a GPU's node */
+
+static bool read_small(const char *path, char out[static INFO_BYTES])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n = fd == -1 ? -1 : read(fd, out, INFO_BYTES - 1);
+    if (fd != -1)
+        close(fd);
+    out[MAX(n, 0)] = 0;
+    return n > 0;
+}
+
+/* "Device Minor: \t 0" */
+static bool line_value(const char *text, const char *key, char *out, size_t room)
+{
+    const char *at = strstr(text, key);
+    if (!at)
+        return false;
+    at += strlen(key);
+    at += strspn(at, " \t");
+    size_t n = strcspn(at, " \t\n");
+    snprintf(out, room, "%.*s", (int)MIN(n, room - 1), at);
+    return n > 0 && n < room;
+}
+
+const char *nvidia_device(const struct inject *in, const struct inject_gpu *gpu, struct arena *mem)
+{
+    const char *folder = in_root(in, mem, "/proc/driver/nvidia/gpus"), *found = NULL;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && !found && (e = readdir(d));) {
+        char text[INFO_BYTES], uuid[96] = "", minor[16];
+        if (e->d_name[0] == '.' || !read_small(arena_printf(mem, "%s/%s/information", folder, e->d_name), text)
+            || !line_value(text, "Device Minor:", minor, sizeof minor) || strspn(minor, "0123456789") != strlen(minor))
+            continue;
+        line_value(text, "GPU UUID:", uuid, sizeof uuid);
+        if (text_is(uuid, gpu->uuid) || (gpu->pci && strcasecmp(e->d_name, gpu->pci) == 0))
+            found = arena_printf(mem, "/dev/nvidia%s", minor);
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+bool nvidia_gather(struct gather *g, const struct inject_gpu *gpu, const char *mig_uuid, struct err *err)
+{
+    const char *told = gpu->device, *device = nvidia_device(g->in, gpu, g->mem);
+    if (mig_uuid)
+        return err_set(err, RC_UNAVAILABLE, "a MIG instance is given by a CDI spec that names it, and none does");
+    if (told && device && !text_is(told, device))
+        return err_set(err, RC_UNAVAILABLE, "it is %s by NVML and %s by the driver's /proc", told, device);
+    if (!told && !device)
+        return err_set(err, RC_UNAVAILABLE, "neither NVML nor the driver's /proc tells which /dev/nvidiaN it is");
+    device = told ? told : device;
+    for (size_t i = 0; i < COUNT(nodes); i++)
+        if (nodes[i].of & g->capabilities && !gather_node(g, in_root(g->in, g->mem, nodes[i].path), nodes[i].path, nodes[i].optional, err))
+            return err_wrap(err, "is the driver loaded (nvidia-modprobe -u -c 0)?");
+    return gather_node(g, in_root(g->in, g->mem, device), device, false, err) && nvidia_driver(g, err);
+}

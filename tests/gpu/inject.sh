@@ -1,0 +1,196 @@
+#!/usr/bin/env bash
+# inject.sh - on a host with an NVIDIA GPU and no packages: does a task get exactly its GPU, and at full speed? Starts a cloud of its own from the
+# bundle, prints TAP and a table. Needs root, python3 with PyTorch, and `arcus` with its crun beside it in PATH (or ARCUS=...).
+#   PAIRS=5 tests/gpu/inject.sh
+set -uo pipefail
+: "${ARCUS:=$(command -v arcus)}" "${PAIRS:=5}"
+[ -x "$ARCUS" ] || { echo "Bail out! no arcus: set ARCUS or PATH"; exit 1; }
+[ "$(id -u)" = 0 ] || { echo "Bail out! needs root"; exit 1; }
+ARCUS=$(readlink -f "$ARCUS")
+# Images are unpacked by skopeo and umoci, which such a host has not: stand-ins for one archive, seen by nobody but us.
+if [ -z "${INJECT_INSIDE:-}" ]; then
+    export INJECT_INSIDE=1
+    exec unshare --mount --propagation private "$0" "$@"
+fi
+BASE=$(mktemp -d /opt/arcus-inject.XXXXXX) && chmod 755 "$BASE" || exit 1
+export ARCUS_CONFIG=$BASE/config HOME=$BASE
+count=0 bad=0 UP=''
+pass() { count=$((count + 1)); echo "ok $count - $1"; }
+fail() { count=$((count + 1)) bad=$((bad + 1)); echo "not ok $count - $1"; printf '%s\n' "got: $2" "wanted: $3" | head -c 3000 | sed 's/^/#   /'; }
+is() { if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "$2" "$3"; fi; }
+like() { if [[ $2 =~ $3 ]]; then pass "$1"; else fail "$1" "$2" "something like /$3/"; fi; }
+skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
+note() { printf '%s\n' "$*" | sed 's/^/# /'; }
+until_ok() { local end=$((SECONDS + $1)); shift; until "$@" >/dev/null 2>&1; do [ $SECONDS -lt $end ] || return 1; sleep 0.1; done; }
+leave() {
+    trap - EXIT
+    [ -n "$UP" ] && { kill "$UP" 2>/dev/null; wait "$UP" 2>/dev/null; }
+    for p in $(pgrep -f "^$BASE/run/bin/arcus-task "); do kill "$p" 2>/dev/null; done
+    sleep 1
+    [ -n "${KEEP:-}" ] || rm -rf --one-file-system "$BASE" 2>/dev/null
+    echo "1..$count"
+    exit $((bad > 0))
+}
+trap leave EXIT
+trap 'exit 1' INT TERM
+json() { python3 -c "import json,sys; d=json.load(sys.stdin); print($1)" 2>/dev/null; }
+
+note "host: $(uname -r), $(stat -fc %T /sys/fs/cgroup), $(nvidia-smi --query-gpu=name,driver_version,uuid --format=csv,noheader 2>&1 | head -n 4)"
+note "nodes: $(ls -l /dev/nvidia* /dev/nvidia-caps 2>/dev/null | tr -s ' ' | cut -d' ' -f1,3-6,10- | tr '\n' ';')"
+note "cdi: $(ls /etc/cdi /var/run/cdi 2>/dev/null | tr '\n' ' ')"
+"$ARCUS" up --data "$BASE/data" --run "$BASE/run" --listen 127.0.0.1:0 --name gpuhost --sim-gpus 0 >"$BASE/log" 2>&1 </dev/null &
+UP=$!
+until_ok 30 test -s "$BASE/data/address" || { tail -n 20 "$BASE/log" | sed 's/^/# /'; echo "Bail out! the cloud does not start"; exit 1; }
+"$ARCUS" config set gpu --server "$(cat "$BASE/data/address")" --key-file "$BASE/data/admin.key" >/dev/null
+arcus() { "$ARCUS" "$@"; }
+node() { arcus nodes -o json | json "[n for n in d['items']][0]$1"; }
+tried() { arcus describe node gpuhost | grep -qE 'crun|runc'; }
+until_ok 60 tried
+has_gpu() { arcus gpus | grep -qiE 'nvidia|h200|h100|a100'; }
+until_ok 30 has_gpu
+pass "the cloud is up"
+arcus describe node gpuhost 2>&1 | sed 's/^/# /'
+arcus gpus 2>&1 | sed 's/^/# /'
+has_gpu || { fail "the node offers its GPU" "$(arcus gpus 2>&1; tail -n 20 "$BASE/log")" "a GPU"; exit 1; }
+
+run() { timeout 300 "$ARCUS" run "$@" 2>"$BASE/err" </dev/null; }          # run FLAGS -- COMMAND: what it prints
+want=(--gpus 1 --cpus 4 --memory 32GB)
+
+# --- what is seen
+bare=$(nvidia-smi -L)
+inside=$(run "${want[@]}" -- nvidia-smi -L)
+is "nvidia-smi -L in a task shows its GPU as the host does" "$inside$(cat "$BASE/err")" "$(head -n 1 <<<"$bare")$(cat "$BASE/err")"
+[ -n "$inside" ] || note "$(cat "$BASE/err")"
+like "... under its UUID, with numbers from 0" "$(run "${want[@]}" -- sh -c 'echo "$CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES"')" '^0 GPU-[0-9a-f-]+$'
+like "its nodes are the GPU's and the driver's own" "$(run "${want[@]}" -- sh -c 'ls /dev | grep nvidia | tr "\n" " "')" '^nvidia-uvm (nvidia-uvm-tools )?nvidia[0-9]+ nvidiactl $'
+product='import torch
+a = torch.randn(512, 512, device="cuda", dtype=torch.float32); b = torch.eye(512, device="cuda")
+print(torch.cuda.device_count(), torch.allclose(a @ b, a, atol=1e-3))'
+is "PyTorch multiplies a matrix there" "$(run "${want[@]}" -- python3 -c "$product")" "1 True"
+is "a task without a GPU sees none" "$(run -- sh -c 'nvidia-smi -L >/dev/null 2>&1 && echo smi; ls /dev | grep nvidia; ls /proc/driver/nvidia 2>/dev/null; python3 -c "import torch; print(torch.cuda.is_available(), torch.cuda.device_count())"')" "False 0"
+
+# --- what is forbidden. The node of the GPU itself is put into the roots of two tasks, on a file system on which devices count.
+plant() { # plant JOB NODE: /mnt/planted of its task
+    local attempt procs p
+    attempt=$(arcus describe job "$1" -o json | json "d['attempts'][0]['id']")
+    [ -n "$attempt" ] || attempt=$(ls -t "$BASE/data/agent/status" | head -n 1)
+    procs=$(find /sys/fs/cgroup -path "*arcus/$attempt/cgroup.procs" | head -n 1)
+    for p in $(cat "$procs"); do
+        grep -qE '^NSpid:.*[[:space:]]1$' "/proc/$p/status" || continue
+        nsenter -t "$p" -m sh -c "umask 0; mount -t tmpfs -o mode=755 planted /mnt && mknod /mnt/planted c $((0x$(stat -c %t "$2"))) $((0x$(stat -c %T "$2"))) && echo >/mnt/done"
+    done
+}
+open_it='while [ ! -e /mnt/done ]; do sleep 0.1; done; python3 -c "
+import os
+try: os.open(\"/mnt/planted\", os.O_RDWR); print(\"opened\")
+except OSError as e: print(e.errno)"'
+try_planted() { # try_planted NODE FLAGS...: opened, or the error's number
+    local dev=$1 job
+    shift
+    job=$(arcus submit "$@" -- sh -c "$open_it" 2>"$BASE/err" | grep -oE 'job-[0-9a-z]+' | head -n 1)
+    until_ok 60 eval "arcus ps | grep -q \"$job.*running\""
+    plant "$job" "$dev" 2>&1 | sed 's/^/# /'
+    until_ok 60 eval "arcus logs $job | grep -q ."
+    arcus logs "$job"
+}
+gpu_node=$(ls /dev/nvidia[0-9]* | head -n 1)
+is "the GPU's node, put into the root of a task that has leased it, opens: the check can fail" "$(try_planted "$gpu_node" "${want[@]}")" "opened"
+is "put into the root of a task that has not, it is EPERM" "$(try_planted "$gpu_node")" "1"
+is "... and so is nvidiactl" "$(try_planted /dev/nvidiactl)" "1"
+
+# --- an image without any driver: the libraries come from the node
+cat >"$BASE/image.py" <<'PY'
+# An OCI layout of what a shell needs, and stand-ins for skopeo and umoci that unpack it.
+import hashlib, io, json, os, re, subprocess, sys, tarfile
+def blob(top, data):
+    d = hashlib.sha256(data).hexdigest(); open(f"{top}/blobs/sha256/{d}", "wb").write(data); return {"digest": "sha256:" + d, "size": len(data)}
+top, out = sys.argv[1], sys.argv[2]
+os.makedirs(top + "/blobs/sha256")
+need = {"/bin/sh": "/bin/sh"}
+for tool in ("ls", "cat", "sleep", "grep", "readlink"): need["/bin/" + tool] = subprocess.getoutput("command -v " + tool)
+for f in list(need.values()):
+    for l in subprocess.getoutput("ldd " + f).splitlines():
+        m = re.search(r"(/\S+) \(0x", l)
+        if m: need[m.group(1)] = m.group(1)
+for l in ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"):
+    for d in ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/lib/aarch64-linux-gnu"):
+        if os.path.exists(f"{d}/{l}"): need[f"{d}/{l}"] = f"{d}/{l}"; break
+raw = io.BytesIO()
+with tarfile.open(fileobj=raw, mode="w") as t:
+    for d in ("proc", "sys", "dev", "tmp", "etc", "usr", "usr/local"):
+        i = tarfile.TarInfo(d); i.type = tarfile.DIRTYPE; i.mode = 0o755; t.addfile(i)
+    for name, path in need.items():
+        data = open(os.path.realpath(path), "rb").read(); i = tarfile.TarInfo(name.lstrip("/")); i.size = len(data); i.mode = 0o755; t.addfile(i, io.BytesIO(data))
+layer = raw.getvalue()
+config = blob(top, json.dumps({"architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/bin"]}, "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}}).encode())
+l = blob(top, layer)
+kind = "application/vnd.oci.image."
+m = blob(top, json.dumps({"schemaVersion": 2, "mediaType": kind + "manifest.v1+json", "config": {"mediaType": kind + "config.v1+json", **config}, "layers": [{"mediaType": kind + "layer.v1.tar", **l}]}).encode())
+json.dump({"schemaVersion": 2, "manifests": [{"mediaType": kind + "manifest.v1+json", **m, "annotations": {"org.opencontainers.image.ref.name": "image"}}]}, open(top + "/index.json", "w"))
+json.dump({"imageLayoutVersion": "1.0.0"}, open(top + "/oci-layout", "w"))
+with tarfile.open(out, "w") as t: t.add(top, ".")
+PY
+cat >"$BASE/skopeo" <<'PY'
+#!/usr/bin/env python3
+import re, sys, tarfile
+src = [a for a in sys.argv if a.startswith("oci-archive:")]; to = [a for a in sys.argv if a.startswith("oci:")]
+if not src or not to: sys.exit(1)
+tarfile.open(src[0].split(":")[1]).extractall(to[0].split(":")[1])
+PY
+cat >"$BASE/umoci" <<'PY'
+#!/usr/bin/env python3
+import json, sys, tarfile
+layout, root = sys.argv[sys.argv.index("--image") + 1].rsplit(":", 1)[0], sys.argv[-1]
+b = lambda d: layout + "/blobs/" + d["digest"].replace(":", "/")
+m = json.load(open(b(json.load(open(layout + "/index.json"))["manifests"][0])))
+for l in m["layers"]: tarfile.open(b(l)).extractall(root)
+PY
+chmod 755 "$BASE/skopeo" "$BASE/umoci"
+mkdir "$BASE/over" && mount -t tmpfs over "$BASE/over" && mkdir "$BASE/over/up" "$BASE/over/work" && cp "$BASE/skopeo" "$BASE/umoci" "$BASE/over/up/"
+if [ ! -x /usr/bin/skopeo ] && mount -t overlay overlay -o "lowerdir=/usr/bin,upperdir=$BASE/over/up,workdir=$BASE/over/work" /usr/bin 2>"$BASE/err"; then
+    # the agent lives in the same mount namespace, so it sees them from now on
+    python3 "$BASE/image.py" "$BASE/layout" "$BASE/image.tar" && arcus image import "$BASE/image.tar" --name bare:1 >/dev/null 2>"$BASE/err"
+    is "in an image without a driver nvidia-smi finds the node's libraries" "$(run --image bare:1 "${want[@]}" -- nvidia-smi -L)" "$(head -n 1 <<<"$bare")"
+    note "$(head -c 500 "$BASE/err")"
+    like "... which lie in one folder, read-only" "$(run --image bare:1 "${want[@]}" -- sh -c 'echo $LD_LIBRARY_PATH; ls /usr/local/nvidia/lib64 | grep -c . ; (echo x >/usr/local/nvidia/x) 2>/dev/null || echo closed; readlink /usr/local/nvidia/lib64/libcuda.so.1')" $'^/usr/local/nvidia/lib64\n[0-9]+\nclosed\nlibcuda.so.[0-9.]+$'
+    is "... and not for who has no GPU" "$(run --image bare:1 -- sh -c 'ls /usr/local/nvidia 2>/dev/null; echo "[$LD_LIBRARY_PATH]"')" "[]"
+else
+    skip "in an image without a driver nvidia-smi finds the node's libraries" "no overlay over /usr/bin: $(head -c 200 "$BASE/err")"
+fi
+
+# --- how fast
+bench='import time, torch
+n = 8192; a = torch.randn(n, n, device="cuda", dtype=torch.bfloat16); b = torch.randn(n, n, device="cuda", dtype=torch.bfloat16); c = torch.empty_like(a)
+def once(k):
+    torch.cuda.synchronize(); t = time.perf_counter()
+    for _ in range(k): torch.matmul(a, b, out=c)
+    torch.cuda.synchronize(); return time.perf_counter() - t
+once(200)
+print("TFLOPS %.2f" % max(2 * n ** 3 * 200 / once(200) / 1e12 for _ in range(5)))'
+init='import ctypes, time
+cuda = ctypes.CDLL("libcuda.so.1"); d = ctypes.c_int(); x = ctypes.c_void_p()
+t = time.perf_counter(); assert cuda.cuInit(0) == 0; a = time.perf_counter()
+assert cuda.cuDeviceGet(ctypes.byref(d), 0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(x), d) == 0
+print("INIT %.1f %.1f" % ((a - t) * 1e3, (time.perf_counter() - a) * 1e3))'
+: >"$BASE/table"
+for i in $(seq "$PAIRS"); do
+    echo "bare $(python3 -c "$bench" 2>&1 | grep TFLOPS) $(python3 -c "$init" 2>&1 | grep INIT)"
+    echo "task $(run "${want[@]}" -- python3 -c "$bench" | grep TFLOPS) $(run "${want[@]}" -- python3 -c "$init" | grep INIT)"
+done | tee "$BASE/table" | sed 's/^/# /'
+python3 - "$BASE/table" <<'PY' >"$BASE/result"
+import statistics, sys
+rows = [l.split() for l in open(sys.argv[1])]
+rows = [r for r in rows if len(r) == 6]
+def col(who, i): return [float(r[i]) for r in rows if r[0] == who]
+if not col("bare", 2) or not col("task", 2): print("0 0 0 no figures"); sys.exit()
+ratios = [t / b for t, b in zip(col("task", 2), col("bare", 2))]
+m = statistics.median
+init_b = m([a + b for a, b in zip(col("bare", 4), col("bare", 5))]); init_t = m([a + b for a, b in zip(col("task", 4), col("task", 5))])
+print(f"{m(ratios) * 100:.2f} {init_b:.1f} {init_t:.1f}")
+print(f"|  | bare | task | ratio |\n|---|---|---|---|\n| bf16 matrix product 8192, TFLOP/s (median of {len(ratios)} pairs) | {m(col('bare', 2)):.1f} | {m(col('task', 2)):.1f} | {m(ratios) * 100:.2f} % |")
+print(f"| cuInit, ms | {m(col('bare', 4)):.1f} | {m(col('task', 4)):.1f} | |\n| first context, ms | {m(col('bare', 5)):.1f} | {m(col('task', 5)):.1f} | |")
+PY
+read -r ratio init_bare init_task _ <"$BASE/result"
+sed -n '2,$p' "$BASE/result" | sed 's/^/# /'
+if python3 -c "exit(not $ratio >= 99.5)"; then pass "a bf16 matrix product in a task is 99.5 % of bare metal or more ($ratio %)"; else fail "a bf16 matrix product in a task is 99.5 % of bare metal or more" "$ratio %" "99.5"; fi
+if python3 -c "exit(not $init_task <= $init_bare * 1.05 + 10)"; then pass "CUDA starts as fast in a task ($init_bare ms bare, $init_task ms in a task)"; else fail "CUDA starts as fast in a task" "$init_task ms" "at most 5 % and 10 ms over $init_bare ms"; fi
