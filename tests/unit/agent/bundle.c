@@ -79,6 +79,52 @@ TEST(no_bundle_gives_what_no_task_may_have)
     CHECK(text_is(json_text(json_get(json_get(b, "linux"), "seccomp"), "defaultAction"), "SCMP_ACT_ERRNO"));
 }
 
+TEST(a_bundle_allows_exactly_the_devices_of_the_lease)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *argv[] = { "true" }, *words[] = { "FROM_SPEC=1", "LATER=spec" }, *image_env[] = { "LD_LIBRARY_PATH=/opt/lib", "FROM_SPEC=0" };
+    struct pair env[] = { { "LATER", "job" } };
+    struct plan_node nodes[] = { { .source = "/dev/nvidia3", .path = "/dev/nvidia0", .major = 195, .minor = 3 }, { .source = "/dev/x", .path = "/dev/x", .block = true, .major = 8, .minor = 1 } };
+    const struct injection give = { .nodes = { nodes, 2 }, .env = { words, 2 }, .libraries = "/usr/local/nvidia/lib64", .programs = "/usr/local/nvidia/bin" };
+    struct bundle_place p = place;
+    p.give = &give;
+    struct json *b = bundle_of(mem, &(struct order){ .argv = { argv, 1 }, .env = { env, 1 } }, &(struct image_config){ .env = { image_env, 2 } }, &p);
+    const struct json *rule = json_get(json_get(json_get(b, "linux"), "resources"), "devices")->first, *own = json_get(json_get(b, "process"), "env");
+    CHECK(!json_get(rule, "allow")->flag && text_is(json_text(rule, "access"), "rwm") && !json_get(rule, "major"));
+    rule = rule->next;
+    CHECK(json_get(rule, "allow")->flag && text_is(json_text(rule, "type"), "c") && json_int(rule, "major", 0) == 195 && json_int(rule, "minor", 0) == 3 && text_is(json_text(rule, "access"), "rw"));
+    rule = rule->next;
+    CHECK(text_is(json_text(rule, "type"), "b") && json_int(rule, "major", 0) == 8 && !rule->next);
+    const struct json *node = find(json_get(b, "mounts"), "destination", "/dev/nvidia0");
+    CHECK(node && text_is(json_text(node, "source"), "/run/arcus/tasks/att-1/devices/0"));
+    CHECK(holds(own, "LD_LIBRARY_PATH=/opt/lib:/usr/local/nvidia/lib64") && holds(own, "FROM_SPEC=1") && holds(own, "LATER=job")
+          && holds(own, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/nvidia/bin"));
+    CHECK(!holds(json_get(json_get(b, "linux"), "maskedPaths"), "/proc/driver/nvidia"));
+    b = bundle_of(mem, &(struct order){ .argv = { argv, 1 } }, &(struct image_config){0}, &place);
+    CHECK(holds(json_get(json_get(b, "linux"), "maskedPaths"), "/proc/driver/nvidia"));
+}
+
+TEST(a_task_dumps_no_core_and_gains_no_priority)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *argv[] = { "true" };
+    struct json *b = bundle_of(mem, &(struct order){ .argv = { argv, 1 } }, &(struct image_config){0}, &place);
+    const struct json *limits = json_get(json_get(b, "process"), "rlimits");
+    CHECK(json_int(find(limits, "type", "RLIMIT_CORE"), "hard", 9) == 1 && json_int(find(limits, "type", "RLIMIT_RTPRIO"), "hard", 9) == 0
+          && json_int(find(limits, "type", "RLIMIT_NICE"), "hard", 9) == 0 && json_int(find(limits, "type", "RLIMIT_NOFILE"), "hard", 9) == 4096);
+}
+
+TEST(a_work_folder_that_could_be_a_descriptor_of_the_runtime_is_refused)
+{
+    static const char *const bad[] = { "/proc/self/fd/7", "/proc", "//proc/self/fd/7", "/./proc/1/root", "/tmp/../proc/self/fd/7" };
+    const char *argv[] = { "true" };
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        AUTO(str_done) struct str s = {0};
+        struct err err = {0};
+        CHECK(!bundle_write(&s, &(struct order){ .argv = { argv, 1 } }, &(struct image_config){ .workdir = bad[i] }, &root_user, &place, &err) && err.rc == RC_BAD_INPUT && strstr(err.text, "work folder"));
+    }
+}
+
 TEST(a_ready_made_filter_takes_the_place_of_the_profile)
 {
     AUTO(arena_free) struct arena *mem = arena_new();

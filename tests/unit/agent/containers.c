@@ -67,6 +67,15 @@ bool containers_open(struct containers *c)
     return false;
 }
 
+bool containers_device(struct containers *c)
+{
+    static const char spec[] = "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: GPU-0\n  containerEdits:\n    deviceNodes:\n"
+                               "    - {path: /dev/nvidia0, hostPath: /dev/null}\n    mounts:\n    - {hostPath: /etc/hostname, containerPath: /srv/driver/file}\n";
+    struct err err = {0};
+    c->cdi = containers_path(c, "%s/cdi", c->top);
+    return mkdir(c->cdi, 0755) == 0 && file_replace(c->os, containers_path(c, "%s/x.yaml", c->cdi), SLICE(spec), 0644, &err);
+}
+
 static void on_idle(void *arg) { os_stop(((struct containers *)arg)->os); }
 
 void containers_close(struct containers *c)

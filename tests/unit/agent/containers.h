@@ -23,6 +23,7 @@ struct containers {
 bool containers_open(struct containers *c);             /* false: skipped, and a line says why */
 void containers_close(struct containers *c);            /* checks that nothing is left over */
 bool containers_reopen(struct containers *c);           /* as if the agent had been started anew */
+bool containers_device(struct containers *c);           /* a spec of one GPU, "GPU-0", that is /dev/null and a file: for the next reopen */
 struct order *containers_order(struct containers *c, const char *image, const char *script);    /* sh -c SCRIPT */
 /* Starts it and waits for its end (or phase). */
 const struct task_status *containers_run(struct containers *c, const struct order *o);

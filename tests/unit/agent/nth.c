@@ -204,7 +204,9 @@ static struct order *start_failing(struct containers *c, const char *point, int 
     static struct order_secret secret = { "token", "value" };
     struct err err = { 0 };
     struct order *o = containers_order(c, "host", talks);
+    static struct order_gpu gpu = { .uuid = "GPU-0", .milli = 1000 };
     o->secrets = (struct objects){ &secret, 1 };
+    o->gpus = (struct objects){ &gpu, 1 };
     o->log_mib = 1;
     CHECK(file_replace(c->os, containers_path(c, "%s/fault-%s", c->run, name_of(o)),
                        SLICE(containers_path(c, "%s %d", point, nth)), 0600, &err));
@@ -276,6 +278,7 @@ TEST(whichever_operation_of_a_supervisor_fails_its_task_is_told_as_it_was_and_no
     int runs = 0, most = getenv("ARCUS_SOAK") ? NTH_MOST : AT_ONCE;
     if (!containers_open(&c))
         return;
+    CHECK(containers_device(&c) && containers_reopen(&c));
     CHECK(containers_run(&c, containers_order(&c, "host", "true"))->outcome == OUTCOME_SUCCEEDED);   /* the node is tried out by then */
     const char **places = places_of(&c, &count);
     CHECK(count > 12);
