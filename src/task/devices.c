@@ -99,7 +99,7 @@ static void spell(int root, const char *path, char out[static PATH_BYTES])
 
 static int step(int at, const char *name, uint64_t flags)
 {
-    struct open_how how = { .flags = flags | O_PATH | O_NOFOLLOW | O_CLOEXEC,
+    struct open_how how = { .flags = flags | O_PATH | O_CLOEXEC,
                             .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
     return (int)syscall(SYS_openat2, at, name, &how, sizeof how);
 }

@@ -1,5 +1,8 @@
 /* Real containers with devices of a lease. Any character device of this machine that can be opened stands for a GPU. */
+#include "agent/bundle.h"
+#include "agent/cgroup.h"
 #include "containers.h"
+#include "wire/bind.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,5 +114,107 @@ TEST(a_forbidden_node_that_somebody_put_into_its_root_cannot_be_opened)
     CHECK(s->outcome == OUTCOME_SUCCEEDED && text_is(log, "/mnt/own: opened\n/mnt/other: 1\n"));     /* EPERM */
     if (!text_is(log, "/mnt/own: opened\n/mnt/other: 1\n"))
         printf("# %s: %s%s\n", s->detail, log, containers_log(&c, o->attempt, 'e'));
+    containers_close(&c);
+}
+
+/* --- the supervisor alone, over an image whose links somebody chose */
+
+struct rooted { struct containers *c; const char *lower, *victim, *folder, *run; struct task_status s; };
+
+static bool make(struct rooted *r, const char *path)
+{
+    struct err err = { 0 };
+    return dir_make(r->c->os, containers_path(r->c, "%s/%s", r->lower, path), 0755, &err);
+}
+
+static void rooted_open(struct rooted *r, struct containers *c)
+{
+    static int64_t count = 0;
+    struct err err = { 0 };
+    struct slice program;
+    *r = (struct rooted){ .c = c, .lower = containers_path(c, "%s/lower-%d", c->top, (int)++count), .victim = containers_path(c, "%s/victim-%d", c->top, (int)count),
+                          .folder = containers_path(c, "%s/task-%d", c->top, (int)count), .run = containers_path(c, "%s/tasks/dev-%d-%d", c->run, getpid(), (int)count) };
+    static const char *const folders[] = { "proc", "sys", "dev", "etc", "usr", "tmp", "outputs" };
+    for (size_t i = 0; i < COUNT(folders); i++)
+        CHECK(make(r, folders[i]));
+    CHECK(dir_make(c->os, r->victim, 0755, &err) && dir_make(c->os, r->folder, 0700, &err) && dir_make(c->os, r->run, 0711, &err)
+          && dir_make(c->os, containers_path(c, "%s/logs", r->folder), 0700, &err) && dir_make(c->os, containers_path(c, "%s/outputs", r->folder), 0755, &err));
+    CHECK(file_read(c->os, containers_path(c, "%s/bin/arcus-task", c->run), 16 << 20, c->mem, &program, &err)
+          && file_replace(c->os, containers_path(c, "%s/task", r->lower), program, 0755, &err));
+}
+
+/* One file of the driver, as our own look has them, and a link beside it. */
+static const struct task_status *rooted_run(struct rooted *r, const char *file_path)
+{
+    struct containers *c = r->c;
+    static const char *argv[] = { "/task", "--nothing" };
+    struct plan_mount outputs = { containers_path(c, "%s/outputs", r->folder), "outputs", false };
+    struct plan_file files[] = { { "/etc/hostname", file_path, false }, { "/etc/hostname", "/usr/local/nvidia/lib64/libcuda.so.580", false } };
+    struct plan_link link = { "/usr/local/nvidia/lib64/libcuda.so.1", "libcuda.so.580" };
+    const char *name = strrchr(r->run, '/') + 1;
+    struct plan p = { .attempt = 1, .id = name, .runtime = access("/usr/bin/crun", X_OK) == 0 ? "/usr/bin/crun" : "/usr/sbin/runc", .folder = r->folder, .run = r->run,
+                      .runtime_root = containers_path(c, "%s/state", r->run), .status = containers_path(c, "%s/status", r->folder),
+                      .logs = containers_path(c, "%s/logs", r->folder), .lease = containers_path(c, "%s/lease", c->run), .cgroup = containers_path(c, "arcus/%s", name),
+                      .uid_base = PLAN_UID_BASE + (int64_t)61005 * PLAN_UID_COUNT, .hostname = "x", .root = ROOT_IMAGE, .lower = r->lower, .scratch = SCRATCH_TMPFS,
+                      .scratch_template = "/none", .scratch_mib = 64, .mounts = { &outputs, 1 }, .files = { files, COUNT(files) }, .links = { &link, 1 },
+                      .driver = "/usr/local/nvidia", .mem_mib = 64, .log_mib = 1 };
+    const struct order o = { .name = "x", .count = 1, .argv = { argv, COUNT(argv) }, .mem_mib = 64, .cpu_milli = 1000 };
+    struct cgroups groups;
+    struct err err = { 0 };
+    CHECK(cgroups_find(&groups, &err));
+    const struct bundle_place place = { .run = p.run, .cgroup = containers_path(c, "/%s", p.cgroup), .hostname = "x", .uid_base = p.uid_base,
+                                        .cgroup_v2 = groups.unified, .open_files = 1024 };
+    AUTO(str_done) struct str bundle = { 0 };
+    AUTO(str_done) struct str plan = { 0 };
+    bind_write(&(struct json_out){ .to = &plan }, &plan_fields, &p);
+    CHECK(bundle_write(&bundle, &o, &(struct image_config){ 0 }, &(struct bundle_user){ .home = "/" }, &place, &err)
+          && file_replace(c->os, containers_path(c, "%s/config.json", r->folder), (struct slice){ bundle.at, bundle.len }, 0600, &err)
+          && file_replace(c->os, containers_path(c, "%s/plan.json", r->folder), (struct slice){ plan.at, plan.len }, 0600, &err));
+    const char *const run[] = { containers_path(c, "%s/bin/arcus-task", c->run), r->folder, NULL };
+    struct slice text = { 0 };
+    r->s = (struct task_status){ 0 };
+    CHECK(proc_run(c->os, run, 4096, c->mem, NULL, NULL, &err));
+    for (int i = 0; i < 1000 && r->s.phase != PHASE_ENDED; i++, usleep(10000))
+        if (file_read(c->os, p.status, 1 << 16, c->mem, &text, &err) && !status_read(text, c->mem, &r->s, &err))
+            r->s.phase = 0;
+    return &r->s;
+}
+
+static bool is_empty(const char *folder) { return rmdir(folder) == 0; }
+
+TEST(driver_files_never_go_through_a_link_of_the_image)
+{
+    struct containers c = { 0 };
+    struct rooted r;
+    if (!containers_open(&c))
+        return;
+    CHECK(containers_run(&c, containers_order(&c, "host", "true"))->outcome == OUTCOME_SUCCEEDED);     /* the supervisor's program is written by then */
+
+    rooted_open(&r, &c);
+    const struct task_status *s = rooted_run(&r, "/opt/driver/file");
+    CHECK(s->outcome == OUTCOME_SUCCEEDED);
+    if (s->outcome != OUTCOME_SUCCEEDED)
+        printf("# %s\n", s->detail);
+
+    static const struct { const char *link, *parent; } in_the_way[] = { { "usr/local", NULL }, { "usr/local/nvidia", "usr/local" }, { "opt", NULL }, { "opt/driver", "opt" }, { "opt/driver/file", "opt/driver" } };
+    for (size_t i = 0; i < COUNT(in_the_way); i++) {
+        rooted_open(&r, &c);
+        CHECK(!in_the_way[i].parent || make(&r, in_the_way[i].parent));
+        CHECK(symlink(r.victim, containers_path(&c, "%s/%s", r.lower, in_the_way[i].link)) == 0);
+        s = rooted_run(&r, "/opt/driver/file");
+        CHECK(s->outcome == OUTCOME_START_FAILED && has(s->detail, "the image has a link"));
+        if (s->outcome != OUTCOME_START_FAILED)
+            printf("# %s: %s\n", in_the_way[i].link, s->detail);
+        CHECK(is_empty(r.victim));
+    }
+
+    rooted_open(&r, &c);                                       /* a root that was merged into /usr is no reason: it is spelled the other way */
+    CHECK(make(&r, "usr/lib") && symlink("usr/lib", containers_path(&c, "%s/lib", r.lower)) == 0);
+    s = rooted_run(&r, "/lib/firmware/x.bin");
+    CHECK(s->outcome == OUTCOME_SUCCEEDED && is_empty(r.victim));
+    rooted_open(&r, &c);
+    CHECK(symlink(r.victim, containers_path(&c, "%s/lib", r.lower)) == 0);
+    s = rooted_run(&r, "/lib/firmware/x.bin");
+    CHECK(s->outcome == OUTCOME_START_FAILED && is_empty(r.victim));
     containers_close(&c);
 }
