@@ -2,7 +2,9 @@
  * up and brings the desired set down, and reconcile says what to do.
  *
  * The law: a start and an end are in the spool before anything else acts on them, and an attempt is forgotten (its folder
- * first, what was told of it last) only when the server has settled it. Every step may be the last before kill -9. */
+ * first, what was told of it last) only when the server has settled it. Every step may be the last before kill -9. The disk is not waited
+ * for: what the server has not confirmed after SYNC_MS is synced. What a power cut takes of the last moment nobody was promised: an order
+ * of before the boot that nothing is known of any more has ended as a fault of the node. */
 #include "agent/agent.h"
 #include "agent/join.h"
 #include "agent/link.h"
@@ -20,7 +22,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { BEAT_MS = 5000, RETRY_MS = 1000, CLOCK_DRIFT_MS = 30000, LOOK_MS = 5000 };
+enum { BEAT_MS = 5000, RETRY_MS = 1000, CLOCK_DRIFT_MS = 30000, LOOK_MS = 5000, SYNC_MS = 200 };
 
 struct task { /* an attempt that something is known of */
     struct task_now now;
@@ -40,10 +42,12 @@ struct agent {
     struct streams *streams;
     struct map *tasks;   /* attempt -> struct task */
     struct timer *retry; /* the spool could not be written */
+    struct timer *sync;  /* the server has that long to confirm what was spooled */
     struct timer *look;  /* has the machine changed? */
     struct str told;     /* the inventory that the last hello told */
     bool complete;       /* the whole desired set has come since we started */
-    bool rebooted;       /* the machine was switched on since an agent last began here: what was not synced then is lost */
+    bool rebooted;       /* the machine was switched on since an agent last was told everything here: what was not synced then is lost */
+    bool marked;         /* the next agent of this boot has no such doubt */
     struct texts swept;  /* volumes that the server named as gone; malloc'd, until it names them no more */
     bool drift_told;
 };
@@ -78,6 +82,23 @@ static void on_retry(void *arg)
     report_all(a);
 }
 
+static void on_sync(void *arg)
+{
+    struct agent *a = arg;
+    struct err err = { 0 };
+    a->sync = NULL;
+    if (spool_sync(a->spool, &err))
+        return;
+    log_line(LOG_ERROR, "agent", "%s; trying again", err.text);
+    a->sync = timer_start(a->os, RETRY_MS, on_sync, a);
+}
+
+static void sync_later(struct agent *a)
+{
+    if (!a->sync && spool_unsynced(a->spool))
+        a->sync = timer_start(a->os, SYNC_MS, on_sync, a);
+}
+
 static bool spool_news(struct agent *a, const struct task *t, enum task_news news)
 {
     const struct task_status *s = &t->status;
@@ -93,7 +114,7 @@ static bool spool_news(struct agent *a, const struct task *t, enum task_news new
         item.detail = s->detail;
     }
     if (spool_add(a->spool, &item, &err))
-        return true;
+        return sync_later(a), true;
     log_line(LOG_ERROR, "agent", "%s; trying again", err.text);
     if (!a->retry)
         a->retry = timer_start(a->os, RETRY_MS, on_retry, a);
@@ -277,6 +298,38 @@ static void tell_drift(struct agent *a, int64_t server_ms)
              "the clock of this machine differs from the server's by %" PRId64 " s", drift / 1000);
 }
 
+/* --- was the machine switched on since? */
+
+static struct slice boot_id(struct agent *a, struct arena *mem)
+{
+    struct slice boot;
+    struct err ignored;
+    return file_read(a->os, "/proc/sys/kernel/random/boot_id", 64, mem, &boot, &ignored) ? boot : (struct slice){ "", 0 };
+}
+
+/* A supervisor's first words are not synced, and a start is told a little later: for the time between only this tells. The mark is lost with
+ * them, or names another boot. */
+static bool was_rebooted(struct agent *a)
+{
+    struct slice boot = boot_id(a, a->mem), known;
+    struct err ignored;
+    return !file_read(a->os, arena_printf(a->mem, "%s/boot", a->config.data), 64, a->mem, &known, &ignored) || known.len != boot.len
+           || memcmp(known.at, boot.at, boot.len) != 0;
+}
+
+/* Not before all that is in doubt was told: an agent that is killed sooner leaves the doubt to the next. */
+static void mark_boot(struct agent *a)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *mark = arena_printf(mem, "%s/boot", a->config.data);
+    struct err err = { 0 };
+    if (a->marked || !a->complete || a->retry)
+        return;
+    a->marked = true;
+    if (!file_remove(a->os, mark, &err) || !file_append(a->os, mark, boot_id(a, mem), false, &err))
+        log_line(LOG_WARN, "agent", "%s; orders of before may be refused when the agent begins again", err.text);
+}
+
 static void on_desired(void *arg, const struct desired *d, bool fresh)
 {
     struct agent *a = arg;
@@ -294,6 +347,7 @@ static void on_desired(void *arg, const struct desired *d, bool fresh)
         self_rotate(a->self);
     want(a, d);
     act(a, mem);
+    mark_boot(a);
     sweep_volumes(a, d->volumes_gone);
     for (size_t at = 0; (t = map_next(a->tasks, &at));)
         t->now.order = NULL;
@@ -491,22 +545,6 @@ static void copy_config(struct agent *a, const struct agent_config *c)
     to->beat_ms = c->beat_ms > 0 ? c->beat_ms : BEAT_MS;
 }
 
-/* A supervisor's first words are not synced, and a start is told a little later: for the time between only this tells. The mark is lost with
- * them, or names another boot. */
-static bool was_rebooted(struct agent *a)
-{
-    const char *mark = arena_printf(a->mem, "%s/boot", a->config.data);
-    struct slice boot = { "", 0 }, known;
-    struct err ignored;
-    if (!file_read(a->os, "/proc/sys/kernel/random/boot_id", 64, a->mem, &boot, &ignored))
-        boot = (struct slice){ "", 0 };
-    if (file_read(a->os, mark, 64, a->mem, &known, &ignored) && known.len == boot.len && memcmp(known.at, boot.at, boot.len) == 0)
-        return false;
-    if (!file_remove(a->os, mark, &ignored) || !file_append(a->os, mark, boot, false, &ignored))
-        log_line(LOG_WARN, "agent", "%s; orders of before may be refused when the agent begins again", ignored.text);
-    return true;
-}
-
 static bool start(struct agent *a, struct err *err)
 {
     static const struct runtime_events events = { .on_status = on_status };
@@ -528,6 +566,7 @@ static bool start(struct agent *a, struct err *err)
     const struct spool_told *told;
     for (size_t at = 0; (told = spool_each(a->spool, &at));)
         task_of(a, told->attempt);
+    sync_later(a); /* who wrote it may have been killed before he came to it */
     struct runtime_config rc = { .data = c->data,
                                  .keep_logs_s = c->keep_logs_s,
                                  .run = c->run,
@@ -538,7 +577,8 @@ static bool start(struct agent *a, struct err *err)
                                  .heads = a->heads };
     if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
         return false;
-    a->rebooted = was_rebooted(a) && joined; /* who joins now has no orders of before */
+    a->marked = !was_rebooted(a);
+    a->rebooted = !a->marked && joined; /* who joins now has no orders of before */
     a->streams = streams_new(a->os, c->data, &streams_host, a);
     return joined ? (start_link(a, &me), true) : start_join(a, err);
 }
@@ -558,8 +598,12 @@ void agent_free(struct agent *a)
     if (!a)
         return;
     struct task *t;
+    struct err err = { 0 };
     timer_cancel(a->retry);
+    timer_cancel(a->sync);
     timer_cancel(a->look);
+    if (a->spool && !spool_sync(a->spool, &err))
+        log_line(LOG_ERROR, "agent", "%s", err.text);
     str_done(&a->told);
     swept_free(a);
     join_free(a->join);

@@ -33,7 +33,8 @@ static bool unwanted_action(const struct task_now *v, struct action *a)
         return !(v->stopping && v->stopping_grace_s == 0);
     }
     *a = (struct action){ .kind = ACTION_FORGET };
-    return v->gone || v->settled;
+    /* It began, nothing is here and no end was told: the power was cut, and the server has its end, or else it would want it. */
+    return v->gone || v->settled || (v->told_started && !v->ended && !v->told_ended);
 }
 
 size_t reconcile(const struct task_now *views, size_t count, bool complete, struct arena *mem,

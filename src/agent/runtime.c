@@ -361,6 +361,7 @@ static bool make_folders(struct runtime *r, struct err *err)
     } folders[] = {
         { false, "", 0711 },      { false, "tasks", 0700 },   { false, "status", 0700 },
         { false, "logs", 0700 },  { false, "outputs", 0700 }, { false, "volumes", 0700 },
+        { false, "ends", 0700 },
         { false, "blobs", 0700 }, { false, "scratch", 0700 }, { true, "", 0711 },
         { true, "tasks", 0711 },  { true, "slots", 0711 }, { true, "bin", 0755 },
     };
@@ -534,8 +535,7 @@ void runtime_forget(struct runtime *r, int64_t attempt)
 
 const char *past_path(struct runtime *r, char out[static RUNTIME_PATH], const char *name)
 {
-    snprintf(out, RUNTIME_PATH, "%s/logs/%s/end", r->config.data, name);
-    return out;
+    return in_data(r, out, "ends", name);
 }
 
 bool runtime_past(struct runtime *r, int64_t attempt, struct arena *mem, struct task_status *out)
@@ -543,7 +543,12 @@ bool runtime_past(struct runtime *r, int64_t attempt, struct arena *mem, struct 
     char path[RUNTIME_PATH], name[ID_TEXT];
     struct err err = { 0 };
     past_path(r, path, id_text(name, PREFIX_ATTEMPT, attempt));
-    return read_status_file(r, path, mem, out, &err) && out->attempt == attempt && out->phase == PHASE_ENDED;
+    bool found = read_status_file(r, path, mem, out, &err);
+    if (!found) { /* where the version before kept it */
+        snprintf(path, sizeof path, "%s/logs/%s/end", r->config.data, name);
+        found = read_status_file(r, path, mem, out, &err);
+    }
+    return found && out->attempt == attempt && out->phase == PHASE_ENDED;
 }
 
 bool runtime_settled(struct runtime *r, int64_t attempt)

@@ -118,7 +118,7 @@ struct removal {
     int64_t spare; /* the number under which its folder, the last of paths, is kept; 0: it is removed */
 };
 
-/* While the status is there the attempt is known to have ended, so it goes last. How it ended stays beside its logs: a
+/* While the status is there the attempt is known to have ended, so it goes last. How it ended stays as long as its logs: a
  * server that came back from an old backup may ask for it once more. No such server asks for what ended a moment ago, so the disk is
  * not waited for. */
 bool clean_status(struct os *os, const char *status, const char *end)
@@ -274,7 +274,7 @@ static const struct {
     const char *folder;
     bool log;           /* as long as the operator says */
     int64_t days;
-} kept[] = { { "logs", true, 7 }, { "outputs", true, 7 }, { "blobs", false, 2 }, { "images", false, 30 } };
+} kept[] = { { "logs", true, 7 }, { "ends", true, 7 }, { "outputs", true, 7 }, { "blobs", false, 2 }, { "images", false, 30 } };
 
 /* Names of live attempts, and the plans of live attempts as text: an image that one of them
  * names is in use. */

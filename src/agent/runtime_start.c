@@ -355,7 +355,7 @@ static bool write_files(struct attempt *a, struct plan *p, struct slot **out, st
     p->runtime_root = arena_printf(a->mem, "%s/state", p->run);
     AUTO(str_done) struct str plan = { 0 };
     return bundle_fill(a, &user, p, &give, &bundle, err)
-           && (slot || make_dir(r, p->run, 0711, 0, 0, err)) && make_dir(r, p->logs, 0700, 0, 0, err)
+           && (slot || make_dir(r, p->run, 0711, 0, 0, err))
            && plan_folders(a, &user, p, err) && new_file(a, p->folder, "config.json", &bundle, err)
            && (write_object(&plan, &plan_fields, p), true) && new_file(a, p->folder, "plan.json", &plan, err);
 }

@@ -2,7 +2,7 @@
  * end of the file is in doubt.
  *
  * A line is "CHECKSUM LETTER REST": n NEXT KEPT | t ATTEMPT STARTED_N ENDED_N | f ATTEMPT | i {report item}. Losing an f
- * or an old n does no harm, so only items wait for the disk. */
+ * or an old n does no harm, so only items are ever waited for. A number from LOOSE on is none yet: the next spool_align gives one. */
 #include "agent/spool.h"
 #include "base/map.h"
 #include "wire/bind.h"
@@ -12,13 +12,19 @@
 #include <stdlib.h>
 
 enum { FILE_LIMIT = 64 << 20, GARBAGE_LINES = 512, DETAIL_LIMIT = 1000 };
+static const int64_t LOOSE = INT64_C(1) << 40;
 
 struct spool {
     struct os *os;
     char *path;
+    struct disk_file *file; /* NULL: only while in doubt */
+    int64_t size;           /* of its good lines */
     struct report_item *items; /* all above kept, in order; details are malloc'd */
     size_t count, room;
+    size_t unsynced; /* as many at the end were not synced; may be more than are left */
     int64_t next, kept, sent;
+    bool met;        /* the server has told what it has: numbers are given from then on */
+    int64_t loose;   /* items without one */
     struct map *told; /* attempt -> struct spool_told */
     size_t lines;     /* in the file */
     size_t damaged;
@@ -71,7 +77,11 @@ static void keep_item(struct spool *s, const struct report_item *item)
     s->items[s->count] = *item;
     s->items[s->count++].detail = item->detail ? must(strdup(item->detail)) : NULL;
     remember(s, item);
-    s->next = MAX(s->next, item->n + 1);
+    s->unsynced++;
+    if (item->n >= LOOSE)
+        s->loose = item->n - LOOSE + 1;
+    else
+        s->next = MAX(s->next, item->n + 1);
 }
 
 static void drop_items(struct spool *s, int64_t upto)
@@ -127,17 +137,26 @@ static bool rewrite(struct spool *s, struct err *err)
         if (!map_get(s->told, s->items[i].attempt)) /* forgotten already: the item alone would bring it back */
             line_numbers(&out, 'f', s->items[i].attempt, 0, 0);
     }
-    if (!file_replace(s->os, s->path, (struct slice){ out.at, out.len }, 0600, err))
-        return s->doubt = true, false;
+    s->doubt = true;
+    if (s->file)
+        disk_close(TAKE(s->file));
+    if (!file_replace(s->os, s->path, (struct slice){ out.at, out.len }, 0600, err)
+        || !(s->file = disk_open(s->os, s->path, false, err)))
+        return false;
     s->doubt = false;
+    s->size = (int64_t)out.len;
     s->lines = 1 + map_count(s->told) + s->count;
+    s->unsynced = 0;
     return true;
 }
 
-static bool append(struct spool *s, const struct str *line, bool durable, struct err *err)
+static bool append(struct spool *s, const struct str *line, struct err *err)
 {
-    if (!file_append(s->os, s->path, (struct slice){ line->at, line->len }, durable, err))
-        return s->doubt = true, false;
+    if (!disk_write(s->file, s->size, line->at, line->len)) {
+        s->doubt = true;
+        return err_set(err, RC_UNAVAILABLE, "cannot write %s", s->path);
+    }
+    s->size += (int64_t)line->len;
     s->lines++;
     return true;
 }
@@ -213,8 +232,10 @@ bool spool_open(struct os *os, const char *path, struct spool **out, struct err 
     if (there && !file_read(os, path, FILE_LIMIT, mem, &file, err))
         return err_wrap(err, "the spool of reports");
     bool whole = there && read_all(s, file);
+    s->size = (int64_t)file.len;
     s->sent = s->next - 1; /* whoever wrote them may have sent them */
-    if ((!whole || s->lines > GARBAGE_LINES) && !rewrite(s, err))
+    bool good = whole && s->lines <= GARBAGE_LINES ? (s->file = disk_open(os, path, false, err)) != NULL : rewrite(s, err);
+    if (!good)
         return err_wrap(err, "the spool of reports");
     *out = TAKE(s);
     return true;
@@ -228,6 +249,8 @@ void spool_free(struct spool *s)
     for (size_t at = 0; (t = map_next(s->told, &at));)
         free(t);
     drop_items(s, INT64_MAX);
+    if (s->file)
+        disk_close(s->file);
     map_free(s->told);
     free(s->items);
     free(s->path);
@@ -265,7 +288,7 @@ bool spool_add(struct spool *s, const struct report_item *item, struct err *err)
         clean_detail(detail, item->detail);
         one.detail = detail;
     }
-    one.n = s->next;
+    one.n = s->met ? s->next : LOOSE + s->loose;
     one.exit_code = MIN(MAX(one.exit_code, 0), 255);
     one.signal = MIN(MAX(one.signal, 0), 128);
     one.at_ms = MAX(one.at_ms, 0);
@@ -274,7 +297,7 @@ bool spool_add(struct spool *s, const struct report_item *item, struct err *err)
         return err_wrap(err, "the spool of reports");
     AUTO(str_done) struct str line = { 0 };
     line_item(&line, &one);
-    if (!append(s, &line, true, err))
+    if (!append(s, &line, err))
         return err_wrap(err, "the spool of reports");
     keep_item(s, &one);
     return true;
@@ -305,16 +328,30 @@ bool spool_kept(struct spool *s, int64_t n, struct err *err)
 bool spool_align(struct spool *s, int64_t n, struct err *err)
 {
     drop_items(s, MIN(n, s->sent));
-    int64_t first = s->count ? s->items[0].n : s->next;
-    if (first == n + 1)
+    int64_t first = s->count ? s->items[0].n : n + 1;
+    s->met = true;
+    if (!s->loose && first == n + 1 && s->next == first + (int64_t)s->count)
         return spool_kept(s, n, err);
     s->kept = s->sent = n;
     s->next = n + 1;
+    s->loose = 0;
     for (size_t i = 0; i < s->count; i++) {
         s->items[i].n = s->next++;
-        remember(s, &s->items[i]);
+        if (map_get(s->told, s->items[i].attempt)) /* else it was forgotten, and stays so */
+            remember(s, &s->items[i]);
     }
     return rewrite(s, err);
+}
+
+bool spool_unsynced(const struct spool *s) { return MIN(s->unsynced, s->count) > 0; }
+
+bool spool_sync(struct spool *s, struct err *err)
+{
+    if (!spool_unsynced(s))
+        return true;
+    if (!s->doubt && disk_sync(s->file))
+        return s->unsynced = 0, true;
+    return rewrite(s, err); /* what a sync failed on is not tried a second time: all of it is written anew */
 }
 
 void spool_forget(struct spool *s, int64_t attempt)
@@ -325,7 +362,7 @@ void spool_forget(struct spool *s, int64_t attempt)
         return;
     free(map_take(s->told, attempt));
     line_numbers(&line, 'f', attempt, 0, 0);
-    if (!s->doubt && !append(s, &line, false, &err))
+    if (!s->doubt && !append(s, &line, &err))
         return; /* the line before the next item is a rewrite, which leaves it out too */
 }
 

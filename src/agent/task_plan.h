@@ -5,7 +5,8 @@
  *
  *   DATA/tasks/ATTEMPT/   plan.json (locked by its supervisor until its end was told), config.json, stop (PLAN_WAKE says that it is there)
  *   DATA/status/ATTEMPT   struct task_status: a line for each phase; the last whole one counts
- *   DATA/logs/ATTEMPT/    see log_format.h       DATA/outputs/ATTEMPT/   what the task left in /outputs
+ *   DATA/logs/ATTEMPT/    see log_format.h; there once it has printed something
+ *   DATA/outputs/ATTEMPT/ what the task left in /outputs        DATA/ends/ATTEMPT   its last status, once it is settled
  *   RUN/tasks/ATTEMPT/    in the supervisor's namespace only, which stands in it: rootfs, mounts, secrets, sock (task_proto.h)
  *   RUN/slots/N/          the same, and a plan.json, of a supervisor that runs one attempt after the other (task/slot.c)
  *   RUN/lease             boot-clock milliseconds of the last contact with the server, as text */

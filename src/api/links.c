@@ -1,6 +1,7 @@
 /* links.c - the agents' connections: reports up, desired sets and orders to open streams down.
  *
- * One live link a node; a newer one replaces the older. A message becomes a verb as the node that
+ * One live link a node; a newer one replaces the older, and what that one still says counts for nothing (a node that lost its power may
+ * give a number again that was on its way). A message becomes a verb as the node that
  * the door found, and the door's answer is what goes down. Messages are asked in order, a few at a
  * time; beyond that the link is not read. What a commit pushes between a hello and its answer is
  * held back and follows it, if it is newer. What is longer than a message may be goes in parts:

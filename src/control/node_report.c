@@ -50,8 +50,8 @@ static void started(struct call *c, struct attempt *a, const struct report_item 
 {
     struct task *t = a->task;
     struct job *j = t->job;
-    if (a->state != JOB_PLACED && a->state != JOB_STOPPING)
-        return;
+    if (a->started_ms || (a->state != JOB_PLACED && a->state != JOB_STOPPING))
+        return; /* a node that lost its power tells once more what it finds */
     a->started_ms = item->at_ms;
     t->started_ms = item->at_ms;
     order_shorten(c, a);

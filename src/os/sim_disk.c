@@ -375,6 +375,7 @@ bool sim_file_append(struct os *os, const char *path, struct slice bytes, bool d
         take_time(m);
         sync_it(f);
     }
+    tell_watches(m, path);
     return true;
 }
 

@@ -2,11 +2,12 @@
  * more than was granted.
  *
  * A write that fails (disk full) drops that record and goes on: a task must not stop because its
- * log cannot grow. */
+ * log cannot grow. A task that says nothing has no folder: many do not, and a disk makes folders slowly. */
 #include "task/task.h"
 #include "base/fault.h"
 #include "agent/log_format.h"
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -27,22 +28,22 @@ static bool segment_open(struct log_writer *w, struct err *err)
     log_segment_name(name, w->number);
     snprintf(path, sizeof path, "%s/%s", w->folder, name);
     fd_close(w->fd);
-    w->fd = broken("log.open") ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    w->fd = -1;
+    for (int i = 0; i < 2 && w->fd == -1 && !broken("log.open"); i++) {
+        w->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (w->fd == -1 && (errno != ENOENT || mkdir(w->folder, 0700) == -1))
+            break;
+    }
     w->size = 0;
     return w->fd != -1 || err_errno(err, "cannot make %s", path);
 }
 
-bool log_writer_open(const char *folder, int64_t limit_mib, struct arena *mem,
-                     struct log_writer **out, struct err *err)
+struct log_writer *log_writer_new(const char *folder, int64_t limit_mib, struct arena *mem)
 {
     struct log_writer *w = ARENA_NEW(mem, struct log_writer);
     *w = (struct log_writer){ .folder = folder, .fd = -1, .number = 1, .oldest = 1 };
     w->segment_max = MAX(limit_mib, 1) * (1 << 20) / SEGMENTS;
-    struct stat st;
-    if (stat(folder, &st) == -1)
-        return err_errno(err, "cannot find %s", folder);
-    *out = w;
-    return true;
+    return w;
 }
 
 static void next_segment(struct log_writer *w)

@@ -411,7 +411,8 @@ static bool prepare(struct life *l, struct err *err)
     l->stop_path = path_in(l->t->mem, l->t->plan.folder, "stop");
     l->fds[SLOT_SIGNAL].fd = signals;
     on_stop_file(l); /* it may have come before we listened */
-    return log_writer_open(l->t->plan.logs, l->t->plan.log_mib, l->t->mem, &l->log, err);
+    l->log = log_writer_new(l->t->plan.logs, l->t->plan.log_mib, l->t->mem);
+    return true;
 }
 
 /* Runs beside the mounts: the kernel takes some ten milliseconds for the first move of a while,

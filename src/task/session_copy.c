@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 enum { GATHER_US = 3000 };
 
@@ -80,6 +81,7 @@ bool session_follow(struct task *t, int connection, const struct task_request *r
 {
     (void)rq;
     AUTO(fd_close) int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    mkdir(t->plan.logs, 0700); /* it may have said nothing yet */
     if (watch == -1 || inotify_add_watch(watch, t->plan.logs, IN_MODIFY | IN_CREATE) == -1)
         return err_errno(err, "cannot watch the log");
     struct pollfd fds[]

@@ -101,7 +101,7 @@ MUST_CHECK bool helper_spawn(const char *const *argv, int copy, int in, int out,
 
 /* logs.c */
 struct log_writer;
-MUST_CHECK bool log_writer_open(const char *folder, int64_t limit_mib, struct arena *mem, struct log_writer **out, struct err *err);
+struct log_writer *log_writer_new(const char *folder, int64_t limit_mib, struct arena *mem);   /* borrows the name; made with the first word */
 void log_writer_add(struct log_writer *w, char stream, const char *at, size_t n);
 void log_writer_close(struct log_writer *w);
 

@@ -1,13 +1,15 @@
 /* start.c - how long a start takes, beside the same container made by hand, in turn, so that both see the same machine.
  *
  *   bench-start ADDRESS:PORT KEY JOB.json BUNDLE RUNTIME RUNTIME-ROOT PID ROUNDS
- *   bench-start ADDRESS:PORT KEY JOB.json BUNDLE RUNTIME RUNTIME-ROOT PID COUNT PARALLEL [bare | ours]
+ *   bench-start ADDRESS:PORT KEY JOB.json BUNDLE RUNTIME RUNTIME-ROOT PID COUNT PARALLEL [bare | ours | batch]
+ *   bench-start ADDRESS:PORT KEY JOB.json BUNDLE RUNTIME RUNTIME-ROOT PID ROUNDS beside NAME=BUNDLE..
  *
  * The first form tells the time from a submit to the first instruction of its container, and the same for `RUNTIME run` of BUNDLE/0,
  * a copy of the config.json that Arcus writes, in the namespaces of supervisor PID, where that bundle's root is. The command of
  * both prints the time. The second form (a command that ends at once) tells how many come to their end in a second;
- * the bare ones of BUNDLE/0 to BUNDLE/(PARALLEL-1), which differ in their control group. With a word behind it only one kind is run, once, for
- * whoever wants to look at it with perf or strace. */
+ * the bare ones of BUNDLE/0 to BUNDLE/(PARALLEL-1), which differ in their control group. Ours are submitted one by one and, in turn with that,
+ * all in one request. With a word behind it only one kind is run, once, for whoever wants to look at it with perf or strace. The third form runs the
+ * bundles that are named in turn, by hand, and tells the time and the CPU time of each, and what it is to the first. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -18,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,11 +106,10 @@ static int64_t stamp_in(const char *text)
     exit(1);
 }
 
-static pid_t run_bare(int slot, int out)
+static pid_t run_folder(const char *folder, int out)
 {
     static int serial;
-    char name[32], folder[512];
-    snprintf(folder, sizeof folder, "%s/%d", bundle, slot);
+    char name[32];
     snprintf(name, sizeof name, "bench-%d-%d", getpid(), serial++);
     pid_t pid = vfork();
     if (pid == 0) {
@@ -119,6 +121,13 @@ static pid_t run_bare(int slot, int out)
         _exit(127);
     }
     return pid;
+}
+
+static pid_t run_bare(int slot, int out)
+{
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s/%d", bundle, slot);
+    return run_folder(folder, out);
 }
 
 static int64_t bare_start(void)
@@ -229,18 +238,102 @@ static double bare_rate(int count, int parallel)
     return count * 1e6 / (double)(now_us() - t0);
 }
 
-/* Jobs of one task each, all submitted at once; the last one's end counts. */
-static double our_rate(int count)
+static void must_be_done(const char *id)
+{
+    char path[128], state[64];
+    snprintf(path, sizeof path, "/v1/jobs/%s", id);
+    text_of(ask("GET", path, ""), "state", state);
+    if (strcmp(state, "done")) {
+        fprintf(stderr, "a job failed: %.300s\n", reply);
+        exit(1);
+    }
+}
+
+/* Of all that was submitted only the one that holds the place of the bare ones is left; asking each for its state would be work of the server's
+ * that is not what is measured. */
+static void wait_for_all(void)
+{
+    for (;; usleep(10000)) {
+        const char *list = ask("GET", "/v1/jobs?limit=2", "");
+        int n = 0;
+        for (const char *at = list; (at = strstr(at, "\"id\":")); at++)
+            n++;
+        if (n <= 1)
+            return;
+    }
+}
+
+static void submit_batch(char (*ids)[64], int count)
+{
+    static char all[1 << 20];
+    size_t n = (size_t)snprintf(all, sizeof all, "{\"jobs\":[");
+    for (int i = 0; i < count; i++)
+        n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", i ? "," : "", body);
+    snprintf(all + n, sizeof all - n, "]}");
+    const char *at = strstr(ask("POST", "/v1/jobs/batch", all), "\"jobs\":");
+    for (int i = 0; i < count && at && (at = strstr(at, "\"job-")); i++, at++)
+        sscanf(at + 1, "%63[^\"]", ids[i]);
+}
+
+/* Jobs of one task each; the last one's end counts. That all went well is looked at behind it. */
+static double our_rate(int count, bool batch)
 {
     char(*ids)[64] = calloc((size_t)count, sizeof *ids);
     int64_t t0 = now_us();
-    for (int i = 0; i < count; i++)
+    if (batch)
+        submit_batch(ids, count);
+    for (int i = 0; !batch && i < count; i++)
         text_of(ask("POST", "/v1/jobs", body), "id", ids[i]);
-    for (int i = 0; i < count; i++)
-        wait_end(ids[i], 25000);
+    wait_for_all();
     double rate = count * 1e6 / (double)(now_us() - t0);
+    for (int i = 0; i < count; i++)
+        must_be_done(ids[i]);
     free(ids);
     return rate;
+}
+
+/* --- bundles beside each other */
+
+struct beside { const char *name, *folder; int64_t *us, *cpu_us; };
+
+static void run_beside(struct beside *b, int round)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC), status;
+    struct rusage used;
+    int64_t t0 = now_us();
+    pid_t pid = run_folder(b->folder, null);
+    if (wait4(pid, &status, 0, &used) != pid || status != 0) {
+        fprintf(stderr, "the bundle %s failed: %d\n", b->name, status);
+        exit(1);
+    }
+    close(null);
+    if (round < 0)
+        return;
+    b->us[round] = now_us() - t0;
+    b->cpu_us[round] = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 + used.ru_utime.tv_usec + used.ru_stime.tv_usec;
+}
+
+static void bundles_beside(int rounds, char **words, int count)
+{
+    struct beside *all = calloc((size_t)count, sizeof *all);
+    for (int i = 0; i < count; i++) {
+        char *is = strchr(words[i], '=');
+        if (!is)
+            exit(fprintf(stderr, "NAME=BUNDLE, not %s\n", words[i]) > 0);
+        *is = 0;
+        all[i] = (struct beside){ words[i], is + 1, calloc((size_t)rounds, sizeof(int64_t)), calloc((size_t)rounds, sizeof(int64_t)) };
+    }
+    for (int round = -3; round < rounds; round++)
+        for (int i = 0; i < count; i++)
+            run_beside(&all[i], round);
+    for (int i = 0; i < count; i++) {
+        qsort(all[i].us, (size_t)rounds, sizeof(int64_t), by_size);
+        qsort(all[i].cpu_us, (size_t)rounds, sizeof(int64_t), by_size);
+        double ms = (double)all[i].us[rounds / 2] / 1000, cpu = (double)all[i].cpu_us[rounds / 2] / 1000, first = (double)all[0].us[rounds / 2] / 1000,
+               first_cpu = (double)all[0].cpu_us[rounds / 2] / 1000;
+        printf("%-44s median %6.2f ms, CPU %6.2f ms   less than the first %5.2f, %5.2f   the first is %.2f, %.2f times as much\n", all[i].name, ms, cpu,
+               first - ms, first_cpu - cpu, first / ms, first_cpu / cpu);
+    }
 }
 
 int main(int argc, char **argv)
@@ -258,6 +351,8 @@ int main(int argc, char **argv)
         die("setns");
     if (mounts == -1 || job == -1 || read(job, body, sizeof body - 1) <= 0)
         die("open");
+    if (argc > 10 && !strcmp(argv[9], "beside"))
+        return bundles_beside(atoi(argv[8]), argv + 10, argc - 10), 0;
     if (argc > 9 && (atoi(argv[9]) < 1 || atoi(argv[9]) > 64))
         return fprintf(stderr, "PARALLEL is 1 to 64\n"), 1;
     connection = dial();
@@ -265,13 +360,15 @@ int main(int argc, char **argv)
         starts(atoi(argv[8]));
     if (argc > 10) {
         bool bare = !strcmp(argv[10], "bare");
-        double n = atoi(argv[8]), c0 = cpu_ms(), rate = bare ? bare_rate((int)n, atoi(argv[9])) : our_rate((int)n);
+        double n = atoi(argv[8]), c0 = cpu_ms(), rate = bare ? bare_rate((int)n, atoi(argv[9])) : our_rate((int)n, !strcmp(argv[10], "batch"));
         return printf("%s: %.0f a second, %.2f ms of the machine's CPU for each\n", argv[10], rate, (cpu_ms() - c0) / n), 0;
     }
     for (int i = 0; argc > 9 && i < 3; i++) {
-        double n = atoi(argv[8]), c0 = cpu_ms(), bare = bare_rate((int)n, atoi(argv[9])), c1 = cpu_ms(), ours = our_rate((int)n), c2 = cpu_ms();
+        double n = atoi(argv[8]), c0 = cpu_ms(), bare = bare_rate((int)n, atoi(argv[9])), c1 = cpu_ms(), ours = our_rate((int)n, false), c2 = cpu_ms(),
+               batch = our_rate((int)n, true), c3 = cpu_ms();
         printf("no-op jobs to their end: %.0f a second   bare runtime, %s at a time: %.0f a second   ratio %.2f   (CPU of the machine for each: %.1f and %.1f ms)\n",
                ours, argv[9], bare, ours / bare, (c2 - c1) / n, (c1 - c0) / n);
+        printf("   submitted in one request: %.0f a second   ratio %.2f   (%.1f ms)\n", batch, batch / bare, (c3 - c2) / n);
     }
     return 0;
 }

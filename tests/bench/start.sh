@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # start.sh [ROUNDS [COUNT]] - from a submit to the first instruction of its container, and no-op jobs to their end, beside the same
-# bundle run by hand with the same runtime. Where Slurm is installed its no-op jobs are run behind them, on as many slurmd as there are agents. Root,
+# bundle run by hand with the same runtime; the bundle beside the same without parts of it; and whose the CPU time of a job is. Where Slurm is installed its no-op jobs are run behind them, on as many slurmd as there are agents. Root,
 # and the programs of build/ (ARCUS_BIN names another folder).
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
@@ -55,6 +55,26 @@ date='["/bin/date","+%s%N"]' none='["/bin/true"]'
 bundles "$date"
 job "$date" 0.5 >"$TMP/job.json"
 "$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$STATE" "$SUPERVISOR" "$rounds"
+
+# What each part of the bundle costs: left out, the rest as it is.
+without() { # without NAME SED..: a bundle with another config.json
+    mkdir -p "$TMP/without/$1"
+    sed "${@:2}" "$TMP/bundles/0/config.json" >"$TMP/without/$1/config.json"
+    cmp -s "$TMP/bundles/0/config.json" "$TMP/without/$1/config.json" && { echo "nothing was left out for $1" >&2; exit 1; }
+    true
+}
+no_user=(-e 's|{"type":"user"},||' -e 's|"[ug]idMappings":\[[^]]*\],||g') no_net=(-e 's|{"type":"network"},||')
+bundles "$none"
+without user "${no_user[@]}"
+without network "${no_net[@]}"
+without both "${no_user[@]}" "${no_net[@]}"
+without seccomp -e 's|,"annotations":{[^}]*}||'
+without paths -e 's|"maskedPaths":\[[^]]*\],||' -e 's|,"readonlyPaths":\[[^]]*\]||'
+without limits -e 's|"resources":{.*\]},"maskedPaths"|"resources":{},"maskedPaths"|'
+"$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$STATE" "$SUPERVISOR" "$rounds" beside "our bundle=$TMP/bundles/0" \
+    "without user and network namespace=$TMP/without/both" "without user namespace=$TMP/without/user" "without network namespace=$TMP/without/network" \
+    "without seccomp=$TMP/without/seccomp" "without masked and read-only paths=$TMP/without/paths" "without limits and device list=$TMP/without/limits"
+
 for i in $(seq 2 "$agents"); do agent "$i"; done
 for _ in $(seq 100); do ready "$agents" && break; sleep 0.1; done
 sleep 2
@@ -62,6 +82,18 @@ bundles "$none"
 job "$none" "${JOB_CPUS:-0.5}" >"$TMP/job.json"
 slots=$(($(nproc) * 2 > 16 ? 16 : $(nproc) * 2))
 "$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$STATE" "$SUPERVISOR" "$count" "$slots" | tee "$TMP/rates"
+
+# Whose the CPU time of a job is: threads of the server, agents, supervisors, and what those have waited for (the runtime and the container).
+cpu() {
+    awk '{sub(/.*\(/, ""); name = $0; sub(/\).*/, "", name); sub(/.*\) /, ""); print "server: " name, $12 + $13}' /proc/"${pids[0]}"/task/*/stat
+    for p in "${pids[@]:1}"; do awk '{sub(/.*\) /, ""); print "agents", $12 + $13}' "/proc/$p/stat"; done
+    for p in $(pgrep -f "^$RUN-[0-9]*/bin/arcus-task"); do awk '{sub(/.*\) /, ""); print "supervisors", $12 + $13 "\nruntime and container", $14 + $15}' "/proc/$p/stat" 2>/dev/null || true; done
+}
+cpu >"$TMP/before"
+"$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$STATE" "$SUPERVISOR" "$count" "$slots" ours
+cpu >"$TMP/after"
+awk -v n="$count" -v hz="$(getconf CLK_TCK)" '{k = $0; sub(/ [0-9]+$/, "", k)} FNR == NR {ms[k] -= $NF; next} {ms[k] += $NF}
+    END {for (k in ms) if (ms[k] > 0) printf "   CPU of a job: %-24s %5.2f ms\n", k, ms[k] * 1000 / hz / n}' "$TMP/before" "$TMP/after" | sort
 
 # The array of jobs is one request and its tasks write nothing: all that is counted is their way from the queue to their end.
 if [ -n "${SLURM_COUNT=200}" ] && command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v munged >/dev/null; then
@@ -71,7 +103,7 @@ if [ -n "${SLURM_COUNT=200}" ] && command -v slurmctld >/dev/null && command -v 
     fi
     for _ in $(seq 100); do [ "$(sinfo -h -N -t idle | wc -l)" = "$agents" ] && break; sleep 0.1; done
     nodes=$(sinfo -h -N -t idle | wc -l)
-    ours=$(awk '{print $6}' "$TMP/rates" | sort -n | sed -n 2p)
+    ours=$(awk '/^no-op/ {print $6}' "$TMP/rates" | sort -n | sed -n 2p)
     printf '#!/bin/sh\ntrue\n' >"$TMP/job.sh"
     for _ in 1 2 3; do
         t0=$(date +%s%N)

@@ -116,7 +116,7 @@ static void check_outcome(struct sim_books *b, const struct attempt_row *a)
         cloud_fail(b->c, "an attempt of %s was killed and is told as %s", a->wish->name,
                    outcome_name(o));
     else if (r && r->told && o != r->outcome && o != OUTCOME_NODE_LOST
-             && !(r->outcome == OUTCOME_CANCELLED && o == OUTCOME_NODE_FAULT))
+             && !((r->outcome == OUTCOME_CANCELLED || r->lost) && o == OUTCOME_NODE_FAULT))
         cloud_fail(b->c, "an attempt of %s ended as %s and is told as %s", a->wish->name,
                    outcome_name(r->outcome), outcome_name(o));
     else if (!b->c->jumped && r && a->started_ms && a->started_ms != r->started_ms)

@@ -83,11 +83,24 @@ static void on_exit_of(void *arg, int wait_status)
     m->program = NULL;
 }
 
+static void new_boot_id(struct os *os, int64_t now_ms)
+{
+    static const char *const path = "/proc/sys/kernel/random/boot_id";
+    struct err err = { 0 };
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)now_ms);
+    for (int i = 0; i < 2; i++) /* only one operation fails at a time; on a full disk there is none then */
+        if (file_remove(os, path, &err) && dir_make(os, "/proc/sys/kernel/random", 0755, &err) && file_replace(os, path, SLICE(text), 0644, &err))
+            return;
+}
+
 static void boot(struct cloud *c, struct machine_of *m)
 {
     m->os = sim_machine(c->sim, m->host);
-    if (m->fresh)
+    if (m->fresh) {
         remove_tree(m->os, "/run/arcus"); /* it is in memory */
+        new_boot_id(m->os, sim_now_ms(c->sim));
+    }
     m->fresh = false;
 }
 
@@ -351,6 +364,7 @@ void node_kill(struct cloud *c, int node, int64_t back_after_ms)
     cloud_say(c, "kill the agent of %s for %lld ms", m->host, (long long)back_after_ms);
     if (m->proc)
         proc_kill(m->proc, SIGKILL);
+    straws_orphaned(c, node);
     fall(c, m, back_after_ms + 5);
 }
 

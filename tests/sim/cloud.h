@@ -22,6 +22,8 @@ struct run {
     int64_t started_ms, ended_ms;   /* its container, by the wall clock; 0: never */
     int64_t container_ms;           /* when it began, by the world's clock */
     bool tried, told;               /* its end may be, or is, in its status file: a write that fails can be seen */
+    bool lazy;                      /* its status is synced by nobody as long as its agent lives: that one has what it is told */
+    bool lost;                      /* the power was cut right behind its end */
     enum outcome outcome;
     int64_t exit_code;
     struct straw *alive;
@@ -155,6 +157,7 @@ void heal(struct cloud *c);                                         /* the netwo
 void straws_install(struct cloud *c);
 struct run *run_of(struct cloud *c, int64_t attempt);               /* NULL: it never began */
 void straws_crashed(struct cloud *c, int node);
+void straws_orphaned(struct cloud *c, int node);                    /* the agent is gone: they see to the disk themselves */
 bool straw_kill(struct cloud *c, size_t which);                     /* of those that live; false: there are not as many */
 size_t straws_alive(const struct cloud *c);
 

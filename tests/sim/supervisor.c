@@ -5,11 +5,13 @@
  * latter by books.c, from what is noted here). */
 #include "agent/task_plan.h"
 #include "cloud.h"
+#include "model/prefix.h"
 #include "wire/bind.h"
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { OBEYS_MS = 40 };
+enum { OBEYS_MS = 40, UNSYNCED_MS = 10000 }; /* an agent that does not stand still has what it was told on its disk, or on the server's, long before */
 
 struct straw {
     struct cloud *c;
@@ -51,8 +53,9 @@ static bool write_status(struct straw *s)
     AUTO(str_done) struct str text = { 0 };
     struct err err = { 0 };
     bind_write(&(struct json_out){ .to = &text }, &task_status_fields, &s->status);
+    str_char(&text, '\n');
     /* that it begins is not synced: what comes next is, or what the agent spools of it */
-    if (s->status.phase == PHASE_PREPARING)
+    if (s->status.phase == PHASE_PREPARING || (s->run->lazy && s->c->nodes[s->run->node].proc))
         return file_append(s->os, s->plan.status, (struct slice){ text.at, text.len }, false, &err);
     return file_replace(s->os, s->plan.status, (struct slice){ text.at, text.len }, 0600, &err);
 }
@@ -246,6 +249,7 @@ static void start(void *arg, struct os *os, struct sim_proc *self, const char *c
     *s->run = (struct run){ .attempt = s->plan.attempt,
                             .node = node_of(c, os),
                             .from_ms = sim_now_ms(c->sim),
+                            .lazy = sim_chance(c->sim, 2),
                             .alive = s };
     cloud_say(c, "%s begins on n%d", s->plan.id, s->run->node + 1);
     watch_begins(c, s->run);
@@ -271,9 +275,28 @@ void straws_install(struct cloud *c)
 
 void straws_crashed(struct cloud *c, int node)
 {
-    for (size_t i = 0; i < c->run_count; i++)
-        if (c->runs[i].alive && c->runs[i].node == node)
-            bury(c->runs[i].alive);
+    for (size_t i = 0; i < c->run_count; i++) {
+        struct run *r = &c->runs[i];
+        if (r->node != node)
+            continue;
+        if (r->alive)
+            bury(r->alive);
+        r->lost |= r->lazy && sim_now_ms(c->sim) - r->to_ms < UNSYNCED_MS;
+    }
+}
+
+void straws_orphaned(struct cloud *c, int node)
+{
+    for (size_t i = 0; i < c->run_count; i++) {
+        struct run *r = &c->runs[i];
+        char path[64], name[ID_TEXT];
+        struct err err = { 0 };
+        if (r->node != node || !r->lazy)
+            continue;
+        snprintf(path, sizeof path, "/var/lib/arcus/status/%s", id_text(name, PREFIX_ATTEMPT, r->attempt));
+        if (disk_exists(c->nodes[node].os, path) && !file_append(c->nodes[node].os, path, (struct slice){ "", 0 }, true, &err))
+            r->lost = true; /* it has tried */
+    }
 }
 
 size_t straws_alive(const struct cloud *c)

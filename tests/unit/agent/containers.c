@@ -156,7 +156,7 @@ const char *containers_log(struct containers *c, int64_t attempt, char stream)
     struct err err = {0};
     struct str out = {0};
     runtime_log_folder(c->r, attempt, folder);
-    CHECK(dir_list(c->os, folder, c->mem, &names, &err));
+    CHECK(dir_list(c->os, folder, c->mem, &names, &err) || err.rc == RC_NOT_FOUND);     /* it printed nothing */
     for (size_t i = 0; i < names.count; i++) {
         struct slice in;
         struct log_record rec;

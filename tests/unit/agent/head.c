@@ -72,6 +72,13 @@ static void take_item(struct head *h, const struct report_item *item)
         return;
     }
     h->kept = item->n;
+    bool over = head_end_of(h, item->attempt);
+    if (h->settle && (over || head_took(h, item->attempt, item->news))) {
+        h->late++;
+        if (over)
+            head_gone(h, item->attempt);
+        return;
+    }
     if (h->item_count < HEAD_MOST) {
         h->items[h->item_count] = *item;
         h->items[h->item_count++].detail = arena_text(h->mem, item->detail);

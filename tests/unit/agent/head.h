@@ -22,6 +22,7 @@ struct head {
     struct arena *mem;
     /* what it has seen */
     int dials, hellos, reports, beats, joins, gaps;
+    int late;                   /* items that tell what was told before, or about what was settled: noted, and nothing changes */
     int64_t hello_next, hello_generation, last_beat, heard_at;
     char hello_text[8192];
     struct report_item items[HEAD_MOST];    /* taken, in order */

@@ -54,7 +54,8 @@ static bool write_status(struct supervisor *l)
     struct err err = { 0 };
     bind_write(&(struct json_out){ .to = &text }, &task_status_fields, &l->status);
     /* that it begins is not synced: what comes next is, or what the agent spools of it */
-    if (l->status.phase == PHASE_PREPARING)
+    str_char(&text, '\n');
+    if (l->status.phase == PHASE_PREPARING || l->all->lazy)
         return file_append(l->os, l->plan.status, (struct slice){ text.at, text.len }, false, &err);
     return file_replace(l->os, l->plan.status, (struct slice){ text.at, text.len }, 0600, &err);
 }

@@ -10,6 +10,7 @@ struct supervisors {
     struct sim *sim;
     int64_t prepare_ms, run_ms;     /* of each task; run_ms 0: until it is stopped */
     int exit_code;
+    bool lazy;                      /* as those that wait for attempts: an agent that lives writes down what it is told, so the disk is not waited for */
     struct supervised of[SUPERVISED_MOST];
     size_t count;
     struct supervisor *first;

@@ -92,6 +92,29 @@ TEST(a_newer_link_of_a_node_replaces_the_older)
     world_close(&w);
 }
 
+/* A node that lost its power may give a number again that it had given to what is still on its way. */
+TEST(what_a_replaced_link_still_says_counts_for_nothing)
+{
+    static const char *const report = "{\"kind\":\"report\",\"generation\":6,\"beat\":3,\"items\":[]}";
+    struct world w;
+    struct talk old, new;
+    struct straw s = { .generation = 5 };
+    world_open(&w);
+    node_link(&old, &w, &s, "node1");
+    ws_pause(old.ws, true);             /* it does not hear that it was replaced */
+    node_link(&new, &w, &s, "node1");
+    say(&old, report);
+    say(&new, report);
+    CHECK(talk_has(&new, "\"kept\":41"));
+    world_wait(&w, 20);
+    CHECK(s.reports == 1 && s.hellos == 2);
+    ws_pause(old.ws, false);
+    CHECK(talk_closed(&old) && old.why.rc == RC_CONFLICT);
+    talk_done(&old);
+    talk_done(&new);
+    world_close(&w);
+}
+
 TEST(what_is_longer_than_a_message_may_be_goes_in_parts)
 {
     struct world w;

@@ -101,6 +101,24 @@ TEST(each_item_of_a_report_counts_exactly_once)
     check_books(d, "items");
 }
 
+TEST(a_start_that_is_told_again_is_no_news_however_the_task_stands)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 1, key);
+    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
+    CHECK(door_place(d, job, 0, "n1", -1));
+    const char *a = door_attempt(d, job, 0);
+    CHECK(door_report(d, key, 1, a, "started", NULL).ok);
+    for (int n = 2; n < 4; n++) {
+        int64_t events = rows_in(d, "event");
+        CHECK(door_report(d, key, n, a, "started", NULL).ok && rows_in(d, "event") == events);
+        CHECK(door_ask(d, d->admin, VERB_JOB_CANCEL, FMT(d, "{\"job\":\"%s\"}", job)).ok);
+    }
+    CHECK(door_report(d, key, 4, a, "ended", ",\"outcome\":\"cancelled\"").ok && rows_in(d, "usage") == 1);
+    check_books(d, "told again");
+}
+
 TEST(a_task_whose_start_is_told_with_its_end_has_the_same_story)
 {
     AUTO(door_free) struct door *d = door_new(false);
