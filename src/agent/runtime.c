@@ -142,7 +142,7 @@ void attempt_end(struct attempt *a, enum outcome outcome, const char *detail)
 }
 
 /* *there: false where nobody has written one. A disk that cannot be read at the moment says
- * nothing about that. */
+ * nothing about that. What can be read and makes no sense was cut off by a power cut, if nobody writes it any more. */
 static bool read_status(struct attempt *a, struct arena *mem, struct task_status *s, bool *there)
 {
     char path[RUNTIME_PATH];
@@ -150,6 +150,7 @@ static bool read_status(struct attempt *a, struct arena *mem, struct task_status
     bool ok = read_status_file(a->r, in_data(a->r, path, "status", a->name), mem, s, &err) && s->attempt == a->id;
     *there = ok || err.rc != RC_NOT_FOUND;
     a->unread = ok || !*there ? 0 : a->unread + 1;
+    a->torn = !ok && err.rc == RC_BAD_INPUT;
     return ok;
 }
 
@@ -305,8 +306,11 @@ static void find_one(struct runtime *r, const char *name)
         map_put(r->ranges, a->uid_base, a);
     }
     a->stage = STAGE_SPAWNED;
-    if (!told && !reads_again(a))
-        a->patience = timer_start(r->os, SPAWN_WAIT_MS, on_impatience, a);
+    bool cut = a->torn && !is_locked(a);
+    if (cut)
+        a->unread = READ_TRIES;
+    if (!told && (cut || !reads_again(a)))
+        a->patience = timer_start(r->os, cut ? 0 : SPAWN_WAIT_MS, on_impatience, a);
 }
 
 /* A supervisor whose last write half succeeded writes its end again, maybe after the attempt was

@@ -37,6 +37,7 @@ struct attempt {
     struct timer *patience;
     struct timer *again;        /* its status could not be read: looks once more then */
     int unread;                 /* how often in a row */
+    bool torn;                  /* ... though it is there and can be read: it makes no sense */
     bool in_slot;               /* it was run by a supervisor that waited, so its folder holds what was written for it and nothing else */
     int stop_as;                /* enum outcome it was asked to end as */
     struct task_status last;    /* detail is not kept */
