@@ -113,7 +113,7 @@ TEST(a_start_that_is_told_again_is_no_news_however_the_task_stands)
     for (int n = 2; n < 4; n++) {
         int64_t events = rows_in(d, "event");
         CHECK(door_report(d, key, n, a, "started", NULL).ok && rows_in(d, "event") == events);
-        CHECK(door_ask(d, d->admin, VERB_JOB_CANCEL, FMT(d, "{\"job\":\"%s\"}", job)).ok);
+        CHECK(n > 2 || door_ask(d, d->admin, VERB_JOB_CANCEL, FMT(d, "{\"job\":\"%s\"}", job)).ok);
     }
     CHECK(door_report(d, key, 4, a, "ended", ",\"outcome\":\"cancelled\"").ok && rows_in(d, "usage") == 1);
     check_books(d, "told again");
