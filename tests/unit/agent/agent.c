@@ -470,11 +470,11 @@ TEST(an_end_that_no_server_has_heard_of_outlives_a_power_cut)
         run_for(c.sim, 2000);
         order(&c, 7);
         run_for(c.sim, 2000);
-        sim_partition(c.sim, "head", "n1", true);
+        head_close(&c.head);
         CHECK(run_until(c.sim, 20000, has_ended, &c.supervisors));
         run_for(c.sim, 500);
         machine_crash(&c);
-        sim_partition(c.sim, "head", "n1", false);
+        head_open(&c.head, c.sim);
         agent_up(&c, NULL);
         run_for(c.sim, 60000);
         CHECK(told_once(&c, 7, OUTCOME_SUCCEEDED) && c.head.gaps == 0);
