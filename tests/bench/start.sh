@@ -7,7 +7,7 @@ cd "$(dirname "$(readlink -f "$0")")/../.."
 PATH=$PATH:/usr/sbin:/sbin
 . tests/bench/slurm.sh
 B=${ARCUS_BIN:-build} BENCH=${ARCUS_BENCH:-build/bench-start} rounds=${1:-50} count=${2:-200} agents=${AGENTS:-4}
-TMP=$(mktemp -d /tmp/arcus-start.XXXXXX)
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/arcus-start.XXXXXX")
 RUN=/run/arcus-start-$$
 chmod 755 "$TMP"
 pids=()
