@@ -14,39 +14,14 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 enum { TEXT_BYTES = RUNTIME_WORDS, KILL_WAIT_MS = 5000, PIDS = 256 };
 
-/* A copy that nobody can write to: the runtime would make one itself and start over, so that a
- * container cannot reach its file on the node. Giving it one saves a second start. -1: run it as
- * it is. */
-int sealed_copy(const char *path)
+bool helper_spawn(const char *const *argv, const struct sealed *program, int in, int out, int err_fd, int *pid, struct err *err)
 {
-    AUTO(fd_close) int from = open(path, O_RDONLY | O_CLOEXEC);
-    AUTO(fd_close) int copy = memfd_create("runtime", MFD_ALLOW_SEALING | MFD_CLOEXEC);
-    struct stat st;
-    char magic[4] = "";
-    if (from == -1 || copy == -1 || fstat(from, &st) == -1 || read(from, magic, 4) != 4
-        || memcmp(magic, "\177ELF", 4) != 0)
-        return -1; /* a script around it needs its own path */
-    for (off_t at = 0; at < st.st_size;)
-        if (sendfile(copy, from, &at, (size_t)(st.st_size - at)) <= 0)
-            return -1;
-    if (fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == -1)
-        return -1;
-    int fd = copy;
-    copy = -1;
-    return fd;
-}
-
-bool helper_spawn(const char *const *argv, int copy, int in, int out, int err_fd, int *pid, struct err *err)
-{
-    static char *const env[]
-        = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+    char *const env[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                          program->fd != -1 && program->libraries[0] ? (char *)program->libraries : NULL, NULL };
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     sigset_t none, pipe_only;
@@ -66,9 +41,9 @@ bool helper_spawn(const char *const *argv, int copy, int in, int out, int err_fd
     posix_spawn_file_actions_adddup2(&files, err_fd, 2);
     pid_t child = -1;
     char path[32];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", copy);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", program->fd);
     int rc = broken("task.spawn") ? EAGAIN
-                                       : posix_spawn(&child, copy == -1 ? argv[0] : path, &files,
+                                       : posix_spawn(&child, program->fd == -1 ? argv[0] : path, &files,
                                                      &attr, (char *const *)argv, env);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
@@ -97,7 +72,7 @@ bool container_create(struct task *t, int *runtime_pid, struct err *err)
     unlink("pid");
     if (broken("task.pipe") || pipe2(t->out, O_CLOEXEC) == -1 || pipe2(t->err, O_CLOEXEC) == -1)
         return err_errno(err, "cannot make a pipe");
-    bool ok = helper_spawn(waits_for_start(p) ? create : run, t->place->runtime, -1, t->out[1], t->err[1], runtime_pid, err);
+    bool ok = helper_spawn(waits_for_start(p) ? create : run, &t->place->runtime, -1, t->out[1], t->err[1], runtime_pid, err);
     close(t->out[1]);
     close(t->err[1]);
     t->out[1] = t->err[1] = -1;
@@ -119,7 +94,7 @@ static bool start_by_runtime(struct task *t, struct err *err)
     const char *const argv[] = { p->runtime, "--root", p->runtime_root, "start", p->id, NULL };
     AUTO(fd_close) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int pid = 0, status = -1;
-    if (!helper_spawn(argv, t->place->runtime, null, null, null, &pid, err))
+    if (!helper_spawn(argv, &t->place->runtime, null, null, null, &pid, err))
         return false;
     while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
         ;

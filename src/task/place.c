@@ -92,7 +92,7 @@ bool place_open(struct place *s, const struct plan *p, const struct cgroups *cgr
     if (s->open && setns(s->host, CLONE_NEWNS) == -1)
         return err_errno(err, "cannot go back to the node's mounts");
     if (!s->open) {
-        s->userns = s->runtime = -1;
+        s->userns = s->runtime.fd = -1;
         s->host = s->marks ? open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC) : -1;
         s->host_mounts = s->marks ? open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC) : -1;
     }
@@ -102,8 +102,10 @@ bool place_open(struct place *s, const struct plan *p, const struct cgroups *cgr
     if (!own_namespace(cgroups, err) || (first && !user_namespace(p, &s->userns, err)) || !own_folder(p, err)
         || !scratch_mount(p, err))
         return false;
-    fd_close(s->runtime);
-    s->runtime = mark(&s->program, p->runtime) ? sealed_copy(p->runtime) : -1;
+    sealed_close(&s->runtime);
+    sealed_open(&s->runtime, p->runtime);
+    if (!mark(&s->program, s->runtime.path))
+        sealed_close(&s->runtime);
     return true;
 }
 

@@ -165,8 +165,9 @@ static bool run_runtime(struct exec *x, const struct task_request *rq, const cha
     int pid = 0, status = -1;
     struct err terminal = { 0 };
     AUTO(fd_close) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    AUTO(fd_close) int copy = sealed_copy(argv[0]);
-    if (!helper_spawn(argv, copy, x->tty ? null : ends[0], x->tty ? null : ends[1],
+    struct sealed program;
+    sealed_open(&program, argv[0]); /* closed with us: a session is a process */
+    if (!helper_spawn(argv, &program, x->tty ? null : ends[0], x->tty ? null : ends[1],
                       x->tty ? null : ends[2], &pid, err))
         return false;
     bool ok = !x->tty || terminal_wait(x, pid, listener, rq, &status, &terminal);

@@ -13,11 +13,12 @@
 /* Where tasks are run: a mount namespace, a range of ids, a scratch. One task after the other may use it. */
 enum { MARKS_MOST = 128, MARK_PATH = 300 };
 struct mark { char path[MARK_PATH]; uint64_t inode; int64_t sec, nsec; };
+struct sealed { int fd; char path[MARK_PATH], libraries[MARK_PATH]; };    /* fd -1: run it from its own file; path: of the program; libraries: what its environment needs */
 struct place {
     bool open;
     int userns;                 /* of its range of ids */
     int host, host_mounts;      /* the node's own mount namespace, and its list of mounts, which can be polled for changes */
-    int runtime;                /* a sealed copy of the runtime; -1: it is run from its own file */
+    struct sealed runtime;
     struct mark program;        /* the runtime that was copied */
     bool host_root;             /* stands; marks tell what it looked like when the last task began */
     bool steady;                /* ... and a later change of it cannot bear the same time */
@@ -96,8 +97,11 @@ void container_signal_all(struct task *t, int signal);
 bool container_takes(struct task *t, int signal);                   /* the first process would notice this signal */
 bool container_alone(struct task *t);                               /* of those that got the signal only the first process is left */
 void container_clean(struct task *t);                               /* kill what is left; remove group and state */
-int sealed_copy(const char *path);                                  /* a program that nobody can write to; -1: run it as it is */
-MUST_CHECK bool helper_spawn(const char *const *argv, int copy, int in, int out, int err_fd, int *pid, struct err *err);
+MUST_CHECK bool helper_spawn(const char *const *argv, const struct sealed *program, int in, int out, int err_fd, int *pid, struct err *err);
+
+/* sealed.c */
+void sealed_open(struct sealed *s, const char *path);
+void sealed_close(struct sealed *s);
 
 /* logs.c */
 struct log_writer;

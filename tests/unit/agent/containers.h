@@ -7,6 +7,7 @@
 #include "tap.h"
 
 struct containers {
+    const char *self;               /* our program, as the runtime is told; NULL: what it is */
     struct os *os;
     struct runtime *r;
     struct arena *mem;

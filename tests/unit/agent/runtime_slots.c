@@ -210,3 +210,29 @@ TEST(a_folder_that_is_used_again_has_no_wish_and_no_plan_of_the_task_before)
     CHECK(again > 0);
     containers_close(&c);
 }
+
+/* As `./dev bundle` lays it out. */
+TEST(the_program_behind_a_script_that_only_tells_where_its_libraries_are_is_run_without_it)
+{
+    struct containers c = { 0 };
+    if (access("/usr/bin/crun", X_OK) != 0) {
+        test_skip("needs crun");
+        return;
+    }
+    if (!containers_open(&c))
+        return;
+    const char *near = containers_path(&c, "%s/near", c.top), *ran = containers_path(&c, "%s/ran", near);
+    CHECK(system(containers_path(&c, "mkdir -p %s/lib && cp /usr/bin/crun %s/crun.bin && printf '#!/bin/sh\necho x >>%s\nexec %s/crun.bin \"$@\"\n' >%s/crun && chmod 755 %s/crun",
+                                 near, near, ran, near, near, near)) == 0);
+    c.self = containers_path(&c, "%s/arcus", near);
+    struct stat before, after;
+    CHECK(containers_reopen(&c));
+    CHECK(containers_run(&c, containers_order(&c, "host", "true"))->outcome == OUTCOME_SUCCEEDED);
+    CHECK(stat(ran, &before) == 0);             /* it was asked for its version */
+    for (int i = 0; i < 4; i++) {
+        struct order *o = containers_order(&c, "host", "echo said");
+        CHECK(containers_run(&c, o)->outcome == OUTCOME_SUCCEEDED && text_is(containers_log(&c, o->attempt, 'o'), "said\n"));
+    }
+    CHECK(stat(ran, &after) == 0 && after.st_size == before.st_size);
+    containers_close(&c);
+}
