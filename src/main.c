@@ -1,5 +1,6 @@
 /* main.c - argv -> server, agent, up, the supervisor, or a word of the command line. */
 #include "agent/agent.h"
+#include "agent/helper.h"
 #include "base/base.h"
 #include "cli/cli.h"
 #include "server/server.h"
@@ -11,6 +12,7 @@ static const struct { const char *word, *flag; int (*run)(int argc, char **argv)
     { "up", NULL, up_main },
     { "restore", NULL, restore_main },
     { "sim", NULL, sim_main },
+    { "device-helper", NULL, helper_main },     /* nobody types it: the agent starts it */
     { "backup", "--data", backup_main },    /* else the server is asked for it */
 };
 

@@ -6,6 +6,7 @@
  * for: what the server has not confirmed after SYNC_MS is synced. What a power cut takes of the last moment nobody was promised: an order
  * of before the boot that nothing is known of any more has ended as a fault of the node. */
 #include "agent/agent.h"
+#include "agent/gpus.h"
 #include "agent/join.h"
 #include "agent/link.h"
 #include "agent/probe.h"
@@ -40,6 +41,8 @@ struct agent {
     struct join *join;
     struct link *link;
     struct streams *streams;
+    struct gpus *gpus;
+    struct identity *me; /* joined, and waiting for the devices to be known */
     struct map *tasks;   /* attempt -> struct task */
     struct timer *retry; /* the spool could not be written */
     struct timer *sync;  /* the server has that long to confirm what was spooled */
@@ -343,6 +346,7 @@ static void on_desired(void *arg, const struct desired *d, bool fresh)
     tell_drift(a, d->now_ms);
     self_greeted(a->self);
     self_servers(a->self, d->servers);
+    gpus_pace(a->gpus, d->look_ms);
     if (d->rotate)
         self_rotate(a->self);
     want(a, d);
@@ -358,7 +362,7 @@ static void on_desired(void *arg, const struct desired *d, bool fresh)
 static void describe(struct agent *a, struct arena *mem, struct node_info *info, struct str *text)
 {
     struct probe_config probe
-        = { .sim_gpus = a->config.sim_gpus, .sim_model = a->config.sim_model,
+        = { .sim_gpus = gpus_none(a->gpus) ? a->config.sim_gpus : 0, .sim_model = a->config.sim_model,
             .sim_kinds = a->config.sim_kinds };
     info->version = a->config.version;
     info->host_image = a->config.host_image;
@@ -367,21 +371,27 @@ static void describe(struct agent *a, struct arena *mem, struct node_info *info,
     if (a->config.topology && !where_parse(a->config.topology, mem, &info->where, &bad))
         info->where = (struct topology){ 0 }; /* looked at when the agent began */
     probe_machine(a->os, &probe, a->config.data, mem, info);
+    gpus_describe(a->gpus, mem, info);
     runtime_describe(a->runtime, info, mem);
     bind_write(&(struct json_out){ .to = text }, &node_info_fields, info);
 }
 
 /* The runtime is still being tried out when the agent starts, and devices come and go. */
-static void on_look(void *arg)
+static void look(struct agent *a)
 {
-    struct agent *a = arg;
     AUTO(arena_free) struct arena *mem = arena_new();
     AUTO(str_done) struct str text = { 0 };
     struct node_info info = { 0 };
-    a->look = timer_start(a->os, LOOK_MS, on_look, a);
     describe(a, mem, &info, &text);
     if (!text_is(text.at, a->told.at))
         link_greet(a->link);
+}
+
+static void on_look(void *arg)
+{
+    struct agent *a = arg;
+    a->look = timer_start(a->os, LOOK_MS, on_look, a);
+    look(a);
 }
 
 static void fill_hello(void *arg, struct arena *mem, struct hello *out)
@@ -420,10 +430,13 @@ static void on_down(void *arg, const struct err *why)
              why->rc == RC_OK ? "the server closed the connection" : why->text);
 }
 
+static struct objects live_figures(void *arg) { return gpus_live(((struct agent *)arg)->gpus); }
+
 static const struct link_events link_events = {
     .hello = fill_hello,
     .items = pending_items,
     .swept = swept,
+    .live = live_figures,
     .on_desired = on_desired,
     .on_open = on_open,
     .on_down = on_down,
@@ -444,11 +457,39 @@ static void start_link(struct agent *a, const struct identity *who)
     a->look = timer_start(a->os, LOOK_MS, on_look, a);
 }
 
+/* The first hello tells the devices: a node that seemed to have none for a moment would be given other work. */
+static void start_linking(struct agent *a, const struct identity *who)
+{
+    if (gpus_ready(a->gpus)) {
+        start_link(a, who);
+        return;
+    }
+    a->me = ARENA_NEW(a->mem, struct identity);
+    bind_copy(&identity_fields, who, a->mem, a->me);
+}
+
+static void on_found(void *arg)
+{
+    struct agent *a = arg;
+    struct identity *me = TAKE(a->me);
+    if (me)
+        start_link(a, me);
+    else if (a->link)
+        look(a);
+}
+
+static void on_live(void *arg)
+{
+    struct agent *a = arg;
+    if (a->link)
+        link_tell(a->link);
+}
+
 static void on_joined(void *arg, const struct identity *who)
 {
     struct agent *a = arg;
     a->join = NULL;
-    start_link(a, who);
+    start_linking(a, who);
 }
 
 static void on_refused(void *arg, const struct err *why)
@@ -529,7 +570,7 @@ static void copy_config(struct agent *a, const struct agent_config *c)
     *to = *c;
     for (const char **const *p
          = (const char **const[]){ &to->token, &to->data, &to->run, &to->name, &to->self,
-                                   &to->version, &to->sim_model, &to->ca_pem, &to->pin, &to->topology, &to->cdi, NULL };
+                                   &to->version, &to->sim_model, &to->nvml, &to->sys, &to->ca_pem, &to->pin, &to->topology, &to->cdi, NULL };
          *p; p++)
         **p = arena_text(a->mem, **p);
     to->labels.at = ARENA_ARRAY(a->mem, struct pair, c->labels.count);
@@ -580,7 +621,9 @@ static bool start(struct agent *a, struct err *err)
     a->marked = !was_rebooted(a);
     a->rebooted = !a->marked && joined; /* who joins now has no orders of before */
     a->streams = streams_new(a->os, c->data, &streams_host, a);
-    return joined ? (start_link(a, &me), true) : start_join(a, err);
+    static const struct gpus_events gpus_events = { on_found, on_live };
+    a->gpus = gpus_new(a->os, &(struct gpus_config){ .self = c->self, .data = c->data, .nvml = c->nvml, .sys = c->sys }, &gpus_events, a);
+    return joined ? (start_linking(a, &me), true) : start_join(a, err);
 }
 
 struct agent *agent_new(struct os *os, const struct agent_config *config, struct err *err)
@@ -606,6 +649,7 @@ void agent_free(struct agent *a)
         log_line(LOG_ERROR, "agent", "%s", err.text);
     str_done(&a->told);
     swept_free(a);
+    gpus_free(a->gpus);
     join_free(a->join);
     link_free(a->link);
     streams_free(a->streams);

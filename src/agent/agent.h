@@ -21,6 +21,7 @@ struct agent_config {
     int64_t sim_gpus;
     const char *sim_kinds;      /* see probe.h */
     const char *sim_model;
+    const char *nvml, *sys;     /* where the devices are asked; see gpus.h */
     struct pairs labels;
     const char *topology;       /* region/zone/switch/rack/nvlink; NULL: not known */
     int64_t beat_ms;            /* 0: 5000 */

@@ -137,8 +137,10 @@ static const struct flag {
     { "--label", "KEY=VALUE", on_label, 0, "a label to place jobs by; may be given again" },
     { "--topology", "ADDRESS", on_topology, 0, "where it is: region/zone/switch/rack/nvlink, as far as that is known" },
     { "--keep-logs", "TIME", on_keep_logs, 0, "logs and outputs after a task has ended (7d)" },
-    { "--sim-gpus", "N", on_sim_gpus, 0, "offer N made-up GPUs, marked as simulated; 2,1:ecc=off,1:mig are two and two special ones" },
+    { "--sim-gpus", "N", on_sim_gpus, 0, "where the machine has no GPU, offer N made-up ones, marked as simulated; 2,1:ecc=off,1:mig are two and two special ones" },
     { "--sim-model", "MODEL", NULL, offsetof(struct flags, config.sim_model), "what they are called (NVIDIA H200)" },
+    { "--nvml", "FILE", NULL, offsetof(struct flags, config.nvml), "NVIDIA's management library, where it is not in a usual place (libnvidia-ml.so.1)" },
+    { "--sys", "DIR", NULL, offsetof(struct flags, config.sys), "where the kernel's sysfs is (/sys)" },
     { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },
     { "--cdi", "auto|off|DIR", on_cdi, 0, "CDI specs that say what GPUs need in a container (auto: /etc/cdi and /var/run/cdi, else what is found)" },
     { "--hide", "PATH", on_hide, 0, "a path that such jobs must not see; may be given again" },
@@ -320,6 +322,8 @@ static bool run(struct flags *f, struct err *err)
     f->config.self = own_path(f->mem);
     f->config.data = absolute(f->config.data, f->mem);
     f->config.run = absolute(f->config.run, f->mem);
+    f->config.nvml = absolute(f->config.nvml, f->mem);
+    f->config.sys = absolute(f->config.sys, f->mem);
     f->ca = absolute(f->ca, f->mem);
     f->token_file = absolute(f->token_file, f->mem);
     if (!read_files(os, f, err) || !lock_data(os, f->config.data, f->mem, err))

@@ -14,7 +14,7 @@ static const struct field rows[] = {
     FIELD(struct identity, servers, TEXTS, .max = SERVERS_MOST, .when_set = true),
     FIELD(struct identity, state, TEXT, .max = 32, .when_set = true),
 };
-static const struct fields fields = FIELDS(identity, rows);
+const struct fields identity_fields = FIELDS(identity, rows);
 
 static const char *path_of(const char *data, struct arena *mem)
 {
@@ -32,7 +32,7 @@ bool identity_load(struct os *os, const char *data, struct arena *mem, struct id
     if (!*found)
         return true;
     if (!file_read(os, path, FILE_LIMIT, mem, &text, err) || !json_parse(text, mem, &doc, err)
-        || !bind_read_ours(doc, &fields, mem, &me, NULL, err)
+        || !bind_read_ours(doc, &identity_fields, mem, &me, NULL, err)
         || (!(me.id && text_given(me.key)) && !err_set(err, RC_BAD_INPUT, "an id and a key are missing")))
         return err_wrap(err, "the node's key in %s", path);
     return *out = me, true;
@@ -42,7 +42,7 @@ bool identity_store(struct os *os, const char *data, const struct identity *me, 
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     AUTO(str_done) struct str text = { 0 };
-    bind_write(&(struct json_out){ .to = &text }, &fields, me);
+    bind_write(&(struct json_out){ .to = &text }, &identity_fields, me);
     str_char(&text, '\n');
     return file_replace(os, path_of(data, mem), (struct slice){ text.at, text.len }, 0600, err);
 }

@@ -14,6 +14,7 @@ struct identity {
     struct texts servers;       /* what the cloud last told about its head nodes */
     const char *state;          /* of files that older agents wrote */
 };
+extern const struct fields identity_fields;
 /* *found false: never joined. The texts are in mem. */
 MUST_CHECK bool identity_load(struct os *os, const char *data, struct arena *mem, struct identity *out, bool *found, struct err *err);
 MUST_CHECK bool identity_store(struct os *os, const char *data, const struct identity *me, struct err *err);

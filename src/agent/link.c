@@ -117,7 +117,8 @@ static void send_report(struct link *l, struct objects items)
             .generation = l->generation,
             .beat = ++l->beat,
             .items = items,
-            .swept = l->events->swept ? l->events->swept(l->arg) : (struct texts){ 0 } };
+            .swept = l->events->swept ? l->events->swept(l->arg) : (struct texts){ 0 },
+            .live = l->events->live ? l->events->live(l->arg) : (struct objects){ 0 } };
     bind_write(&(struct json_out){ .to = &text }, &report_fields, &report);
     send_text(l, &text);
 }
@@ -139,6 +140,12 @@ void link_kick(struct link *l)
 {
     if (l->wire && l->open)
         send_items(l);
+}
+
+void link_tell(struct link *l)
+{
+    if (l->greeted && ws_waiting(l->wire->ws) < SEND_WAITING)
+        send_report(l, (struct objects){ 0 });
 }
 
 void link_greet(struct link *l)

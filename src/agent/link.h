@@ -17,6 +17,7 @@ struct link_events {
     void (*hello)(void *arg, struct arena *mem, struct hello *out);     /* kind and beat are filled here */
     struct objects (*items)(void *arg, int64_t after, size_t limit);    /* durable ones */
     struct texts (*swept)(void *arg);                                   /* volumes that are gone; told with every report */
+    struct objects (*live)(void *arg);                                  /* figures of GPUs that were not told yet; may be NULL */
     void (*on_desired)(void *arg, const struct desired *d, bool fresh); /* in the memory of this call */
     void (*on_open)(void *arg, const struct open_stream *o);
     void (*on_down)(void *arg, const struct err *why);                  /* a connection or a try to make one ended; may be NULL */
@@ -25,6 +26,7 @@ struct link_events {
 struct link *link_new(struct os *os, struct heads *heads, int64_t beat_ms, const struct link_events *events, void *arg);
 void link_free(struct link *l);             /* NULL is fine; no callback follows */
 void link_kick(struct link *l);             /* there are items to send */
+void link_tell(struct link *l);             /* there are figures: they go up with a report of their own, unless the connection is slow */
 void link_greet(struct link *l);            /* what hello() tells has changed: say it again, if the link is up */
 bool link_up(const struct link *l);         /* the server has answered on this connection */
 void link_again(struct link *l);            /* dial anew, the same server, with the key that heads_token has set */

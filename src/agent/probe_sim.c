@@ -105,6 +105,7 @@ static bool sim_find(struct os *os, const struct probe_config *config, struct ar
                           .simulated = true,
                           .ecc_off = is.ecc_off,
                           .mig = is.mig,
+                          .numa = -1,
                           .healthy = true });
     }
     return true;

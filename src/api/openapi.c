@@ -196,7 +196,7 @@ static void good_reply(struct json_out *o, struct schemas *s, const struct verb 
             bytes_content(o, "text/event-stream");
         if (!v->gives)
             bytes_content(o,
-                          v == &verbs[VERB_JOB_LOGS] ? "text/plain" : "application/octet-stream");
+                          v == &verbs[VERB_JOB_LOGS] || v == &verbs[VERB_METRICS] ? "text/plain" : "application/octet-stream");
         json_close(o, '}');
     }
     json_close(o, '}');

@@ -200,9 +200,20 @@ void reply_json(struct visit *v, int status, struct slice json)
     visit_end(v);
 }
 
+/* What the door answers to this one verb is for Prometheus. */
+static void reply_metrics(struct visit *v)
+{
+    struct headers h = usual(v);
+    note(v, 200, NULL);
+    http_reply(v->rq, 200, "text/plain; version=0.0.4; charset=utf-8", h.at, h.count, (struct slice){ v->ask.reply.at, v->ask.reply.len });
+    visit_end(v);
+}
+
 void reply_answer(struct visit *v)
 {
-    if (v->ask.ok)
+    if (v->ask.ok && v->verb_id == VERB_METRICS)
+        reply_metrics(v);
+    else if (v->ask.ok)
         reply_json(v, v->verb->status, (struct slice){ v->ask.reply.at, v->ask.reply.len });
     else
         reply_problem(v, &v->ask.err);

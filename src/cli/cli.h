@@ -205,6 +205,7 @@ WORD(word_run);
 WORD(word_submit);
 WORD(word_plan);
 WORD(word_describe);
+WORD(word_top);
 WORD(word_logs);
 WORD(word_exec);
 WORD(word_cp);
@@ -228,6 +229,6 @@ WORD(word_version);
 WORD(word_completion);
 WORD(word_help_word);
 #undef WORD
-extern const struct fields run_fields, submit_fields, describe_fields, logs_fields, exec_fields,
+extern const struct fields run_fields, submit_fields, describe_fields, top_fields, logs_fields, exec_fields,
     cp_fields, login_fields, user_create_fields, user_passwd_fields, secret_fields, import_fields,
     config_set_fields, config_ref_fields, completion_fields, backup_fields;

@@ -21,7 +21,9 @@ static const struct column node_columns[] = {
 };
 static const struct column gpu_columns[] = {
     { "NODE", "node" }, { "GPU", "index", .right = true }, { "MODEL", "gpus:model" }, { "STATE", "state:state" }, { "MEMORY", "mib:memory_mib", .right = true },
-    { "FREE", "free", .right = true }, { "FREE MEMORY", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true }, { "ID", "id", .wide = true },
+    { "FREE", "free", .right = true }, { "FREE MEMORY", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true }, { "WALL", "wall" },
+    { "MIG", "some:mig" }, { "HEALTH", "some:health" }, { "NOTE", "some:note" }, { "DRIVER", "some:driver", .wide = true }, { "PCI", "some:pci", .wide = true },
+    { "NUMA", "some:numa", .wide = true, .right = true }, { "NVLINKS", "nvlinks", .wide = true, .right = true }, { "ID", "id", .wide = true },
 };
 static const struct column flavor_columns[] = {
     { "NAME", "gpus:name" }, { "GPU", "gpu" }, { "GPUS", "gpus", .right = true }, { "GPU MEMORY", "mib:gpu_memory_mib", .right = true },
@@ -139,7 +141,11 @@ const struct word words[] = {
     { "uncordon", VERB_NODE_UPDATE, word_generic, "NODE...", "Use a node again: it is neither cordoned nor drained any more", .fixed = "{\"state\":\"ready\"}", .takes = "node", .many = true, .examples = "arcus uncordon gpu-07" },
     { "drain", VERB_NODE_DRAIN, word_generic, "NODE... [FLAGS]", "Empty a node, as `arcus nodes drain` does", .takes = "node", .many = true,
       .examples = "arcus drain gpu-07 --deadline 1h\narcus drain gpu-07 --requeue" },
-    { "gpus list", VERB_GPU_LIST, word_generic, "", "List GPUs and what is free of them", COLUMNS(gpu_columns), .examples = "arcus gpus" },
+    { "gpus list", VERB_GPU_LIST, word_generic, "", "List GPUs and what is free of them", COLUMNS(gpu_columns), .examples = "arcus gpus\narcus gpus -o wide" },
+    { "top", VERB_GPU_LIVE, word_top, "[FLAGS]", "Show what GPUs do now, and the tasks that hold them, until q is pressed", .own = &top_fields, .takes = "",
+      .more = "Operators see every GPU; others those that tasks of their project hold, and of one that they share only their own part of it.\n"
+              "A dash is a figure that the device does not tell. -o json prints everything once.",
+      .examples = "arcus top\narcus top -n 1\narcus top --node gpu-07 -o json" },
     { "flavors list", VERB_FLAVOR_LIST, word_generic, "", "List the standard shapes that this cloud can give", COLUMNS(flavor_columns), .examples = "arcus flavors" },
 
     { "status", VERB_FLEET_GET, word_generic, "", "How the cloud stands: nodes, jobs, and whether too much of it is silent", .takes = "", .examples = "arcus status" },

@@ -81,7 +81,7 @@ VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files);
 VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_batch); VERB(job_list); VERB(job_get); VERB(job_update);
 VERB(job_cancel); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_files); VERB(job_place); VERB(job_tick);
 VERB(node_token); VERB(node_join); VERB(node_rekey); VERB(node_rotate); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_drain); VERB(node_lost); VERB(node_remove); VERB(fleet_get); VERB(rules_get); VERB(rules_set); VERB(reserve_create); VERB(reserve_list); VERB(reserve_get); VERB(reserve_remove); VERB(node_link); VERB(node_stream);
-VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(trace_list); VERB(backup); VERB(server_list);
+VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(gpu_live); VERB(metrics); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(trace_list); VERB(backup); VERB(server_list);
 VERB(data_drop); VERB(data_drop_prepare); VERB(audit_note); VERB(audit_list); VERB(audit_verify);
 
 /* What the planner is asked about, and its answer. Lives with the request. */
@@ -133,6 +133,9 @@ bool fleet_holds(struct call *c);                                               
 void node_lost_set(struct call *c, struct node *n, int lost);
 void node_lose_tick(struct call *c, struct node *n);                            /* what of a silent node can run there no more waits again */
 const char *node_note(const struct rules *r, enum node_state state, int lost, enum node_drain drain);
+void node_take_live(struct call *c, struct node *n, const struct objects *live); /* figures of a report; a list without any changes nothing */
+int64_t live_look_ms(const struct call *c, const struct node *n);               /* how often figures of it are wanted; 0: nobody looks */
+void live_tick(struct call *c);                                                 /* somebody has begun to look: the nodes are told */
 void rule_set(struct call *c, enum rule r, int64_t value);
 MUST_CHECK bool rules_read(struct call *c, struct rules *out, struct err *err); /* in a read */
 void reservations_tick(struct call *c);                                         /* which are over? */

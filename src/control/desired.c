@@ -209,6 +209,7 @@ const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat
                          .full = full,
                          .kept = n->kept,
                          .now_ms = c->now_ms,
+                         .look_ms = live_look_ms(c, n),
                          .rotate = node_key_is_old(n, c->now_ms),
                          .beat = beat };
     struct attempt *a;

@@ -142,6 +142,7 @@ bool node_report(struct call *c, const void *body, struct err *err)
     if (n->kept != kept)
         EMIT(c, NODE_KEPT, V_INT(n->id), V_INT(n->kept));
     take_swept(c, n, ask->swept);
+    node_take_live(c, n, &ask->live);
     str_text(&c->r->reply, desired_json(c, n, false, ask->beat));
     return true;
 }
@@ -321,6 +322,7 @@ bool job_tick(struct call *c, const void *body, struct err *err)
         if (!n->lost && silent > (cfg->run_for_s + cfg->margin_s) * 1000)
             node_lost_set(c, n, 1);
     }
+    live_tick(c);
     rules_tick(c);
     reservations_tick(c);
     state_prune(c->s, c->now_ms);

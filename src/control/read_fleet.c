@@ -8,6 +8,7 @@ enum { NODES_MOST = 20000 };
 struct held {
     int64_t cpu, mem, tasks;
     int64_t gpu_milli[SCHED_GPUS], gpu_mib[SCHED_GPUS], gpu_tasks[SCHED_GPUS];
+    bool gpu_shared[SCHED_GPUS];    /* somebody holds a part of it */
 };
 
 /* Sums the leases of each node: node -> struct held. GPU slots are by index. */
@@ -35,6 +36,7 @@ static bool sum_leases(struct call *c, int64_t node, struct map *sums, struct er
             h->gpu_milli[at] += json_int(g, "milli", 0);
             h->gpu_mib[at] += json_int(g, "mem_mib", 0);
             h->gpu_tasks[at]++;
+            h->gpu_shared[at] |= json_int(g, "milli", 0) < 1000;
         }
     }
     return true;
@@ -183,7 +185,17 @@ bool gpu_list(struct call *c, const void *body, struct err *err)
                                   .free_milli = 1000 - h->gpu_milli[at],
                                   .free_mib = gpus[g].mem_mib - h->gpu_mib[at],
                                   .tasks = h->gpu_tasks[at],
-                                  .simulated = gpus[g].simulated };
+                                  .simulated = gpus[g].simulated,
+                                  .health = gpus[g].health,
+                                  .note = gpus[g].note,
+                                  .wall = text_given(gpus[g].mig) ? "mig" : h->gpu_shared[at] ? "process" : "device",
+                                  .mig = gpus[g].mig,
+                                  .vendor = gpus[g].vendor,
+                                  .driver = gpus[g].driver,
+                                  .pci = gpus[g].pci,
+                                  .numa = gpus[g].numa,
+                                  .nvlinks = gpus[g].nvlinks,
+                                  .power_cap_mw = gpus[g].power_cap_mw };
             v.state = !gpus[g].healthy      ? "unhealthy"
                       : state != NODE_READY ? node_state_names.at[state]
                       : h->gpu_milli[at]    ? "in use"

@@ -275,6 +275,7 @@ static void node_free(struct node *n)
     map_free(n->changed);
     arena_free(n->info_mem);
     free(n->info_text);
+    arena_free(n->live_mem);
     arena_free(n->settings_mem);
     free(n->settings_text);
     free(n->gone);

@@ -76,6 +76,9 @@ struct node {
     int64_t heard_boot_ms;      /* last contact; the start of this process counts as one */
     int64_t generation;
     bool linked;                /* said hello to this process */
+    struct arena *live_mem;     /* of: */
+    struct objects live;        /* struct gpu_live: what its GPUs did when it last told */
+    int64_t live_ms;            /* when that was; 0: never */
     int64_t servers_told;       /* the version of the list of servers that it has */
     struct map *changed;        /* attempts to push */
     struct map *goners;         /* removed volumes that it has not swept yet: id -> its text */
@@ -146,6 +149,8 @@ struct state {
     size_t idem_count, idem_bytes, idem_most;  /* of those that may leave memory */
     bool restored;              /* from a backup: what was placed after it may still run, so nothing is placed until that has ended */
     int64_t loaded_boot_ms;
+    int64_t look_boot_ms;       /* somebody looks at what GPUs do, until this time of the boot clock */
+    bool looked;                /* the nodes have been told so */
 };
 enum { IDEM_DAYS = 1, IDEM_MOST = 50 * 1000, IDEM_LOAD = 10 * 1000, IDEM_BYTES = 16 << 20 };   /* in memory; loaded at start of jobs, of events */
 /* It may take a while: hold (may be NULL) is asked now and then, and false ends it. */

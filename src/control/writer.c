@@ -43,6 +43,8 @@ static bool run_ask(struct call *call)
     const struct handler *h = &handlers[r->verb];
     struct batch scratch = { .mem = r->mem };
     call->batch = &scratch;
+    if (!h->ask)            /* of the writer's memory alone */
+        return h->run(call, r->body, &r->err);
     if (!r->question || !r->question->answered) {
         r->question = ARENA_NEW(r->mem, struct question);
         if (!h->ask(call, r->body, &r->err))
@@ -141,6 +143,9 @@ bool writer_load(struct control *c, struct err *err)
                 n->drain_boot_ms = old->drain_boot_ms;
             n->linked = old->linked && !missed;
             n->generation = old->generation;
+            n->live_mem = TAKE(old->live_mem);
+            n->live = old->live;
+            n->live_ms = old->live_ms;
         }
     if (c->writer.state) /* what was refused may have been seen */
         fresh->ids.last = MAX(fresh->ids.last, c->writer.state->ids.last);

@@ -315,6 +315,12 @@ static const struct field reserve_list_rows[] = {
 };
 const struct fields reserve_list_ask_fields = FIELDS(reserve_list_ask, reserve_list_rows);
 
+#define OF_NODE FIELD(struct gpu_live_ask, node, TEXT, .max = 64, .help = "only GPUs of this node, by name or id", .example = "gpu-07")
+static const struct field gpu_live_rows[] = { PAGE(gpu_live_ask), LIMIT(gpu_live_ask), OF_NODE };
+const struct fields gpu_live_ask_fields = FIELDS(gpu_live_ask, gpu_live_rows);
+static const struct field metrics_rows[] = { OF_NODE };
+const struct fields metrics_ask_fields = FIELDS(gpu_live_ask, metrics_rows);
+
 static const struct field stream_rows[] = {
     FIELD(struct stream_ask, stream, TEXT, .in_path = true, .secret = true, .max = 128, .help = "the word of the `open` order"),
 };

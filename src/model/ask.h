@@ -38,6 +38,7 @@ struct node_drain_ask { const char *node; int64_t deadline_s; bool wait, requeue
 struct rules_ask { int64_t brake, window_s, spot_notice_s, backfill_depth, silent, lift_s; const char *preempt; };    /* brake, silent: per cent */
 struct reserve_ask { const char *reservation, *project, *name, *gpus; int64_t count, from_ms, until_ms, duration_s; };
 struct reserve_list_ask { const char *page; int64_t limit; bool all; };
+struct gpu_live_ask { const char *page; int64_t limit; const char *node; };
 struct stream_ask { const char *stream; };
 struct event_ask { int64_t since, limit; bool follow; };
 struct audit_ask { const char *page; int64_t limit, since; const char *verb, *actor, *result; int64_t from_ms, to_ms; };
@@ -59,4 +60,4 @@ extern const struct fields nothing_fields, page_ask_fields, login_ask_fields, pa
     account_ref_fields, key_ask_fields, key_ref_fields, secret_ask_fields, secret_ref_fields, volume_ask_fields, volume_ref_fields,
     image_ask_fields, image_ref_fields, blob_ask_fields, job_list_ask_fields, job_ref_fields, job_name_fields, job_update_ask_fields, job_batch_ask_fields, job_cancel_ask_fields,
     job_logs_ask_fields, job_exec_ask_fields, job_files_fields, volume_files_fields, node_token_ask_fields, node_join_ask_fields, node_key_ask_fields,
-    node_ref_fields, node_set_fields, node_drain_ask_fields, rules_ask_fields, reserve_ask_fields, reserve_ref_fields, reserve_list_ask_fields, stream_ask_fields, event_ask_fields, audit_ask_fields, audit_verify_ask_fields, usage_ask_fields, trace_ask_fields, quota_fields;
+    node_ref_fields, node_set_fields, node_drain_ask_fields, rules_ask_fields, reserve_ask_fields, reserve_ref_fields, reserve_list_ask_fields, gpu_live_ask_fields, metrics_ask_fields, stream_ask_fields, event_ask_fields, audit_ask_fields, audit_verify_ask_fields, usage_ask_fields, trace_ask_fields, quota_fields;

@@ -15,6 +15,13 @@ const char *node_state_word(enum node_state state, enum node_drain drain)
     return state == NODE_CORDONED && drain >= 0 && drain < DRAIN_COUNT ? drains[drain] : state_list[state];
 }
 
+static const struct field peer_rows[] = {
+    FIELD(struct gpu_peer, index, INT, .required = true, .min = 0, .max = NODE_GPUS - 1),
+    FIELD(struct gpu_peer, path, TEXT, .max = 16, .help = "nvlink, switch (one PCIe switch), bridge (one host bridge), numa or system"),
+    FIELD(struct gpu_peer, links, INT, .min = 0, .max = 64, .when_set = true),
+};
+const struct fields gpu_peer_fields = FIELDS(gpu_peer, peer_rows);
+
 static const struct field gpu_rows[] = {
     FIELD(struct gpu_info, index, INT, .required = true, .min = 0, .max = 63),
     FIELD(struct gpu_info, uuid, TEXT, .required = true, .max = 96),
@@ -24,8 +31,38 @@ static const struct field gpu_rows[] = {
     FIELD(struct gpu_info, healthy, BOOL, .required = true),
     FIELD(struct gpu_info, ecc_off, BOOL, .when_set = true, .help = "its memory has no error correction: it is not shared"),
     FIELD(struct gpu_info, mig, TEXT, .max = 160, .when_set = true, .help = "in MIG mode: on, or its instances as PROFILE@SLOT,..."),
+    FIELD(struct gpu_info, mig_uuids, TEXTS, .max = 16, .when_set = true),
+    FIELD(struct gpu_info, vendor, TEXT, .max = 16, .when_set = true),
+    FIELD(struct gpu_info, health, TEXT, .max = 240, .when_set = true, .help = "why it is not healthy"),
+    FIELD(struct gpu_info, note, TEXT, .max = 240, .when_set = true),
+    FIELD(struct gpu_info, device, TEXT, .max = 64, .when_set = true),
+    FIELD(struct gpu_info, pci, TEXT, .max = 32, .when_set = true),
+    FIELD(struct gpu_info, numa, INT, .min = -1, .max = 4096, .def = "-1"),
+    FIELD(struct gpu_info, driver, TEXT, .max = 64, .when_set = true),
+    FIELD(struct gpu_info, cuda, TEXT, .max = 16, .when_set = true),
+    FIELD(struct gpu_info, mode, TEXT, .max = 24, .when_set = true, .help = "of compute, where it is not the default"),
+    FIELD(struct gpu_info, power_cap_mw, INT, .min = 0, .max = INT64_C(1) << 32, .when_set = true),
+    FIELD(struct gpu_info, nvlinks, INT, .min = 0, .max = 64, .when_set = true),
+    FIELD(struct gpu_info, peers, OBJECTS, .sub = &gpu_peer_fields, .max = NODE_GPUS, .when_set = true),
 };
 const struct fields gpu_info_fields = FIELDS(gpu_info, gpu_rows);
+
+static const struct field nic_rows[] = {
+    FIELD(struct nic_info, name, TEXT, .required = true, .max = 64),
+    FIELD(struct nic_info, kind, TEXT, .max = 16),
+    FIELD(struct nic_info, state, TEXT, .max = 16),
+    FIELD(struct nic_info, mbps, INT, .min = 0, .max = INT64_C(1) << 32, .when_set = true),
+    FIELD(struct nic_info, pci, TEXT, .max = 32, .when_set = true),
+    FIELD(struct nic_info, numa, INT, .min = -1, .max = 4096, .def = "-1"),
+    FIELD(struct nic_info, near, PAIRS, .max = NODE_GPUS, .when_set = true, .help = "how near each GPU is"),
+};
+const struct fields nic_info_fields = FIELDS(nic_info, nic_rows);
+static const struct field numa_rows[] = {
+    FIELD(struct numa_info, node, INT, .required = true, .min = 0, .max = 4096),
+    FIELD(struct numa_info, cpus, TEXT, .max = 1024),
+    FIELD(struct numa_info, mem_mib, INT, .min = 0, .max = INT64_C(1) << 40),
+};
+const struct fields numa_info_fields = FIELDS(numa_info, numa_rows);
 
 static const struct field node_rows[] = {
     FIELD(struct node_info, hostname, TEXT, .required = true, .max = 256),
@@ -39,7 +76,12 @@ static const struct field node_rows[] = {
     FIELD(struct node_info, mem_mib, INT, .required = true, .min = 0, .max = INT64_C(1) << 40),
     FIELD(struct node_info, disk_mib, INT, .min = 0, .max = INT64_C(1) << 40),
     FIELD(struct node_info, host_image, BOOL),
-    FIELD(struct node_info, gpus, OBJECTS, .sub = &gpu_info_fields, .max = 64),
+    FIELD(struct node_info, gpus, OBJECTS, .sub = &gpu_info_fields, .max = NODE_GPUS),
+    FIELD(struct node_info, cpu_model, TEXT, .max = 128, .when_set = true),
+    FIELD(struct node_info, sockets, INT, .min = 0, .max = 4096, .when_set = true),
+    FIELD(struct node_info, cores, INT, .min = 0, .max = 65536, .when_set = true),
+    FIELD(struct node_info, numas, OBJECTS, .sub = &numa_info_fields, .max = NODE_NUMAS, .when_set = true),
+    FIELD(struct node_info, nics, OBJECTS, .sub = &nic_info_fields, .max = NODE_NICS, .when_set = true),
     FIELD(struct node_info, labels, PAIRS, .max = 64),
     WHERE_ROWS(node_info, where, .when_set = true),
     FIELD(struct node_info, cannot, TEXTS, .max = 64, .help = "what this host cannot hold, in words"),

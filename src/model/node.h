@@ -11,12 +11,43 @@ struct gpu_info {
     bool healthy;
     bool ecc_off;               /* memory without error correction: it is not shared */
     const char *mig;            /* NULL or "": not in MIG mode; "on": in it, without instances; "1g.18gb@0,3g.71gb@4": with these */
+    struct texts mig_uuids;     /* "MIG-...", of those instances, in that order */
+    const char *vendor;         /* "nvidia", "amd", "intel"; NULL: simulated */
+    const char *health;         /* why it is not healthy, in words; NULL: it is */
+    const char *note;           /* what an operator should know although it is: "some rows are to be remapped at the next reset" */
+    const char *device;         /* of its own: "/dev/nvidia0", "/dev/dri/renderD128" */
+    const char *pci;            /* "0000:18:00.0", as sysfs spells it */
+    int64_t numa;               /* -1: none */
+    const char *driver;         /* "580.159.03", "amdgpu" */
+    const char *cuda;           /* of its driver: "13.0" */
+    const char *mode;           /* of compute: NULL default, "exclusive_process", "prohibited" */
+    int64_t power_cap_mw;
+    int64_t nvlinks;            /* that are up, to whomever */
+    struct objects peers;       /* of struct gpu_peer */
 };
+struct gpu_peer {               /* how near another GPU of the node is */
+    int64_t index;
+    const char *path;           /* "nvlink", "switch" (one PCIe switch), "bridge" (one host bridge), "numa", "system" */
+    int64_t links;              /* of NVLink, straight to it */
+};
+struct nic_info {               /* a network interface or a port of an InfiniBand or RoCE adapter that has a device of its own */
+    const char *name;           /* "eth0", "mlx5_0:1" */
+    const char *kind;           /* "ethernet", "infiniband", "roce" */
+    const char *state;          /* "up", "down" */
+    int64_t mbps;               /* 0: not known */
+    const char *pci;
+    int64_t numa;
+    struct pairs near;          /* GPU index -> path, as in struct gpu_peer */
+};
+struct numa_info { int64_t node; const char *cpus; int64_t mem_mib; };      /* cpus: "0-47,96-143" */
 struct node_info {              /* the `hello` of an agent; stored as JSON in the node's row, printed in listings */
     const char *hostname, *version, *os_name, *kernel, *arch, *runtime, *cgroups;
     int64_t cpu_milli, mem_mib, disk_mib;
     bool host_image;            /* the operator allows `image: host` here */
     struct objects gpus;        /* of struct gpu_info */
+    const char *cpu_model;
+    int64_t sockets, cores;     /* cores: real ones; 0: not known */
+    struct objects numas, nics; /* of struct numa_info, struct nic_info */
     struct pairs labels;
     struct topology where;
     struct texts cannot;        /* what this host cannot hold, in words: "cgroup v1: buffered writes are not limited" */
@@ -38,4 +69,5 @@ enum node_state { NODE_READY, NODE_CORDONED, NODE_DOWN, NODE_STATE_COUNT };
 enum node_drain { DRAIN_NONE, DRAIN_ON, DRAIN_DONE, DRAIN_COUNT };
 const char *node_state_word(enum node_state state, enum node_drain drain);     /* "draining" */
 extern const struct names node_state_names;
-extern const struct fields gpu_info_fields, node_info_fields, node_settings_fields;
+extern const struct fields gpu_info_fields, gpu_peer_fields, nic_info_fields, numa_info_fields, node_info_fields, node_settings_fields;
+enum { NODE_GPUS = 64, NODE_NICS = 64, NODE_NUMAS = 64 };

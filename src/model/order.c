@@ -4,6 +4,7 @@
  * secrets. */
 #include "model/order.h"
 #include "base/id.h"
+#include "model/gpu_live.h"
 #include "model/prefix.h"
 
 enum {
@@ -86,6 +87,7 @@ static const struct field desired_rows[] = {
     FIELD(struct desired, now_ms, INT, .min = 0, .max = max_ms),
     FIELD(struct desired, rotate, BOOL, .when_set = true),
     FIELD(struct desired, beat, INT, .min = 0, .max = INT64_MAX, .when_set = true),
+    FIELD(struct desired, look_ms, INT, .min = 0, .max = 1 << 22, .when_set = true),
     FIELD(struct desired, servers, TEXTS, .max = 64, .when_set = true),
 };
 const struct fields desired_fields = FIELDS(desired, desired_rows);
@@ -109,6 +111,7 @@ static const struct field report_rows[] = {
     FIELD(struct report, beat, INT, .min = 0, .max = INT64_MAX, .when_set = true),
     FIELD(struct report, items, OBJECTS, .sub = &report_item_fields, .max = MAX_ITEMS),
     FIELD(struct report, swept, TEXTS, .max = ORDERS_MOST, .when_set = true),
+    FIELD(struct report, live, OBJECTS, .sub = &gpu_live_fields, .max = MAX_GPUS, .when_set = true),
 };
 const struct fields report_fields = FIELDS(report, report_rows);
 

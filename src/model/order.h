@@ -47,6 +47,7 @@ struct desired {                /* down: the orders of this node. full: all ther
     bool rotate;                /* bring a new key (node.rekey), then come with it */
     int64_t beat;               /* of the last report or hello that came on this connection: only what answers something sent a
                                    moment ago renews the run-until times; 0: not told */
+    int64_t look_ms;            /* somebody looks at the GPUs: figures are wanted this often; 0: nobody does */
     struct texts servers;       /* URLs of the servers that live, the one that writes among them; none: nothing is told about it */
 };
 
@@ -67,6 +68,7 @@ struct report {                 /* up; a beat is one without items. It renews ev
     int64_t beat;               /* counts what the agent sent on this connection; the server gives it back in `desired` */
     struct objects items;       /* of struct report_item */
     struct texts swept;         /* volumes of volumes_gone whose folders are gone */
+    struct objects live;        /* of struct gpu_live: what the GPUs do; in some reports */
 };
 
 struct open_stream {            /* down: dial back on /v1/streams/{stream} and serve this */

@@ -301,8 +301,67 @@ static const struct field gpu_rows[] = {
     FIELD_AS(struct gpu_view, free_milli, "free", MILLI, .help = "what of it can still be held"),
     MIB(gpu_view, free_mib, "memory_free_mib"),
     FIELD(struct gpu_view, tasks, INT),
+    FIELD(struct gpu_view, health, TEXT, .help = "why it is not used; empty: it is well"),
+    FIELD(struct gpu_view, note, TEXT, .help = "what its operator should know although it is used"),
+    FIELD(struct gpu_view, wall, TEXT, .help = "what is between those who share it: device (nobody does), mig, process"),
+    FIELD(struct gpu_view, mig, TEXT, .help = "its instances, PROFILE@SLOT,...; on: none yet; empty: not in MIG mode"),
+    FIELD(struct gpu_view, vendor, TEXT),
+    FIELD(struct gpu_view, driver, TEXT),
+    FIELD(struct gpu_view, pci, TEXT),
+    FIELD(struct gpu_view, numa, INT, .help = "the NUMA node that it hangs on; -1: none, or not known"),
+    FIELD(struct gpu_view, nvlinks, INT, .help = "that are up"),
+    FIELD(struct gpu_view, power_cap_mw, INT),
 };
 const struct fields gpu_view_fields = FIELDS(gpu_view, gpu_rows);
+
+static const struct field live_task_rows[] = {
+    FIELD(struct live_task_view, job, ID, .prefix = PREFIX_JOB, .help = "null: processes that are none of the cloud's"),
+    FIELD(struct live_task_view, name, TEXT),
+    FIELD(struct live_task_view, task, INT, .help = "its number in the array"),
+    FIELD(struct live_task_view, attempt, ID, .prefix = PREFIX_ATTEMPT),
+    FIELD(struct live_task_view, project, TEXT),
+    FIELD_AS(struct live_task_view, gpu_milli, "gpus", MILLI, .help = "what it holds of this GPU"),
+    FIELD(struct live_task_view, wall, TEXT, .help = "between it and its neighbours: device, mig or process"),
+    MIB(live_task_view, mem_mib, "memory_mib"),
+    FIELD_AS(struct live_task_view, mem_used_mib, "memory_used_mib", INT, .help = "what its processes have taken of the GPU's memory; -1: not told"),
+    FIELD(struct live_task_view, processes, INT),
+};
+const struct fields live_task_view_fields = FIELDS(live_task_view, live_task_rows);
+
+#define FIGURE(member, name_, ...) FIELD_AS(struct live_view, live.member, name_, INT, __VA_ARGS__)
+static const struct field live_rows[] = {
+    WORDS_HEAD(live_view),
+    FIELD(struct live_view, node, TEXT),
+    FIELD(struct live_view, index, INT),
+    FIELD(struct live_view, model, TEXT),
+    SIMULATED(live_view),
+    FIELD(struct live_view, health, TEXT, .help = "why it is not used; empty: it is well"),
+    AT(live_view, at),
+    FIGURE(util, "utilization", .help = "per cent of the last moments; -1, as in all of these: not told"),
+    FIGURE(mem_util, "memory_utilization", .help = "of its bandwidth"),
+    MIB(live_view, mem_mib, "memory_mib"),
+    FIGURE(mem_used_mib, "memory_used_mib", .min = -1),
+    FIGURE(mem_free_mib, "memory_free_mib", .min = -1),
+    FIGURE(power_mw, "power_mw", .min = -1),
+    FIELD(struct live_view, power_cap_mw, INT),
+    FIGURE(energy_mj, "energy_mj", .help = "since its driver was loaded"),
+    FIGURE(temp_c, "temperature_c", .min = -1),
+    FIGURE(mem_temp_c, "memory_temperature_c", .min = -1),
+    FIGURE(sm_mhz, "clock_mhz", .min = -1),
+    FIGURE(mem_mhz, "memory_clock_mhz", .min = -1),
+    FIGURE(encoder, "encoder", .help = "per cent"),
+    FIGURE(decoder, "decoder", .help = "per cent"),
+    FIELD_AS(struct live_view, live.throttle, "throttle", TEXT, .help = "why its clocks are low; empty: they are not"),
+    FIGURE(ecc_corrected, "ecc_corrected", .help = "errors of its memory since its driver was loaded"),
+    FIGURE(ecc_uncorrected, "ecc_uncorrected", .min = -1),
+    FIGURE(rows_corrected, "rows_corrected", .help = "rows of its memory that were remapped for errors that could be corrected"),
+    FIGURE(rows_uncorrected, "rows_uncorrected", .min = -1),
+    FIGURE(row_failure, "row_failure", .help = "1: a row could not be remapped"),
+    FIGURE(replays, "pcie_replays", .min = -1),
+    FIGURE(xid, "xid", .help = "the last error that its driver told; 0: none"),
+    FIELD(struct live_view, tasks, OBJECTS, .sub = &live_task_view_fields, .max = 1024, .help = "that hold it; operators see all, others their project's"),
+};
+const struct fields live_view_fields = FIELDS(live_view, live_rows);
 
 static const struct field flavor_rows[] = {
     WORDS_HEAD(flavor_view),

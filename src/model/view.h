@@ -1,6 +1,7 @@
 /* view.h - what goes out: one struct and one field table for each thing that people and programs see. Every one has id, name and state. */
 #pragma once
 #include "model/ask.h"
+#include "model/gpu_live.h"
 #include "model/node.h"
 
 struct simple_view { int64_t id; const char *name, *state; int64_t created_ms; };       /* orgs, volumes without more */
@@ -61,7 +62,21 @@ struct node_view {
 struct reserve_view { int64_t id; const char *name, *state, *project, *gpus; int64_t count, from_ms, until_ms, created_ms; };
 struct rules_view { const char *id, *name, *state, *preempt; int64_t brake, window_s, lifted_until_ms, spot_notice_s, backfill_depth, silent; };
 struct fleet_view { const char *id, *name, *state, *note; int64_t nodes, ready, cordoned, draining, drained, down, lost, silent_since_ms, jobs_queued, jobs_running; };
-struct gpu_view { const char *id, *name, *state, *node, *model; int64_t index, mem_mib, free_milli, free_mib, tasks; bool simulated; };
+struct gpu_view {
+    const char *id, *name, *state, *node, *model;
+    int64_t index, mem_mib, free_milli, free_mib, tasks;
+    bool simulated;
+    const char *health, *note, *wall, *mig, *pci, *driver, *vendor;
+    int64_t numa, power_cap_mw, nvlinks;
+};
+struct live_task_view { int64_t job, attempt, task; const char *name, *project, *wall; int64_t gpu_milli, mem_mib, mem_used_mib, processes; };
+struct live_view {              /* of gpu.live: what a GPU does now; -1: not told */
+    const char *id, *name, *state, *node, *model, *health;
+    int64_t index, mem_mib, power_cap_mw, at_ms;
+    bool simulated;
+    struct gpu_live live;
+    struct objects tasks;       /* of struct live_task_view: all of them for operators, else those of the caller's project */
+};
 struct flavor_view { const char *id, *name, *state, *gpu; int64_t gpu_milli, gpu_mib, cpu_milli, mem_mib, nodes, free; bool simulated; };
 struct event_view { int64_t id, at_ms; const char *name, *state, *project, *subject, *actor, *data; };     /* name is its kind */
 struct server_view { const char *id, *name, *state, *address, *version; int64_t seen_ms; };     /* state: writer or standby */
@@ -89,7 +104,7 @@ struct cancel_view { int64_t id; const char *name, *state; int64_t tasks; };
 
 extern const struct fields simple_view_fields, project_view_fields, limit_view_fields, limits_view_fields, queue_view_fields, why_view_fields, plan_view_fields, refused_view_fields, near_view_fields, member_view_fields, user_view_fields, key_view_fields, secret_view_fields,
     volume_view_fields, image_view_fields, blob_view_fields, job_view_fields, job_brief_fields, task_view_fields, attempt_view_fields, node_view_fields,
-    node_brief_fields, rules_view_fields, reserve_view_fields, fleet_view_fields, gpu_view_fields, flavor_view_fields, event_view_fields, audit_view_fields, audit_proof_fields, usage_view_fields, trace_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
+    node_brief_fields, rules_view_fields, reserve_view_fields, fleet_view_fields, gpu_view_fields, live_view_fields, live_task_view_fields, flavor_view_fields, event_view_fields, audit_view_fields, audit_proof_fields, usage_view_fields, trace_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
     join_view_fields, cancel_view_fields, batch_view_fields;
 /* The same structs where they stand for another kind of thing, so that its id begins as it should. */
 extern const struct fields account_view_fields;         /* of struct member_view */

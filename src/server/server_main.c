@@ -24,7 +24,7 @@ struct run {
     struct server *server;
     struct server_config config;
     bool up, closing, help;
-    const char *sim_gpus, *sim_model, *name, *run_folder, *log_level, *keep_logs, *cdi;
+    const char *sim_gpus, *sim_model, *nvml, *sys, *name, *run_folder, *log_level, *keep_logs, *cdi;
     struct api_limits rates;
     struct http_limits limits;
     int64_t connections, per_address;
@@ -58,6 +58,8 @@ static const struct { const char *flag; size_t offset; bool up_only; const char 
     { "--sim-gpus", offsetof(struct run, sim_gpus), true, "N", "simulated GPUs when the machine has none (4)" },
     { "--sim-model", offsetof(struct run, sim_model), true, "NAME", "their model (NVIDIA H200)" },
     { "--cdi", offsetof(struct run, cdi), true, "DIR", "CDI specs of its GPUs: auto, off or a folder (auto)" },
+    { "--nvml", offsetof(struct run, nvml), true, "FILE", "NVIDIA's management library, where it is not in a usual place" },
+    { "--sys", offsetof(struct run, sys), true, "DIR", "where the kernel's sysfs is (/sys)" },
     { "--name", offsetof(struct run, name), true, "NAME", "the node's name (the host's)" },
     { "--run", offsetof(struct run, run_folder), true, "DIR", "sockets and root filesystems (/run/arcus)" },
 };
@@ -146,7 +148,7 @@ static bool settle(struct run *r, struct err *err)
     }
     if (r->up && !r->config.default_image)
         r->config.default_image = "host";
-    r->config.simulated = r->up;
+    r->config.simulated = r->up && !r->nvml && access("/dev/nvidiactl", F_OK) && access("/dev/kfd", F_OK);
     ssize_t n = readlink("/proc/self/exe", r->self, sizeof r->self - 1);
     if (n <= 0)
         return err_errno(err, "/proc/self/exe");
@@ -208,6 +210,10 @@ static void agent_spawn(void *arg, const char *token)
         argv[n++] = "--run", argv[n++] = r->run_folder;
     if (r->sim_model)
         argv[n++] = "--sim-model", argv[n++] = r->sim_model;
+    if (r->nvml)
+        argv[n++] = "--nvml", argv[n++] = r->nvml;
+    if (r->sys)
+        argv[n++] = "--sys", argv[n++] = r->sys;
     if (r->name)
         argv[n++] = "--name", argv[n++] = r->name;
     if (token) { /* in a file: an argument would show in the process list */

@@ -8,6 +8,7 @@ static const enum verb_id not_words[] = {
     VERB_PASSWORD,                                          /* users passwd, without a name */
     VERB_JOB_GET, VERB_JOB_FILES, VERB_VOLUME_FILES,        /* describe and cp ask for several */
     VERB_JOB_WHY,                                           /* describe */
+    VERB_METRICS,                                           /* Prometheus */
     VERB_JOB_BATCH,                                         /* submit -f with several documents */
 };
 

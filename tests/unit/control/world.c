@@ -115,6 +115,8 @@ const struct wish wishes[] = {
     { VERB_NODE_HELLO, NULL },
     { VERB_NODE_REPORT, "{\"kind\":\"report\",\"items\":[]}" },
     { VERB_GPU_LIST, PAGE },
+    { VERB_GPU_LIVE, "{\"limit\":10}" },
+    { VERB_METRICS, "{}" },
     { VERB_FLAVOR_LIST, PAGE },
     { VERB_EVENT_LIST, "{\"limit\":1000}" },
     { VERB_SERVER_LIST, PAGE },

@@ -1,0 +1,26 @@
+/* gpus.h - the agent's picture of its devices: what the device helper found, what it says they do, and whether they can be used.
+ *
+ * A helper that does not answer in time, or dies, makes its GPUs unhealthy and is started again; the agent itself never asks a driver. A
+ * GPU keeps its number as long as this machine is a node (DATA/gpus), and one that has vanished stays in the list, unhealthy. */
+#pragma once
+#include "agent/helper.h"
+#include "os/os.h"
+
+struct gpus;
+struct gpus_config {
+    const char *self;           /* the arcus program */
+    const char *data;
+    const char *nvml, *sys;     /* as helper_config; NULL: the usual */
+    int64_t late_ms, begin_ms;  /* how long an answer may take, and the first one; 0: 10 s and 30 s */
+};
+struct gpus_events {
+    void (*on_found)(void *arg);    /* what gpus_describe tells may have changed; the first one comes in any case */
+    void (*on_live)(void *arg);     /* there are new figures */
+};
+struct gpus *gpus_new(struct os *os, const struct gpus_config *config, const struct gpus_events *events, void *arg);   /* all is copied; NULL on a simulated machine */
+void gpus_free(struct gpus *g);                                 /* NULL is fine; no callback follows */
+bool gpus_ready(const struct gpus *g);                          /* the helper has answered, or does not come; NULL is ready */
+bool gpus_none(const struct gpus *g);                           /* it has answered that there is none */
+void gpus_describe(const struct gpus *g, struct arena *mem, struct node_info *info);    /* GPUs that are there take the place of simulated ones; texts are borrowed until the next callback */
+struct objects gpus_live(struct gpus *g);                       /* the newest figures, once; borrowed until the next callback */
+void gpus_pace(struct gpus *g, int64_t every_ms);               /* somebody looks: figures are wanted this often; 0: nobody does */

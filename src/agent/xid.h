@@ -1,0 +1,6 @@
+/* xid.h - what the errors mean that NVIDIA's driver tells by number (XIDs): whose fault, and whether the device can be used after it. */
+#pragma once
+#include "base/base.h"
+
+/* NULL: the device is fine: the program that ran on it made the error, or it is not known to be worse. Else why nothing may be placed there. */
+const char *xid_bad(int64_t xid);

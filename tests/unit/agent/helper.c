@@ -1,0 +1,36 @@
+#include "agent/helper.h"
+#include "base/id.h"
+#include "model/prefix.h"
+#include "tap.h"
+#include <stdio.h>
+#include <unistd.h>
+
+TEST(a_process_belongs_to_the_first_task_of_its_groups)
+{
+    char a[ID_TEXT], b[ID_TEXT], text[512];
+    id_text(a, PREFIX_ATTEMPT, 77777777777), id_text(b, PREFIX_ATTEMPT, 88888888888);
+    snprintf(text, sizeof text, "0::/arcus/%s\n", a);
+    CHECK(helper_attempt_in(text) == 77777777777);
+    snprintf(text, sizeof text, "12:pids:/user.slice\n3:memory:/machine/arcus/%s/inner\n0::/\n", a);
+    CHECK(helper_attempt_in(text) == 77777777777);
+    snprintf(text, sizeof text, "0::/arcus/%s/arcus/%s\n", a, b);      /* what is below is the tenant's own */
+    CHECK(helper_attempt_in(text) == 77777777777);
+    CHECK(helper_attempt_in("0::/arcus/agent\n") == 0 && helper_attempt_in("") == 0 && helper_attempt_in("0::/arcus/att-\n") == 0);
+    snprintf(text, sizeof text, "0::/arcus/%s-and-more-than-any-id-of-ours-has-letters\n", a);
+    CHECK(helper_attempt_in(text) == 0);
+    CHECK(helper_attempt_of(getpid()) == 0 && helper_attempt_of(999999999) == 0);
+}
+
+TEST(processes_of_one_task_are_added_up)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct gpu_live l = gpu_live_unknown("GPU-1");
+    helper_add_process(&l, mem, 5, 100);
+    helper_add_process(&l, mem, 0, 7);
+    helper_add_process(&l, mem, 5, 20);
+    const struct live_task *t = l.tasks.at;
+    CHECK(l.tasks.count == 2 && t[0].attempt == 5 && t[0].mem_mib == 120 && t[0].processes == 2 && t[1].attempt == 0 && t[1].mem_mib == 7);
+    for (int64_t i = 0; i < 5000; i++)
+        helper_add_process(&l, mem, 100 + i, 1);
+    CHECK(l.tasks.count == 1024);
+}
