@@ -183,6 +183,8 @@ MUST_CHECK bool specs_build(struct cli *c, const struct flags *f, const char *fi
                             struct json **docs, struct err *err);
 const char *submit_file(const struct flags *f);                     /* of a word with submit_fields; NULL: none */
 void print_why(struct cli *c, const struct json *why);              /* what job.why and job.plan say */
+MUST_CHECK bool describe_node(struct cli *c, const char *name, struct json **thing);     /* with what its GPUs do now */
+void print_node(struct cli *c, struct json *node);
 MUST_CHECK bool stdin_read(struct cli *c, size_t most, struct slice *out, struct err *err);
 /* a user's path; - is standard input */
 MUST_CHECK bool path_read(struct cli *c, const char *path, size_t most, struct slice *out,

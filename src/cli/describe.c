@@ -131,6 +131,8 @@ static bool describe(struct cli *c, const struct kind *kind, const char *name, s
     struct json *ask = json_new(c->mem, JSON_OBJECT), *reply;
     if (kind->verb == VERB_JOB_GET)
         return describe_job(c, name, thing);
+    if (kind->verb == VERB_NODE_GET)
+        return describe_node(c, name, thing);
     doc_set(c, ask, kind->member, name);
     return cli_call(c, kind->verb, ask, &reply, &c->err) && (*thing = reply, true);
 }
@@ -151,6 +153,8 @@ static int describe_all(struct cli *c, const struct kind *kind, const struct tex
             printed = true;
             if (kind->verb == VERB_JOB_GET)
                 print_job(c, thing);
+            else if (kind->verb == VERB_NODE_GET)
+                print_node(c, thing);
             else
                 print_reply(c, &(struct word){ .verb = (int)kind->verb }, thing);
             continue;

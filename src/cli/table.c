@@ -156,6 +156,31 @@ static void put_gib_hours(struct str *out, const struct item *i)
     put_fraction(out, n / GIB_HOUR * 10000 + n % GIB_HOUR * 10000 / GIB_HOUR);
 }
 
+/* A figure that may not be known: below zero. */
+static void put_figure(struct str *out, const struct item *i)
+{
+    if (!i->value || i->value->type != JSON_NUMBER || i->value->number >= 0)
+        put_text(out, i);
+}
+
+static void put_some_mib(struct str *out, const struct item *i)
+{
+    if (i->value && i->value->number >= 0)
+        put_mib(out, i);
+}
+
+static void put_watts(struct str *out, const struct item *i)
+{
+    if (i->value && i->value->type == JSON_NUMBER && i->value->number >= 0)
+        str_printf(out, "%lld W", (long long)(i->value->number + 500) / 1000);
+}
+
+static void put_kilo(struct str *out, const struct item *i)
+{
+    if (i->value && i->value->type == JSON_NUMBER && i->value->number >= 0)
+        str_printf(out, "%lld", (long long)(i->value->number / 1000000));
+}
+
 static void put_mark(struct str *out, const struct item *i)
 {
     if (i->value && i->value->type == JSON_BOOL && i->value->flag)
@@ -185,6 +210,10 @@ static const struct {
     { "mark", put_mark, true },
     { "gpus", put_gpus, false },
     { "limit", put_limit, false },
+    { "figure", put_figure, false },
+    { "some_mib", put_some_mib, false },
+    { "watts", put_watts, false },
+    { "kilo", put_kilo, false },
     { "state", put_text, false },
     { "some", put_text, true },
 };

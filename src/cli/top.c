@@ -41,9 +41,13 @@ static void put_bar(struct str *out, int64_t percent)
 static void put_memory(struct str *out, int64_t used, int64_t all)
 {
     if (used < 0)
-        str_printf(out, "%7s/%5lld GB", "-", (long long)(all + 512) / 1024);
+        str_printf(out, "%7s", "-");
     else
-        str_printf(out, "%5lld.%lld/%5lld GB", (long long)(used / 1024), (long long)(used % 1024 * 10 / 1024), (long long)(all + 512) / 1024);
+        str_printf(out, "%5lld.%lld", (long long)(used / 1024), (long long)(used % 1024 * 10 / 1024));
+    if (all > 0)
+        str_printf(out, "/%5lld GB", (long long)(all + 512) / 1024);
+    else
+        str_printf(out, " GB      ");
 }
 
 static void put_power(struct str *out, int64_t mw, int64_t cap_mw)

@@ -23,7 +23,7 @@ static const struct column gpu_columns[] = {
     { "NODE", "node" }, { "GPU", "index", .right = true }, { "MODEL", "gpus:model" }, { "STATE", "state:state" }, { "MEMORY", "mib:memory_mib", .right = true },
     { "FREE", "free", .right = true }, { "FREE MEMORY", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true }, { "WALL", "wall" },
     { "MIG", "some:mig" }, { "HEALTH", "some:health" }, { "NOTE", "some:note" }, { "DRIVER", "some:driver", .wide = true }, { "PCI", "some:pci", .wide = true },
-    { "NUMA", "some:numa", .wide = true, .right = true }, { "NVLINKS", "nvlinks", .wide = true, .right = true }, { "ID", "id", .wide = true },
+    { "NUMA", "figure:numa", .wide = true, .right = true }, { "NVLINKS", "nvlinks", .wide = true, .right = true }, { "ID", "id", .wide = true },
 };
 static const struct column flavor_columns[] = {
     { "NAME", "gpus:name" }, { "GPU", "gpu" }, { "GPUS", "gpus", .right = true }, { "GPU MEMORY", "mib:gpu_memory_mib", .right = true },

@@ -12,8 +12,19 @@ static void real_node(struct door *d, const char *name, int gpus, char key[stati
     for (int i = 0; i < gpus; i++)
         list[i] = (struct gpu_info){ .index = i, .uuid = FMT(d, "GPU-%s-%d", name, i), .model = "NVIDIA H200", .mem_mib = 143771, .healthy = true, .vendor = "nvidia",
                                      .device = FMT(d, "/dev/nvidia%d", i), .pci = "0000:18:00.0", .driver = "580.159.03", .power_cap_mw = 700000 };
-    struct hello hello = { .kind = "hello", .next = 1, .beat = 1, .info = { .hostname = name, .cpu_milli = 64000, .mem_mib = 262144, .gpus = { list, (size_t)gpus } } };
+    struct hello hello = { .kind = "hello", .next = 1, .beat = 1, .info = { .hostname = name, .host_image = true, .cpu_milli = 64000, .mem_mib = 262144, .gpus = { list, (size_t)gpus } } };
     CHECK(door_ask_bound(d, key, NULL, VERB_NODE_HELLO, &hello).ok);
+}
+
+/* A quarter of a GPU for a job. */
+static bool place_part(struct door *d, const char *job, const char *node, int gpu)
+{
+    struct order_gpu g = { .index = gpu, .uuid = "", .milli = 250, .mem_mib = 35942 };
+    struct placement p = { .node = state_node(memory_of(d), node)->id, .gpus = { &g, 1 } };
+    struct place_ask ask = { .placements = { &p, 1 } };
+    int64_t before = rows_in(d, "attempt");
+    CHECK(id_parse(job, PREFIX_JOB, &p.job) && door_ask_as(d, &system_caller, VERB_JOB_PLACE, &ask).ok);
+    return rows_in(d, "attempt") == before + 1;
 }
 
 static struct answer figures(struct door *d, const char *key, const char *gpus)
@@ -64,8 +75,8 @@ TEST(a_tenant_sees_what_its_own_tasks_hold_and_of_a_share_only_its_part)
     CHECK(door_ask(d, d->admin, VERB_PROJECT_CREATE, "{\"name\":\"beta\"}").ok);
     const char *hers = door_grant(d, PRINCIPAL_USER, "admin", "beta", ROLE_VIEWER, 0), *his = door_grant(d, PRINCIPAL_USER, "admin", "default", ROLE_VIEWER, 0);
     const char *whole = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":1,\"name\":\"whole\"}");
-    const char *part = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"0.25\",\"name\":\"part\"}");
-    CHECK(door_place(d, whole, 0, "n1", 0) && door_place(d, part, 0, "n1", 1));
+    const char *part = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":\"0.25\",\"cpus\":1,\"memory\":\"1GB\",\"name\":\"part\"}");
+    CHECK(door_place(d, whole, 0, "n1", 0) && place_part(d, part, "n1", 1));
     CHECK(figures(d, key,
                   FMT(d, "%s,%s,%s", FIGURES("GPU-n1-0", ""),
                       FMT(d, FIGURES("GPU-n1-1", ",\"tasks\":[{\"attempt\":\"%s\",\"mem_mib\":100,\"processes\":2},{\"mem_mib\":7,\"processes\":1}]"), door_attempt(d, part, 0)),

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# probe.sh - the probes on a machine with an NVIDIA GPU, from the bundle: what `arcus gpus`, `describe node` and `top` say, compared with nvidia-smi,
+# and what watching costs. Prints TAP; needs root, arcus in PATH (the bundle), nvidia-smi; python3 for the table of what each NVML call costs.
+# It changes nothing of a device.
+set -uo pipefail
+: "${ARCUS:=$(command -v arcus)}"
+BASE=$(mktemp -d "${TMPDIR:-/tmp}/probe.XXXXXX")
+chmod 755 "$BASE"
+export ARCUS_CONFIG=$BASE/config
+count=0 bad=0
+ok() { count=$((count + 1)); if [ "$2" = 0 ]; then echo "ok $count - $1"; else bad=$((bad + 1)); echo "not ok $count - $1"; fi; }
+is() { if [ "$2" = "$3" ]; then ok "$1" 0; else ok "$1" 1; echo "#   got: $2"; echo "#   wanted: $3"; fi; }
+near() { # near NAME GOT WANTED SLACK
+    if [ -n "$2" ] && [ -n "$3" ] && [ "$(($2 - $3))" -le "$4" ] && [ "$(($3 - $2))" -le "$4" ]; then ok "$1 ($2, nvidia-smi $3)" 0; else ok "$1 (got $2, nvidia-smi $3, slack $4)" 1; fi
+}
+leave() { [ -n "${UP:-}" ] && kill "$UP" 2>/dev/null && wait "$UP" 2>/dev/null; rm -rf "$BASE"; }
+trap leave EXIT
+json() { python3 -c 'import json,sys
+d=json.load(sys.stdin)
+for k in sys.argv[1].split("."):
+    d=d[int(k)] if isinstance(d,list) else d[k]
+print(d if not isinstance(d,bool) else str(d).lower())' "$1"; }
+smi() { nvidia-smi -i 0 --query-gpu="$1" --format=csv,noheader,nounits | head -n 1 | sed 's/^ *//;s/ *$//'; }
+cpu_ms() { awk '{print ($14 + $15) * 10}' "/proc/$1/stat"; }
+cpu_us() { awk '/se.sum_exec_runtime/ {printf "%d", $3 * 1000}' "/proc/$1/sched" 2>/dev/null; }
+
+"$ARCUS" up --data "$BASE/data" --run "$BASE/run" --listen 127.0.0.1:0 --name gpuhost >"$BASE/log" 2>&1 &
+UP=$!
+for _ in $(seq 200); do [ -s "$BASE/data/address" ] && [ -s "$BASE/data/admin.key" ] && break; sleep 0.1; done
+"$ARCUS" config set here --server "$(cat "$BASE/data/address")" --key-file "$BASE/data/admin.key" >/dev/null
+for _ in $(seq 300); do [ "$("$ARCUS" gpus -o json 2>/dev/null | json items.0.state 2>/dev/null)" = free ] && break; sleep 0.1; done
+
+echo "# --- arcus gpus"; "$ARCUS" gpus -o wide | sed 's/^/#   /'
+echo "# --- arcus describe node gpuhost"; "$ARCUS" describe node gpuhost | sed 's/^/#   /'
+echo "# --- arcus top -n 1"; "$ARCUS" top -n 1 | sed 's/^/#   /'
+echo "# --- nvidia-smi"; nvidia-smi | sed 's/^/#   /'
+nvidia-smi topo -m 2>/dev/null | sed 's/^/#   /'
+
+gpus=$("$ARCUS" gpus -o json) node=$("$ARCUS" nodes get gpuhost -o json)
+is "model" "$(json items.0.model <<<"$gpus")" "$(smi name)"
+is "UUID" "$(json items.0.id <<<"$gpus")" "$(smi uuid)"
+is "not simulated" "$(json items.0.simulated <<<"$gpus")" false
+is "driver" "$(json items.0.driver <<<"$gpus")" "$(smi driver_version)"
+near "memory in MiB" "$(json items.0.memory_mib <<<"$gpus")" "$(smi memory.total)" 1
+is "as many as nvidia-smi lists" "$(python3 -c 'import json,sys; print(len(json.load(sys.stdin)["items"]))' <<<"$gpus")" "$(nvidia-smi -L | grep -c '^GPU ')"
+is "PCI address" "$(json info.gpus.0.pci <<<"$node" | tr a-f A-F)" "$(smi pci.bus_id | sed 's/^0000//')"
+near "power cap in W" "$(($(json items.0.power_cap_mw <<<"$gpus") / 1000))" "$(smi enforced.power.limit | cut -d. -f1)" 1
+live=$("$ARCUS" top -o json)
+near "temperature" "$(json items.0.temperature_c <<<"$live")" "$(smi temperature.gpu)" 5
+near "memory in use, MiB" "$(json items.0.memory_used_mib <<<"$live")" "$(smi memory.used)" 64
+near "SM clock, MHz" "$(json items.0.clock_mhz <<<"$live")" "$(smi clocks.sm)" 1700
+near "memory clock, MHz" "$(json items.0.memory_clock_mhz <<<"$live")" "$(smi clocks.mem)" 600
+near "power, W" "$(($(json items.0.power_mw <<<"$live") / 1000))" "$(smi power.draw | cut -d. -f1)" 60
+[ "$(json items.0.energy_mj <<<"$live")" -gt 0 ]; ok "energy is counted" $?
+
+# --- what watching costs: somebody looks for 30 s
+helper=$(pgrep -f "^$ARCUS device-helper" | head -n 1) agent=$(pgrep -f "^$ARCUS agent .*$BASE" | head -n 1)
+"$ARCUS" top -n 1 >/dev/null; sleep 3
+h0=$(cpu_us "$helper") a0=$(cpu_us "$agent") hm=$(cpu_ms "$helper") am=$(cpu_ms "$agent")
+for _ in 1 2 3 4 5 6; do "$ARCUS" top -n 1 >/dev/null; sleep 4.9; done
+h1=$(cpu_us "$helper") a1=$(cpu_us "$agent") hm1=$(cpu_ms "$helper") am1=$(cpu_ms "$agent")
+echo "# 30 s with somebody looking, once a second: helper $((hm1 - hm)) ms, agent $((am1 - am)) ms of CPU by ticks"
+# by the scheduler's own clock: all threads of a process, where the kernel tells
+threads_us() { local s=0 n t; for t in /proc/"$1"/task/*/schedstat; do read -r n _ <"$t" && s=$((s + n / 1000)); done; echo "$s"; }
+h0=$(threads_us "$helper") a0=$(threads_us "$agent")
+for _ in 1 2 3 4 5 6; do "$ARCUS" top -n 1 >/dev/null; sleep 4.9; done
+h1=$(threads_us "$helper") a1=$(threads_us "$agent")
+echo "# the same by schedstat: helper $((h1 - h0)) us, agent $((a1 - a0)) us in about 30 s, so $(((h1 - h0) / 30)) and $(((a1 - a0) / 30)) us a second (0.1 % of a core is 1000)"
+[ $(((h1 - h0 + a1 - a0) / 30)) -le 1000 ]; ok "telemetry of a GPU once a second takes at most 0.1 % of a core" $?
+sleep 12
+h0=$(threads_us "$helper") a0=$(threads_us "$agent"); sleep 30; h1=$(threads_us "$helper") a1=$(threads_us "$agent")
+echo "# 30 s with nobody looking: helper $((h1 - h0)) us, agent $((a1 - a0)) us"
+
+# --- one task on it, if the rest of the way is there: its memory is the task's
+"$ARCUS" run -d --gpus 1 --name holds -i host -- sleep 60 >/dev/null 2>&1; sleep 3
+"$ARCUS" top -n 1 | sed 's/^/#   /'
+"$ARCUS" cancel holds >/dev/null 2>&1
+echo "# --- /metrics"; curl -sk -H "Authorization: Bearer $(cat "$BASE/data/admin.key")" "$(cat "$BASE/data/address")/metrics" 2>/dev/null | grep -v '^#' | sed 's/^/#   /'
+
+# --- what each call of the library costs, in this process
+python3 - <<'PY' 2>&1 | sed 's/^/# /'
+import ctypes, time
+n = ctypes.CDLL("libnvidia-ml.so.1")
+n.nvmlInit_v2()
+d = ctypes.c_void_p()
+n.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(d))
+buf = ctypes.create_string_buffer(1 << 20)
+u = ctypes.c_uint(); u2 = ctypes.c_uint(); q = ctypes.c_ulonglong()
+class F(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_uint), ("scope", ctypes.c_uint), ("ts", ctypes.c_longlong), ("lat", ctypes.c_longlong), ("type", ctypes.c_uint), ("rc", ctypes.c_int), ("v", ctypes.c_ulonglong)]
+def fields(*ids):
+    a = (F * len(ids))(*[F(id=i) for i in ids])
+    return lambda: n.nvmlDeviceGetFieldValues(d, len(ids), a)
+def mem2():
+    ctypes.memmove(buf, ctypes.byref(ctypes.c_uint(40 | 2 << 24)), 4)
+    return n.nvmlDeviceGetMemoryInfo_v2(d, buf)
+def procs():
+    u.value = 4096
+    return n.nvmlDeviceGetComputeRunningProcesses_v3(d, ctypes.byref(u), buf)
+calls = {
+    "utilization": lambda: n.nvmlDeviceGetUtilizationRates(d, buf), "memory v1": lambda: n.nvmlDeviceGetMemoryInfo(d, buf), "memory v2": mem2,
+    "power field 186": fields(186), "power": lambda: n.nvmlDeviceGetPowerUsage(d, ctypes.byref(u)), "temperature": lambda: n.nvmlDeviceGetTemperature(d, 0, ctypes.byref(u)),
+    "clock sm": lambda: n.nvmlDeviceGetClockInfo(d, 1, ctypes.byref(u)), "clock mem": lambda: n.nvmlDeviceGetClockInfo(d, 2, ctypes.byref(u)),
+    "throttle": lambda: n.nvmlDeviceGetCurrentClocksThrottleReasons(d, ctypes.byref(q)), "processes": procs,
+    "energy": lambda: n.nvmlDeviceGetTotalEnergyConsumption(d, ctypes.byref(q)), "encoder": lambda: n.nvmlDeviceGetEncoderUtilization(d, ctypes.byref(u), ctypes.byref(u2)),
+    "decoder": lambda: n.nvmlDeviceGetDecoderUtilization(d, ctypes.byref(u), ctypes.byref(u2)), "slow fields": fields(3, 4, 82, 142, 143, 144, 145, 94),
+    "fields ecc 3 4": fields(3, 4), "fields rows": fields(142, 143, 144, 145), "field mem temp": fields(82), "field replays": fields(94),
+}
+print("%-18s %8s %10s %4s" % ("call", "cpu us", "wall us", "rc"))
+for name, f in calls.items():
+    rc = f()
+    c0, w0 = time.process_time_ns(), time.perf_counter_ns()
+    for _ in range(20): f()
+    print("%-18s %8.1f %10.1f %4d" % (name, (time.process_time_ns() - c0) / 20e3, (time.perf_counter_ns() - w0) / 20e3, rc))
+c0 = time.process_time_ns()
+for _ in range(5):
+    time.sleep(1)
+    for k in ("utilization", "memory v2", "power field 186", "temperature", "clock sm", "clock mem", "throttle", "processes"): calls[k]()
+print("one round a second, cold: %.0f us of CPU" % ((time.process_time_ns() - c0) / 5e3))
+PY
+echo "# --- log"; tail -n 15 "$BASE/log" | sed 's/^/#   /'
+echo "1..$count"
+[ $bad = 0 ]
