@@ -5,7 +5,7 @@
 
 static struct inject_gpu known_of(const struct gpu_info *g)
 {
-    return (struct inject_gpu){ .index = g->index, .uuid = g->uuid, .mig = g->mig };
+    return (struct inject_gpu){ .index = g->index, .uuid = g->uuid, .vendor = g->vendor, .device = g->device, .pci = g->pci, .mig = g->mig, .mig_uuids = g->mig_uuids };
 }
 
 static void add(struct texts *to, const char *text, struct arena *mem)
@@ -49,6 +49,8 @@ void devices_describe(struct runtime *r, struct node_info *info, struct arena *m
         if (gpus[i].simulated || can_be_given(r, &gpus[i], once, &err))
             continue;
         gpus[i].healthy = false;
+        if (!text_given(gpus[i].health))
+            gpus[i].health = arena_printf(mem, "no task can be given it: %.200s", err.text);
         add(&cannot, arena_printf(mem, "no task can be given %s", err.text), mem);
     }
     info->cannot = cannot;

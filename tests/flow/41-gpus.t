@@ -9,7 +9,12 @@ driver() { printf '%s\n' "$@" >"$LIB/new" && mv "$LIB/new" "$LIB/nvml.conf"; }  
 
 two=('gpus 2' 'gpu * util 37' 'gpu * mem_used 2048' 'gpu * power 345000' 'gpu 0 link 1' 'gpu 1 link 0')
 driver "${two[@]}"
-cloud_up --nvml "$LIB/libnvidia-ml.so.1"
+mkdir -m 755 "$BASE/cdi"                # devices that are another's: what is shown here needs none of their own
+for i in 0 1; do
+    jq -n --arg name "GPU-fa4e0000-0000-0000-0000-00000000000$i" --arg node "/dev/nvidia$i" \
+        '{cdiVersion: "0.6.0", kind: "nvidia.com/gpu", devices: [{name: $name, containerEdits: {deviceNodes: [{path: $node, hostPath: "/dev/null"}]}}]}' >"$BASE/cdi/gpu$i.json"
+done
+cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi"
 
 # --- what there is
 gpus() { get /v1/gpus | jq -c "$1"; }
