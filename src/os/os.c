@@ -159,6 +159,7 @@ struct actor *actor_new(struct os *os, const char *name,
     return os->ops->actor_new(os, name, on_posts, arg);
 }
 void actor_post(struct actor *a, struct post *p) { a->os->ops->actor_post(a, p); }
+void actor_post_soon(struct actor *a, struct post *p) { a->os->ops->actor_post_soon(a, p); }
 void actor_settle(struct actor *a) { a->os->ops->actor_settle(a); }
 void actor_stop(struct actor *a)
 {

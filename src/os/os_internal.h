@@ -36,6 +36,7 @@ struct os_ops {
     struct actor *(*actor_new)(struct os *os, const char *name,
                                void (*on_posts)(void *arg, struct post *first), void *arg);
     void (*actor_post)(struct actor *a, struct post *p);
+    void (*actor_post_soon)(struct actor *a, struct post *p);
     void (*actor_settle)(struct actor *a);
     void (*actor_stop)(struct actor *a);
     void (*posts)(struct os *os, struct post *first);

@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { HEAP_STEP = 64 * 1024 };         /* less than what is trimmed */
+
 struct ractor {
     struct actor base;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t more, rest;
+    struct link asleep;         /* on the loop's: something waits, and it is woken at the end of the turn */
     struct post *first, **last;
     bool stopping, busy;
     int waiting;                /* for it to be at rest */
@@ -17,6 +20,13 @@ struct ractor {
     void *arg;
     char name[16];
 };
+
+/* The C library lets the heap of a thread grow by a page at a time, with a system call for each. What is given back here stays at its end. */
+static void heap_ahead(void)
+{
+    void *volatile ahead = malloc(HEAP_STEP);
+    free(ahead);
+}
 
 static void *actor_main(void *arg)
 {
@@ -33,6 +43,7 @@ static void *actor_main(void *arg)
         a->last = &a->first;
         a->busy = true;
         pthread_mutex_unlock(&a->lock);
+        heap_ahead();
         a->on_posts(a->arg, all);
         pthread_mutex_lock(&a->lock);
         a->busy = false;
@@ -75,10 +86,35 @@ void real_actor_post(struct actor *actor, struct post *p)
     pthread_mutex_unlock(&a->lock);
 }
 
+/* One that is awake looks into its mailbox again by itself. */
+void real_actor_post_soon(struct actor *actor, struct post *p)
+{
+    struct ractor *a = (struct ractor *)actor;
+    p->next = NULL;
+    pthread_mutex_lock(&a->lock);
+    bool sleeps = !a->first && !a->busy;
+    *a->last = p;
+    a->last = &p->next;
+    pthread_mutex_unlock(&a->lock);
+    if (sleeps)
+        link_add(&real_of(actor->os)->asleep, &a->asleep);
+}
+
+void actors_wake(struct real *r)
+{
+    while (!link_empty(&r->asleep)) {
+        struct ractor *a = CONTAINER(r->asleep.next, struct ractor, asleep);
+        link_cut(&a->asleep);
+        pthread_cond_signal(&a->more);
+    }
+}
+
 void real_actor_settle(struct actor *actor)
 {
     struct ractor *a = (struct ractor *)actor;
     pthread_mutex_lock(&a->lock);
+    if (a->first)
+        pthread_cond_signal(&a->more);  /* the turn that would do it may never end */
     a->waiting++;
     while (a->first || a->busy)
         pthread_cond_wait(&a->rest, &a->lock);
@@ -94,6 +130,7 @@ void real_actor_stop(struct actor *actor)
     pthread_cond_signal(&a->more);
     pthread_mutex_unlock(&a->lock);
     pthread_join(a->thread, NULL);
+    link_cut(&a->asleep);
     pthread_mutex_destroy(&a->lock);
     pthread_cond_destroy(&a->more);
     pthread_cond_destroy(&a->rest);

@@ -242,6 +242,7 @@ static void real_run(struct os *os)
     struct real *r = real_of(os);
     struct epoll_event events[EVENTS];
     while (!stopped(r)) {
+        actors_wake(r);
         int n = epoll_wait(r->epoll, events, EVENTS, wait_ms(r));
         for (int i = 0; i < n; i++) {
             struct source *src = events[i].data.ptr;
@@ -249,6 +250,7 @@ static void real_run(struct os *os)
                 src->ready(src, events[i].events);
         }
         fire_timers(r);
+        actors_wake(r);         /* they work while the replies of this turn go out */
         streams_turn(r);
         drop_dead(r);
     }
@@ -289,7 +291,7 @@ static const struct os_ops real_ops = {
     .waiting_all = real_waiting_all,
     .pause = real_pause, .end = real_end, .shut = real_shut, .close = real_close,
     .actor_new = real_actor_new, .actor_post = real_actor_post,
-    .actor_settle = real_actor_settle, .actor_stop = real_actor_stop,
+    .actor_post_soon = real_actor_post_soon, .actor_settle = real_actor_settle, .actor_stop = real_actor_stop,
     .posts = real_posts, .unpost = real_unpost,
     .spawn = real_spawn, .proc_watch = real_proc_watch, .proc_kill = real_proc_kill,
     .proc_forget = real_proc_forget, .proc_run = real_proc_run, .on_signal = real_on_signal,
@@ -349,7 +351,7 @@ struct os *os_real_new(struct err *err)
 {
     struct real *r = os_alloc(sizeof *r);
     r->os.ops = &real_ops;
-    struct link *rings[] = { &r->all, &r->dead, &r->ready, &r->dirty, &r->closing };
+    struct link *rings[] = { &r->all, &r->dead, &r->asleep, &r->ready, &r->dirty, &r->closing };
     for (size_t i = 0; i < COUNT(rings); i++)
         link_init(rings[i]);
     r->posts_end = &r->posts;

@@ -119,3 +119,48 @@ TEST(another_thread_can_stop_the_loop)
     pthread_join(t, NULL);
     os_free(os);
 }
+
+static void post_some(struct actor *a, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        struct note *n = calloc(1, sizeof *n);
+        n->n = i;
+        actor_post_soon(a, &n->post);
+    }
+}
+
+TEST(what_the_loop_posts_soon_comes_in_order_and_together_at_the_end_of_its_turn)
+{
+    struct err err = { 0 };
+    struct box b = { .os = os_real_new(&err), .ordered = true, .thread = pthread_self() };
+    struct actor *a = actor_new(b.os, "soon", on_posts, &b);
+    post_some(a, 0, 1);
+    actor_settle(a);                    /* it has begun, and sleeps */
+    b.batches = 0;
+    post_some(a, 1, 10000);
+    run_for(b.os);
+    CHECK(b.next == 10000 && b.ordered);
+    actor_stop(a);
+    CHECK(b.batches >= 1 && b.batches < 10 && b.most > 1000);   /* a thread may wake without being woken */
+    os_free(b.os);
+}
+
+TEST(what_was_posted_soon_is_done_without_a_turn_when_somebody_waits_for_it)
+{
+    struct err err = { 0 };
+    struct box b = { .os = os_real_new(&err), .ordered = true };
+    struct actor *a = actor_new(b.os, "soon", slowly, &b);
+    post_some(a, 0, 10);
+    actor_settle(a);
+    CHECK(b.next == 10);
+    post_some(a, 10, 20);
+    actor_stop(a);
+    CHECK(b.next == 20 && b.ordered);
+    struct actor *other = actor_new(b.os, "soon", on_posts, &b);        /* the loop has forgotten the first one */
+    b.next = 9999;
+    post_some(other, 9999, 10000);
+    run_for(b.os);
+    CHECK(b.next == 10000);
+    actor_stop(other);
+    os_free(b.os);
+}
