@@ -115,4 +115,4 @@ void planner_tell(struct control *c, struct sched_event *news, size_t count, boo
 /* Has the planner answer r->question; then r goes back to the writer, by way of the loop. */
 void planner_ask(struct control *c, struct request *r);
 void planner_poke(struct control *c);           /* time has passed */
-const struct sched *planner_picture(const struct control *c);   /* for tests: NULL while a wish is under way, or without a planner */
+const struct sched *planner_picture(const struct control *c);   /* for tests: NULL while wishes are under way, or without a planner */

@@ -1,28 +1,33 @@
 /* planner.c - the follower that decides who runs where: it keeps the scheduler's picture from
  * the news of each commit and asks for job.place through the same door as everybody. One wish is
- * under way at a time; what it places counts as taken meanwhile. */
+ * under way at a time, which gathers what comes meanwhile; only if it could not hold all, more follow at once, so that one is planned
+ * while others are decided and written. What they place counts as taken. After all was told anew nothing is planned before every wish
+ * of before is answered: its refusals would be taken for those of the same tasks in a new one. */
 #include "control/control_internal.h"
 #include <stdlib.h>
 
-enum { PLACE_MOST = 1000, REST_MS = 500 };
+enum { PLACE_MOST = 1000, WISHES_MOST = 3, REST_MS = 500 };
 
 struct planner {
     struct control *control;
     struct actor *actor;
     struct sched *sched;
-    bool asking;
+    int asking;    /* wishes under way */
+    bool full;     /* the last of them could not hold all */
+    bool outdated; /* they are of a picture that was thrown away */
     bool partial; /* in the middle of being told everything: no time to plan */
     int64_t next_ms, looked_ms;
     int64_t rest_until; /* boot clock: a store that does not answer is not asked without a pause */
     bool owed;          /* there was something to look at meanwhile */
-    struct wish *wish; /* under way; the planner's own until it is answered */
+    struct wish *wishes; /* under way; the planner's own until they are answered */
 };
 struct news {
     struct post post;
     struct sched_event *events;
     size_t count;
     bool reset, more;     /* of the writer's: it begins anew; it is not all */
-    bool aside, answered; /* of the loop's: time has passed, a wish was answered */
+    bool aside;           /* of the loop's: time has passed, */
+    struct wish *answered; /* or this was answered */
     bool away;            /* the store did not take it */
     struct request *ask;  /* of somebody who wants to know something */
     struct arena *mem;
@@ -39,9 +44,16 @@ struct wish {
     struct request r;
     struct post hop;
     struct planner *planner;
+    struct wish *next;
 };
-static void wish_free(struct wish *w)
+static void wish_free(struct planner *p, struct wish *w)
 {
+    struct wish **at = &p->wishes;
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    p->asking--;
+    p->outdated = p->outdated && p->asking;
     arena_free(w->r.mem);
     str_done(&w->r.reply);
     free(w);
@@ -71,7 +83,7 @@ static void wish_done(void *arg, struct request *r) /* on the loop */
     post_news(p, &(struct news){ .events = refused,
                                  .count = n,
                                  .aside = true,
-                                 .answered = true,
+                                 .answered = w,
                                  .away = !r->ok && r->err.rc == RC_UNAVAILABLE,
                                  .mem = mem });
 }
@@ -90,6 +102,7 @@ static void plan(struct planner *p)
     struct sched_plan plan = sched_plan(p->sched, os_wall_ms(c->os), PLACE_MOST, mem);
     p->next_ms = plan.next_ms;
     p->looked_ms = os_wall_ms(c->os);
+    p->full = plan.count && plan.next_ms <= p->looked_ms;
     if (!plan.count && !plan.wait_count && !plan.eviction_count)
         return;
     struct wish *w = calloc(1, sizeof *w);
@@ -107,8 +120,9 @@ static void plan(struct planner *p)
                              .on_reply = wish_done,
                              .arg = w };
     w->hop = (struct post){ .fn = wish_ask, .arg = p };
-    p->asking = true;
-    p->wish = w;
+    p->asking++;
+    w->next = p->wishes;
+    p->wishes = w;
     os_post(c->os, &w->hop);
 }
 
@@ -146,11 +160,10 @@ static void on_posts(void *arg, struct post *first)
         if (n->reset) {
             sched_free(p->sched);
             p->sched = sched_new();
+            p->outdated = p->asking;
         }
-        if (n->answered) {
-            p->asking = false;
-            wish_free(TAKE(p->wish));
-        }
+        if (n->answered)
+            wish_free(p, n->answered);
         if (n->away)
             p->rest_until = os_boot_ms(p->control->os) + REST_MS;
         if (!n->aside)
@@ -165,10 +178,11 @@ static void on_posts(void *arg, struct post *first)
         arena_free(n->mem);
     }
     p->owed |= look;
-    if (!p->owed || p->asking || p->partial || os_boot_ms(p->control->os) < p->rest_until)
-        return;
-    p->owed = false;
-    plan(p);
+    while (p->owed && p->asking < (p->full ? WISHES_MOST : 1) && !p->outdated && !p->partial
+           && os_boot_ms(p->control->os) >= p->rest_until) {
+        plan(p);
+        p->owed = p->full;
+    }
 }
 
 void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, bool more,
@@ -215,8 +229,8 @@ void planner_close(struct control *c)
         r->ok = err_set(&r->err, RC_UNAVAILABLE, "the server is stopping");
         r->on_reply(r->arg, r);
     }
-    if (c->planner->wish)
-        wish_free(c->planner->wish);
+    while (c->planner->wishes)
+        wish_free(c->planner, c->planner->wishes);
     sched_free(c->planner->sched);
     free(TAKE(c->planner));
 }

@@ -1,4 +1,5 @@
 #include "door.h"
+#include "base/log.h"
 
 static const char *waits_for(struct door *d, const char *job)
 {
@@ -140,4 +141,31 @@ TEST(a_long_queue_is_told_in_parts_and_planned_as_a_whole)
     CHECK(rows_in(d, "attempt") == 1
           && text_is(job_word(d, item(d, &list, 0, "id"), "state"), "placed"));
     check_picture(d, "a long queue");
+}
+
+/* More tasks than one wish holds, so that several are under way, and the nth commit behind the submit is refused. */
+static void flood(int nth)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    enum { TASKS = 3300 };
+    char key[SECRET_TEXT];
+    const char *job = door_submit(
+        d, d->admin, FMT(d, "{\"command\":[\"true\"],\"cpus\":0.01,\"memory\":\"16MB\",\"count\":%d}", TASKS));
+    CHECK(job[0]);
+    door_node(d, "n1", 1, key);
+    fault_arm_at("store.commit", nth);
+    door_run(d, 3000);
+    CHECK(fault_fired() == (nth > 0));
+    fault_arm(0);
+    CHECK(rows_in(d, "attempt") == TASKS && rows_in(d, "task") == TASKS);
+    CHECK(text_is(job_word(d, job, "state"), "placed") && text_is(waits_for(d, job), ""));
+    check_books(d, "a flood");
+    check_picture(d, "a flood");
+}
+
+TEST(more_tasks_than_a_wish_holds_are_placed_once_each_whichever_commit_of_them_is_refused)
+{
+    log_level_set(LOG_ERROR);
+    for (int nth = 0; nth < 4; nth++)
+        flood(nth);
 }
