@@ -80,6 +80,7 @@ void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
     text_copy(e->zone, sizeof e->zone, j->spec.zone ? j->spec.zone : "");
     e->only_node = job_home(s, j, &e->by_volume);
     e->blocked = j->blocked > 0;
+    e->told = j->reason == REASON_QUOTA ? REASON_NONE : j->reason; /* which limit it is is told with the reason */
     e->owner = j->owner;
     e->bound_ms = limit_bound_ms(&j->spec);
 }

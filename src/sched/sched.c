@@ -465,6 +465,7 @@ static void on_job(struct sched *s, const struct sched_event *e)
     } else {
         j = must(calloc(1, sizeof *j));
         j->id = e->job;
+        j->told = (uint8_t)e->told;
         waiting_add(&j->waiting, e->first_task, e->last_task, 0);
         map_put(s->jobs, j->id, j);
         mix_seen(&s->mix, &e->shape, e->last_task - e->first_task + 1);

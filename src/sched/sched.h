@@ -85,6 +85,7 @@ struct sched_event {
     uint8_t within, prefer; /* enum place_level, of a gang: what it must be in, and what it is to be in if that is possible */
     int64_t only_node;      /* 0: any; else the node of its volume, or the one it named */
     bool by_volume;         /* only_node is the node of its volume: then it waits with REASON_VOLUME, not REASON_RESOURCES */
+    enum reason told;       /* why it waits, as its owner was told already; REASON_NONE: nothing */
     bool blocked;           /* its dependencies are not met: waits with REASON_DEPENDENCY, is not placed */
     /* SCHED_TASK_HELD */
     int64_t cpu_held, mem_held;

@@ -402,3 +402,15 @@ TEST(a_pass_over_new_jobs_alone_plans_what_a_full_pass_would)
         }
     }
 }
+
+TEST(a_reason_that_was_told_already_is_not_told_again_until_it_is_another)
+{
+    WORLD;
+    struct sched_event e = kit_job_event(7, 1, 50, "1", 1, 100, 1);
+    e.told = REASON_NO_NODE;
+    sched_apply(w.s, &e);
+    job(&w, 8, 1, 50, "1", 1, 100, 1);
+    CHECK(is(&w, 1000, "8=NoSuitableNode") && is(&w, 2000, ""));
+    node(&w, 1, "H200", 1, 1000, 8, 8000);
+    CHECK(is(&w, 3000, "7.0@1[0] 8=Resources"));
+}
