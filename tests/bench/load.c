@@ -211,12 +211,15 @@ static void replied(struct load *l, struct client *c)
 /* The head of a reply: its status, its length, and whether the connection ends behind it. Ours are never chunked here. */
 static bool head_read(struct client *c, const char *end)
 {
-    const char *length;
     *(char *)end = 0;
-    length = strcasestr(c->head, "\r\ncontent-length:");
     c->status = atoi(c->head + 9);
-    c->body_left = length ? atoll(length + 17) : 0;
-    c->closes = strcasestr(c->head, "\r\nconnection: close") != NULL;
+    c->body_left = 0;
+    c->closes = false;
+    for (const char *line = c->head; (line = strchr(line, '\n'));) {
+        if (strncasecmp(++line, "content-length:", 15) == 0)
+            c->body_left = atoll(line + 15);
+        c->closes |= strncasecmp(line, "connection: close", 17) == 0;
+    }
     return c->status >= 100;
 }
 
@@ -251,7 +254,8 @@ static bool take(struct load *l, struct client *c, const char *at, size_t n)
     return true;
 }
 
-static void client_ready(struct load *l, struct client *c)
+/* ends: the server has closed its side, or soon will; else a read that did not fill the buffer has emptied the socket. */
+static void client_ready(struct load *l, struct client *c, bool ends)
 {
     static char bytes[READ];
     if (!c->connected) {
@@ -281,6 +285,8 @@ static void client_ready(struct load *l, struct client *c)
                 give_up(l, c);
             return;
         }
+        if (!c->ssl && !ends && (size_t)n < sizeof bytes)
+            return;
     }
 }
 
@@ -368,7 +374,7 @@ static void run(struct load *l)
         for (int i = 0; i < n; i++) {
             struct client *c = events[i].data.ptr;
             if (c->fd >= 0)
-                client_ready(l, c);
+                client_ready(l, c, events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
         }
     }
 }
