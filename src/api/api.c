@@ -76,18 +76,23 @@ static void on_head(void *arg, struct http_request *rq)
     blob_put_head(v);
 }
 
+static void serve(struct visit *v, const struct match *m)
+{
+    request_read(v, m);
+    if (v->bad.rc != RC_OK)
+        request_refuse(v);
+    else if (servers[m->verb])
+        servers[m->verb](v);
+    else
+        plain_begin(v);
+}
+
 static void read_and_serve(struct visit *v)
 {
     struct match m;
     char allow[64];
     (void)router_find(v->api->router, http_method(v->rq), http_path(v->rq), &m, allow);
-    request_read(v, &m);
-    if (v->bad.rc != RC_OK)
-        request_refuse(v);
-    else if (servers[m.verb])
-        servers[m.verb](v);
-    else
-        plain_begin(v);
+    serve(v, &m);
 }
 
 void visit_serve(struct visit *v)
@@ -113,8 +118,8 @@ static void on_request(void *arg, struct http_request *rq)
     struct visit *v = visit_new(a, rq, &m);
     if (pass_wanted(v))
         pass_begin(v);
-    else
-        visit_serve(v);
+    else if (!request_defer(v, read_and_serve))
+        serve(v, &m);
 }
 
 static void on_gone(void *arg, struct http_request *rq)

@@ -41,6 +41,7 @@ struct api {
     struct asking *asking;              /* that one, by ourselves; NULL: nothing */
     struct logs *tails;                 /* log followers that wait for something to happen */
     size_t users;                       /* visits, messages of links: they keep this struct alive */
+    enum page { PAGE_UNKNOWN, PAGE_THERE, PAGE_NONE } pages[VERB_COUNT];    /* about what this verb makes, for Location */
     bool closing, http_gone;
     void (*on_closed)(void *arg);
     void *arg;

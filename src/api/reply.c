@@ -166,7 +166,7 @@ static const char *location_of(struct visit *v)
 {
     struct slice json = { v->ask.reply.at, v->ask.reply.len };
     static const char start[] = "{\"id\":\"";
-    char path[128], allow[64];
+    char allow[64];
     struct match m;
     if (v->verb->status != 201 || json.len < sizeof start
         || memcmp(json.at, start, sizeof start - 1) != 0)
@@ -175,21 +175,29 @@ static const char *location_of(struct visit *v)
     size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-:");
     if (strchr(v->verb->path, '{'))
         return arena_text(v->mem, http_path(v->rq));
-    if (id[n] != '"'
-        || (size_t)snprintf(path, sizeof path, "%s/%.*s", v->verb->path, (int)n, id) >= sizeof path)
+    if (id[n] != '"' || n > 64)
         return NULL;
-    return router_find(v->api->router, "GET", path, &m, allow) == FOUND ? arena_text(v->mem, path)
-                                                                        : NULL;
+    size_t len = strlen(v->verb->path);
+    char *path = arena_take(v->mem, len + n + 2, 1);
+    memcpy(path, v->verb->path, len);
+    path[len] = '/';
+    memcpy(path + len + 1, id, n);
+    enum page *page = &v->api->pages[v->verb_id];       /* the same for every id */
+    if (*page == PAGE_UNKNOWN)
+        *page = router_find(v->api->router, "GET", path, &m, allow) == FOUND ? PAGE_THERE : PAGE_NONE;
+    return *page == PAGE_THERE ? path : NULL;
 }
 
 void reply_json(struct visit *v, int status, struct slice json)
 {
     struct headers h = usual(v);
-    char etag[32];
+    char etag[32] = "", *end = etag + sizeof etag - 2;
     const char *location = location_of(v);
-    if (v->ask.version) {
-        snprintf(etag, sizeof etag, "\"%lld\"", (long long)v->ask.version);
-        add(&h, "ETag", etag);
+    if (v->ask.version > 0) {
+        *end = '"';
+        char *from = text_digits(end, (uint64_t)v->ask.version) - 1;
+        *from = '"';
+        add(&h, "ETag", from);
     }
     if (location)
         add(&h, "Location", location);

@@ -8,7 +8,7 @@
 #include "api/api_internal.h"
 #include <stdlib.h>
 
-enum { USUAL = 512, PARTS = 16 };       /* what a request needs besides; a watch is made in so many parts */
+enum { USUAL = 2048, REPLY_USUAL = 900, PARTS = 16 };   /* what a request and its reply need mostly; a watch is made in so many parts */
 
 void request_id(struct api *a, char out[static REQUEST_ID])
 {
@@ -175,6 +175,8 @@ static void ask(struct visit *v, enum verb_id verb, const void *body,
     }
     v->answered = answered;
     v->waiting = true;
+    if (!lasts)
+        str_grow(&v->ask.reply, REPLY_USUAL)[0] = 0;    /* by the thread that gives it back: another's memory is under a lock */
     queue_up(v, first, inside || v->keeping);
 }
 

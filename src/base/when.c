@@ -229,7 +229,7 @@ bool mib_parse(const char *text, int64_t *mib)
     while (*p == ' ')
         p++;
     for (size_t i = 0; i < COUNT(units); i++)
-        if (strcasecmp(p, units[i].unit) == 0) {
+        if ((*p | 32) == (units[i].unit[0] | 32) && strcasecmp(p, units[i].unit) == 0) {
             const __int128 billion = 1000000000, step = billion << 20;
             __int128 n = ((whole * billion + billionths) * units[i].bytes + step - 1) / step;
             if (n > 1LL << 40)

@@ -6,6 +6,8 @@
 #include "control/audit.h"
 #include <stdio.h>
 
+enum { ROW_USUAL = 500 };       /* bytes */
+
 /* --- hashing */
 
 void audit_put_int(struct str *s, int64_t n)
@@ -31,6 +33,7 @@ void audit_hash(const struct control *c, const char *before, const struct audit_
     const int64_t ints[] = { r->number, r->seq, r->at_ms, r->project, r->actor_id, r->key, r->times };
     const char *const texts[] = { before,     r->verb,    r->kind,   r->subject, r->actor, r->address,
                                   r->request, r->result, r->idem,   r->data };
+    str_grow(&s, ROW_USUAL);
     str_text(&s, "row");
     for (size_t i = 0; i < COUNT(ints); i++)
         audit_put_int(&s, ints[i]);

@@ -66,8 +66,7 @@ struct sched_event *emit_news(struct call *c, enum sched_kind kind)
     struct batch *b = c->batch;
     b->news = grow(b->mem, b->news, b->news_count, &b->news_room, sizeof *b->news);
     struct sched_event *e = &b->news[b->news_count++];
-    memset(e, 0, sizeof *e);
-    e->kind = kind;
+    e->kind = kind;             /* what an arena gives is zeroed */
     e->at_ms = c->now_ms;
     if (kind == SCHED_NODE) {
         e->gpus = ARENA_ARRAY(b->mem, struct sched_gpu, SCHED_GPUS);

@@ -91,7 +91,7 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
     }
     if (key && r->verb != VERB_JOB_SUBMIT && call.idem_write) {
         struct value *args = (struct value *)b->writes[call.idem_write - 1].args;
-        const char *reply = handlers[r->verb].once || !r->reply.at ? NULL : r->reply.at;
+        const char *reply = handlers[r->verb].once || !r->reply.len ? NULL : r->reply.at;
         if (reply) { /* the event tells it, to those who follow and to those who read it later */
             args[11] = value_text(arena_text(b->mem, reply));
             b->events[call.idem_event - 1].data = args[11].text;

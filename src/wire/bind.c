@@ -21,6 +21,7 @@ struct level {                  /* one struct being filled */
     uint64_t *given;
     struct seen *seen;
     size_t seen_count;
+    uint64_t maybe;             /* a bit for each that was seen, shared by some: most questions are answered by it */
     struct arena *mem;
     struct err *err;
     bool ours;                  /* written by a part of this system, which may be newer: what is not known is left out */
@@ -261,9 +262,11 @@ static reader *const readers[FIELD_TYPE_COUNT] = {
     [F_OBJECT] = read_object,          [F_OBJECTS] = read_objects, [F_JSON] = read_json,
 };
 
+static uint64_t seen_bit(const struct field *f) { return UINT64_C(1) << (f->offset / 8 % 64); }
+
 static bool was_seen(struct level *l, const struct field *f, const char **as)
 {
-    for (size_t i = 0; i < l->seen_count; i++)
+    for (size_t i = 0; (l->maybe & seen_bit(f)) && i < l->seen_count; i++)
         if (l->seen[i].offset == f->offset && l->seen[i].object == (f->type == F_OBJECT))
             return *as = l->seen[i].name, true;
     return false;
@@ -272,6 +275,7 @@ static bool was_seen(struct level *l, const struct field *f, const char **as)
 static void mark_seen(struct level *l, const struct field *f, const char *name)
 {
     l->seen[l->seen_count++] = (struct seen){ f->offset, f->type == F_OBJECT, name };
+    l->maybe |= seen_bit(f);
 }
 
 static void mark_given(struct level *l, const struct field *f)

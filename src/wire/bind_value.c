@@ -383,6 +383,9 @@ bool value_is_zero(const struct field *f, const void *at)
         return !text_given(*(const char *const *)at);
     if (f->type == F_TEXTS || f->type == F_PAIRS || f->type == F_OBJECTS)
         return !((const struct objects *)at)->count;
+    int64_t n;
+    if (value_size(f) == sizeof n)
+        return memcpy(&n, at, sizeof n), !n;
     for (size_t i = 0; i < value_size(f); i++)
         if (p[i])
             return false;

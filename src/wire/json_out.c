@@ -25,14 +25,34 @@ static void put_odd(struct str *s, unsigned char c)     /* ASCII that must be es
         str_printf(s, "\\u%04x", c);
 }
 
+/* How many bytes stand for themselves; eight are looked at together. A byte is odd if it is below a blank, '"', '\\' or not ASCII. */
+static size_t plain(const char *at, size_t n)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+    size_t i = 0;
+    for (uint64_t w; i + sizeof w <= n; i += sizeof w) {
+        memcpy(&w, at + i, sizeof w);
+        uint64_t quote = w ^ (ones * '"'), back = w ^ (ones * '\\');
+        if ((w | (w - ones * 0x20) | (quote - ones) | (back - ones)) & high)
+            break;
+    }
+    while (i < n && ordinary[(unsigned char)at[i]])
+        i++;
+    return i;
+}
+
 static void quoted(struct str *s, const char *at, size_t n)
 {
     char *to = str_grow(s, n + 2);
-    size_t i = 0;
+    size_t i = plain(at, n);
     *to++ = '"';
-    for (; i < n && ordinary[(unsigned char)at[i]]; i++)
-        *to++ = at[i];
+    memcpy(to, at, i);
     s->len += i + 1;
+    if (i == n) {
+        memcpy(to + n, "\"", 2);
+        s->len++;
+        return;
+    }
     while (i < n) {
         size_t from = i, len = 1;
         while (i < n
