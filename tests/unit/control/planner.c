@@ -144,7 +144,7 @@ TEST(a_long_queue_is_told_in_parts_and_planned_as_a_whole)
 }
 
 /* More tasks than one wish holds, so that several are under way, and the nth commit behind the submit is refused. */
-static void flood(int nth)
+static bool flood(int nth)
 {
     AUTO(door_free) struct door *d = door_new(true);
     enum { TASKS = 3300 };
@@ -155,17 +155,18 @@ static void flood(int nth)
     door_node(d, "n1", 1, key);
     fault_arm_at("store.commit", nth);
     door_run(d, 3000);
-    CHECK(fault_fired() == (nth > 0));
+    bool fired = fault_fired();
     fault_arm(0);
     CHECK(rows_in(d, "attempt") == TASKS && rows_in(d, "task") == TASKS);
     CHECK(text_is(job_word(d, job, "state"), "placed") && text_is(waits_for(d, job), ""));
     check_books(d, "a flood");
     check_picture(d, "a flood");
+    return fired;
 }
 
 TEST(more_tasks_than_a_wish_holds_are_placed_once_each_whichever_commit_of_them_is_refused)
 {
     log_level_set(LOG_ERROR);
-    for (int nth = 0; nth < 4; nth++)
-        flood(nth);
+    CHECK(!flood(0) && flood(1));
+    flood(2);                   /* so many, if chance did not put the wishes into one commit */
 }
