@@ -54,13 +54,12 @@ arcus gpus 2>&1 | sed 's/^/# /'
 has_gpu || { fail "the node offers its GPU" "$(arcus gpus 2>&1; tail -n 20 "$BASE/log")" "a GPU"; exit 1; }
 
 run() { timeout 300 "$ARCUS" run "$@" 2>"$BASE/err" </dev/null; }          # run FLAGS -- COMMAND: what it prints
-want=(--gpus 1 --cpus 4 --memory 32GB)
+read -ra want <<<"${WANT:---gpus 1 --cpus 4 --memory 32GB}"
 
 # --- what is seen
 bare=$(nvidia-smi -L)
 inside=$(run "${want[@]}" -- nvidia-smi -L)
-is "nvidia-smi -L in a task shows its GPU as the host does" "$inside$(cat "$BASE/err")" "$(head -n 1 <<<"$bare")$(cat "$BASE/err")"
-[ -n "$inside" ] || note "$(cat "$BASE/err")"
+is "nvidia-smi -L in a task shows its GPU as the host does" "${inside:-$(cat "$BASE/err")}" "$(head -n 1 <<<"$bare")"
 like "... under its UUID, with numbers from 0" "$(run "${want[@]}" -- sh -c 'echo "$CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES"')" '^0 GPU-[0-9a-f-]+$'
 like "its nodes are the GPU's and the driver's own" "$(run "${want[@]}" -- sh -c 'ls /dev | grep nvidia | tr "\n" " "')" '^nvidia-uvm (nvidia-uvm-tools )?nvidia[0-9]+ nvidiactl $'
 product='import torch
@@ -89,7 +88,7 @@ try_planted() { # try_planted NODE FLAGS...: opened, or the error's number
     shift
     job=$(arcus submit "$@" -- sh -c "$open_it" 2>"$BASE/err" | grep -oE 'job-[0-9a-z]+' | head -n 1)
     until_ok 60 eval "arcus ps | grep -q \"$job.*running\""
-    plant "$job" "$dev" 2>&1 | sed 's/^/# /'
+    plant "$job" "$dev" 2>&1 | sed 's/^/# /' >&2
     until_ok 60 eval "arcus logs $job | grep -q ."
     arcus logs "$job"
 }
@@ -130,15 +129,13 @@ json.dump({"schemaVersion": 2, "manifests": [{"mediaType": kind + "manifest.v1+j
 json.dump({"imageLayoutVersion": "1.0.0"}, open(top + "/oci-layout", "w"))
 with tarfile.open(out, "w") as t: t.add(top, ".")
 PY
-cat >"$BASE/skopeo" <<'PY'
-#!/usr/bin/env python3
+{ echo "#!$(command -v python3)"; cat <<'PY'; } >"$BASE/skopeo"
 import re, sys, tarfile
 src = [a for a in sys.argv if a.startswith("oci-archive:")]; to = [a for a in sys.argv if a.startswith("oci:")]
 if not src or not to: sys.exit(1)
 tarfile.open(src[0].split(":")[1]).extractall(to[0].split(":")[1])
 PY
-cat >"$BASE/umoci" <<'PY'
-#!/usr/bin/env python3
+{ echo "#!$(command -v python3)"; cat <<'PY'; } >"$BASE/umoci"
 import json, sys, tarfile
 layout, root = sys.argv[sys.argv.index("--image") + 1].rsplit(":", 1)[0], sys.argv[-1]
 b = lambda d: layout + "/blobs/" + d["digest"].replace(":", "/")
@@ -147,7 +144,7 @@ for l in m["layers"]: tarfile.open(b(l)).extractall(root)
 PY
 chmod 755 "$BASE/skopeo" "$BASE/umoci"
 mkdir "$BASE/over" && mount -t tmpfs over "$BASE/over" && mkdir "$BASE/over/up" "$BASE/over/work" && cp "$BASE/skopeo" "$BASE/umoci" "$BASE/over/up/"
-if [ ! -x /usr/bin/skopeo ] && mount -t overlay overlay -o "lowerdir=/usr/bin,upperdir=$BASE/over/up,workdir=$BASE/over/work" /usr/bin 2>"$BASE/err"; then
+if { [ ! -x /usr/bin/skopeo ] || [ -n "${STAND_INS:-}" ]; } && mount -t overlay overlay -o "lowerdir=/usr/bin,upperdir=$BASE/over/up,workdir=$BASE/over/work" /usr/bin 2>"$BASE/err"; then
     # the agent lives in the same mount namespace, so it sees them from now on
     python3 "$BASE/image.py" "$BASE/layout" "$BASE/image.tar" && arcus image import "$BASE/image.tar" --name bare:1 >/dev/null 2>"$BASE/err"
     is "in an image without a driver nvidia-smi finds the node's libraries" "$(run --image bare:1 "${want[@]}" -- nvidia-smi -L)" "$(head -n 1 <<<"$bare")"
@@ -193,4 +190,4 @@ PY
 read -r ratio init_bare init_task _ <"$BASE/result"
 sed -n '2,$p' "$BASE/result" | sed 's/^/# /'
 if python3 -c "exit(not $ratio >= 99.5)"; then pass "a bf16 matrix product in a task is 99.5 % of bare metal or more ($ratio %)"; else fail "a bf16 matrix product in a task is 99.5 % of bare metal or more" "$ratio %" "99.5"; fi
-if python3 -c "exit(not $init_task <= $init_bare * 1.05 + 10)"; then pass "CUDA starts as fast in a task ($init_bare ms bare, $init_task ms in a task)"; else fail "CUDA starts as fast in a task" "$init_task ms" "at most 5 % and 10 ms over $init_bare ms"; fi
+if python3 -c "exit(not 0 < $init_task <= $init_bare * 1.05 + 10)"; then pass "CUDA starts as fast in a task ($init_bare ms bare, $init_task ms in a task)"; else fail "CUDA starts as fast in a task" "$init_task ms" "at most 5 % and 10 ms over $init_bare ms"; fi
