@@ -193,8 +193,9 @@ void report_table(struct str *out, const struct sim_report *r, size_t count)
                    SUM(&r[k], refused) / r[k].count, SUM(&r[k], refused_feasible));
         for (size_t m = 0; m < COUNT(marks); m++) {
             double x = curve_mean(&r[k], marks[m]);
-            str_printf(out, x < 0 ? " %7s" : "", "-");
-            if (x >= 0)
+            if (x < 0)
+                str_text(out, "       -");
+            else
                 str_printf(out, " %7.2f", x);
         }
         str_printf(out, " %7.2f %12lld\n", stuck_percent(&r[k]), (long long)speed(&r[k]));

@@ -68,6 +68,10 @@ print(torch.cuda.device_count(), torch.allclose(a @ b, a, atol=1e-3))'
 is "PyTorch multiplies a matrix there" "$(run "${want[@]}" -- python3 -c "$product")" "1 True"
 is "a task without a GPU sees none" "$(run -- sh -c 'nvidia-smi -L >/dev/null 2>&1 && echo smi; ls /dev | grep nvidia; ls /proc/driver/nvidia 2>/dev/null; python3 -c "import torch; print(torch.cuda.is_available(), torch.cuda.device_count())"')" "False 0"
 
+note "bare, with /proc/driver/nvidia/gpus covered: $(unshare --mount sh -c 'mount -t tmpfs x /proc/driver/nvidia/gpus && nvidia-smi -L' 2>&1 | head -n 1)"
+note "bare, with /proc/driver/nvidia covered: $(unshare --mount sh -c 'mount -t tmpfs x /proc/driver/nvidia && nvidia-smi -L && python3 -c "import torch; print(torch.ones(3, device=\"cuda\").sum().item())"' 2>&1 | tail -n 2 | tr '\n' ' ')"
+note "in a task: $(run "${want[@]}" -- sh -c 'ls /proc/driver/nvidia /proc/driver/nvidia/gpus | tr "\n" " "')"
+
 # --- what is forbidden. The node of the GPU itself is put into the roots of two tasks, on a file system on which devices count.
 plant() { # plant JOB NODE: /mnt/planted of its task
     local attempt procs p
