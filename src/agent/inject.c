@@ -134,7 +134,7 @@ bool gather_link(struct gather *g, const char *name, const char *says, struct er
     if (g->link_count == COUNT(g->links))
         return err_set(err, RC_UNAVAILABLE, "more than %zu links of driver files", COUNT(g->links));
     g->links[g->link_count++] = (struct plan_link){ path, arena_text(g->mem, says) };
-    return true;
+    return gather_folder(g, DRIVER_FOLDER "/lib64", err);
 }
 
 static bool gather_word(const char **list, size_t *count, size_t room, const char *text, struct err *err)

@@ -184,8 +184,8 @@ static bool edits_gather(struct gather *g, const struct cdi_edits *e, struct err
     for (size_t i = 0; i < e->mounts.count; i++) {
         size_t before = g->file_count;
         if (g->host && text_is(m[i].host, m[i].path))
-            continue; /* what a task sees of the node's root is decided there (mount_root.c) */
-        if (!gather_file(g, m[i].host, m[i].path, false, err)
+            continue; /* what a task sees of the node's root is decided there (mount_root.c), and most of it cannot be written */
+        if (!gather_file(g, m[i].host, m[i].path, g->host, err)
             || (!g->host && g->file_count > before && is_library(m[i].path) && !links_beside(g, before, err)))
             return false;
     }

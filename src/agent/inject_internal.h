@@ -42,7 +42,7 @@ struct gather {
     struct plan_link links[PLAN_FILES];
     const char *env[PLAN_NODES], *folders[PLAN_NODES];
     size_t node_count, file_count, link_count, env_count, folder_count;
-    bool programs;
+    bool programs, driver;      /* driver: its files were taken */
 };
 MUST_CHECK bool gather_node(struct gather *g, const char *source, const char *path, bool optional, struct err *err);
 MUST_CHECK bool gather_file(struct gather *g, const char *source, const char *path, bool optional, struct err *err);

@@ -188,8 +188,9 @@ void driver_find(struct inject *in)
 bool nvidia_driver(struct gather *g, struct err *err)
 {
     const struct driver *d = &g->in->driver;
-    if (g->host || g->folder_count) /* it is there, or was taken already */
+    if (g->host || g->driver) /* it is there, or was taken already */
         return true;
+    g->driver = true;
     if (!d->found)
         return err_set(err, RC_UNAVAILABLE, "the driver's libraries were not found: neither %s nor %s is in a usual folder", first_of_all[0], first_of_all[1]);
     for (size_t i = 0; i < d->count; i++) {

@@ -66,7 +66,7 @@ is "who has leased none sees none" "$OUT" "[] void []"
 # --- the driver in an image that has none
 JOB=$(submit "$(in_image plain 'ls /dev | grep -c nvidia; echo "$LD_LIBRARY_PATH $NVIDIA_VISIBLE_DEVICES" | sed "s/GPU-.*/GPU/"; cat /usr/lib64/libcuda.so.580.1.2; readlink /usr/local/nvidia/lib64/libcuda.so.1; cat /usr/local/nvidia/lib64/libcuda.so.1; for f in /usr/lib64/libcuda.so.580.1.2 /usr/local/nvidia/x /usr/local/nvidia/lib64/x; do (echo x >$f) 2>/dev/null && echo "wrote $f"; done; echo x >/usr/lib64/mine && echo end')")
 is "libraries lie where the spec says, links in a folder of ours, behind the image's own path; none of it can be written" "$(how "$JOB" 60)|$(logs "$JOB")" "done succeeded 0|1
-/opt/mine:/usr/lib64 GPU
+/opt/mine:/usr/local/nvidia/lib64:/usr/lib64 GPU
 the code of the driver
 /usr/lib64/libcuda.so.580.1.2
 the code of the driver

@@ -174,7 +174,7 @@ TEST(a_spec_goes_before_our_own_look_and_links_lie_in_a_folder_of_ours)
         ",\"hooks\":[{\"hookName\":\"createContainer\",\"path\":\"/usr/bin/nvidia-cdi-hook\",\"args\":[\"nvidia-cdi-hook\",\"update-ldcache\",\"--folder\",\"/usr/lib64\"]}]"));
     CHECK(give(&f, "GPU-aaa", false, NULL) && f.give.nodes.count == 1 && has_node(&f.give, "/dev/nvidia1")->minor == 7);
     CHECK(has_file(&f.give, "/usr/lib64/libcuda.so.580.1.2") && f.give.files.count == 1 && f.give.env.count == 1 && text_is(f.give.env.at[0], "FROM_SPEC=1"));
-    CHECK(text_is(has_link(&f.give, "/usr/local/nvidia/lib64/libcuda.so.1"), "/usr/lib64/libcuda.so.580.1.2") && text_is(f.give.libraries, "/usr/lib64"));
+    CHECK(text_is(has_link(&f.give, "/usr/local/nvidia/lib64/libcuda.so.1"), "/usr/lib64/libcuda.so.580.1.2") && text_is(f.give.libraries, "/usr/local/nvidia/lib64:/usr/lib64"));
     CHECK(give(&f, "GPU-bbb", false, NULL) && f.give.nodes.count == 3);      /* no spec names it */
     put(&f, "/var/run/cdi/nvidia.json", spec_of(&f, "GPU-aaa", "/dev/nvidia1", ",\"deviceNodes\":[{\"path\":\"/dev/null\"}]"));
     CHECK(give(&f, "GPU-aaa", false, NULL) && f.give.nodes.count == 2);      /* the later folder counts, and a change is seen */
