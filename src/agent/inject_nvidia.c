@@ -71,12 +71,13 @@ static const struct {
     { "libnvidia-ngx", DRIVER_NGX },
 };
 static const struct {
-    const char *path;
+    const char *name;
     unsigned of;
 } programs[] = {
-    { "/usr/bin/nvidia-smi", DRIVER_UTILITY },
-    { "/usr/bin/nvidia-debugdump", DRIVER_UTILITY },
+    { "nvidia-smi", DRIVER_UTILITY },
+    { "nvidia-debugdump", DRIVER_UTILITY },
 };
+static const char *const program_folders[] = { DRIVER_FOLDER "/bin", "/usr/bin" };
 /* For every GPU; the first two are there as long as the driver is loaded, the others where somebody asked for them. */
 static const struct {
     const char *path;
@@ -151,6 +152,29 @@ static void take_library(struct inject *in, const char *folder, const char *name
         d->version = arena_text(in->mem, so + 4);
 }
 
+/* A script of the node around the program would look for things that an image has not. */
+static bool is_program(const char *path)
+{
+    char magic[4] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok = fd != -1 && read(fd, magic, 4) == 4 && memcmp(magic, "\177ELF", 4) == 0;
+    if (fd != -1)
+        close(fd);
+    return ok;
+}
+
+static void take_program(struct inject *in, const char *name, unsigned of)
+{
+    struct driver *d = &in->driver;
+    for (size_t i = 0; i < COUNT(program_folders); i++) {
+        const char *path = arena_printf(in->mem, "%s%s/%s", in->root, program_folders[i], name);
+        if (!is_program(path))
+            continue;
+        d->files[d->count++] = (struct driver_file){ .name = name, .source = path, .of = of, .program = true };
+        return;
+    }
+}
+
 static void find_firmware(struct inject *in)
 {
     struct driver *d = &in->driver;
@@ -177,11 +201,8 @@ void driver_find(struct inject *in)
     if (dir)
         closedir(dir);
     d->found = d->count > 0;
-    for (size_t i = 0; i < COUNT(programs) && d->count < LIBRARIES_MOST; i++) {
-        const char *path = in_root(in, in->mem, programs[i].path);
-        if (access(path, X_OK) == 0)
-            d->files[d->count++] = (struct driver_file){ .name = strrchr(programs[i].path, '/') + 1, .source = path, .of = programs[i].of, .program = true };
-    }
+    for (size_t i = 0; i < COUNT(programs) && d->count < LIBRARIES_MOST; i++)
+        take_program(in, programs[i].name, programs[i].of);
     find_firmware(in);
 }
 

@@ -12,6 +12,8 @@ if [ -z "${INJECT_INSIDE:-}" ]; then
     export INJECT_INSIDE=1
     exec unshare --mount --propagation private "$0" "$@"
 fi
+PY=${PY:-$(command -v python3)}
+"$PY" -c 'import torch' || { echo "Bail out! $PY has no PyTorch: set PY"; exit 1; }
 BASE=$(mktemp -d /opt/arcus-inject.XXXXXX) && chmod 755 "$BASE" || exit 1
 export ARCUS_CONFIG=$BASE/config HOME=$BASE
 count=0 bad=0 UP=''
@@ -37,6 +39,7 @@ json() { python3 -c "import json,sys; d=json.load(sys.stdin); print($1)" 2>/dev/
 
 note "host: $(uname -r), $(stat -fc %T /sys/fs/cgroup), $(nvidia-smi --query-gpu=name,driver_version,uuid --format=csv,noheader 2>&1 | head -n 4)"
 note "nodes: $(ls -l /dev/nvidia* /dev/nvidia-caps 2>/dev/null | tr -s ' ' | cut -d' ' -f1,3-6,10- | tr '\n' ';')"
+note "python: $PY, $("$PY" -c 'import torch; print(torch.__version__, torch.__file__)'); smi: $(command -v nvidia-smi), $(head -c 2 "$(command -v nvidia-smi)" | tr -dc '[:print:]'); libcuda: $(ldconfig -p | grep -m 1 libcuda.so.1), $(ls -l $(dirname "$(ldconfig -p | awk '/libcuda.so.1/ {print $NF; exit}')") 2>/dev/null | grep -cE 'libcuda|libnvidia') beside it"
 note "cdi: $(ls /etc/cdi /var/run/cdi 2>/dev/null | tr '\n' ' ')"
 "$ARCUS" up --data "$BASE/data" --run "$BASE/run" --listen 127.0.0.1:0 --name gpuhost --sim-gpus 0 >"$BASE/log" 2>&1 </dev/null &
 UP=$!
@@ -53,7 +56,9 @@ arcus describe node gpuhost 2>&1 | sed 's/^/# /'
 arcus gpus 2>&1 | sed 's/^/# /'
 has_gpu || { fail "the node offers its GPU" "$(arcus gpus 2>&1; tail -n 20 "$BASE/log")" "a GPU"; exit 1; }
 
-run() { timeout 300 "$ARCUS" run "$@" 2>"$BASE/err" </dev/null; }          # run FLAGS -- COMMAND: what it prints
+run() { # run FLAGS -- COMMAND: what it prints; what went wrong is noted
+    timeout 300 "$ARCUS" run "$@" 2>"$BASE/err" </dev/null || note "exit code $?: $(tail -n 5 "$BASE/err")" >&2
+}
 read -ra want <<<"${WANT:---gpus 1 --cpus 4 --memory 32GB}"
 
 # --- what is seen
@@ -65,11 +70,11 @@ like "its nodes are the GPU's and the driver's own" "$(run "${want[@]}" -- sh -c
 product='import torch
 a = torch.randn(512, 512, device="cuda", dtype=torch.float32); b = torch.eye(512, device="cuda")
 print(torch.cuda.device_count(), torch.allclose(a @ b, a, atol=1e-3))'
-is "PyTorch multiplies a matrix there" "$(run "${want[@]}" -- python3 -c "$product")" "1 True"
-is "a task without a GPU sees none" "$(run -- sh -c 'nvidia-smi -L >/dev/null 2>&1 && echo smi; ls /dev | grep nvidia; ls /proc/driver/nvidia 2>/dev/null; python3 -c "import torch; print(torch.cuda.is_available(), torch.cuda.device_count())"')" "False 0"
+is "PyTorch multiplies a matrix there" "$(run "${want[@]}" -- "$PY" -c "$product")" "1 True"
+is "a task without a GPU sees none" "$(run -- sh -c 'nvidia-smi -L >/dev/null 2>&1 && echo smi; ls /dev | grep nvidia; ls /proc/driver/nvidia 2>/dev/null; "$0" -c "import torch; print(torch.cuda.is_available(), torch.cuda.device_count())"' "$PY")" "False 0"
 
 note "bare, with /proc/driver/nvidia/gpus covered: $(unshare --mount sh -c 'mount -t tmpfs x /proc/driver/nvidia/gpus && nvidia-smi -L' 2>&1 | head -n 1)"
-note "bare, with /proc/driver/nvidia covered: $(unshare --mount sh -c 'mount -t tmpfs x /proc/driver/nvidia && nvidia-smi -L && python3 -c "import torch; print(torch.ones(3, device=\"cuda\").sum().item())"' 2>&1 | tail -n 2 | tr '\n' ' ')"
+note "bare, with /proc/driver/nvidia covered: $(unshare --mount sh -c 'mount -t tmpfs x /proc/driver/nvidia && nvidia-smi -L && "$0" -c "import torch; print(torch.ones(3, device=\"cuda\").sum().item())"' "$PY" 2>&1 | tail -n 2 | tr '\n' ' ')"
 note "in a task: $(run "${want[@]}" -- sh -c 'ls /proc/driver/nvidia /proc/driver/nvidia/gpus | tr "\n" " "')"
 
 # --- what is forbidden. The node of the GPU itself is put into the roots of two tasks, on a file system on which devices count.
@@ -153,7 +158,7 @@ if { [ ! -x /usr/bin/skopeo ] || [ -n "${STAND_INS:-}" ]; } && mount -t overlay 
     python3 "$BASE/image.py" "$BASE/layout" "$BASE/image.tar" && arcus image import "$BASE/image.tar" --name bare:1 >/dev/null 2>"$BASE/err"
     is "in an image without a driver nvidia-smi finds the node's libraries" "$(run --image bare:1 "${want[@]}" -- nvidia-smi -L)" "$(head -n 1 <<<"$bare")"
     note "$(head -c 500 "$BASE/err")"
-    like "... which lie in one folder, read-only" "$(run --image bare:1 "${want[@]}" -- sh -c 'echo $LD_LIBRARY_PATH; ls /usr/local/nvidia/lib64 | grep -c . ; (echo x >/usr/local/nvidia/x) 2>/dev/null || echo closed; readlink /usr/local/nvidia/lib64/libcuda.so.1')" $'^/usr/local/nvidia/lib64\n[0-9]+\nclosed\nlibcuda.so.[0-9.]+$'
+    like "... which lie in one folder, read-only" "$(run --image bare:1 "${want[@]}" -- sh -c 'echo $LD_LIBRARY_PATH; ls /usr/local/nvidia/lib64 | grep -c . ; (echo x >/usr/local/nvidia/x) 2>/dev/null || echo closed; [ -s /usr/local/nvidia/lib64/libcuda.so.1 ] && echo there')" $'^/usr/local/nvidia/lib64\n[0-9]+\nclosed\nthere$'
     is "... and not for who has no GPU" "$(run --image bare:1 -- sh -c 'ls /usr/local/nvidia 2>/dev/null; echo "[$LD_LIBRARY_PATH]"')" "[]"
 else
     skip "in an image without a driver nvidia-smi finds the node's libraries" "no overlay over /usr/bin: $(head -c 200 "$BASE/err")"
@@ -175,8 +180,8 @@ assert cuda.cuDeviceGet(ctypes.byref(d), 0) == 0 and cuda.cuDevicePrimaryCtxReta
 print("INIT %.1f %.1f" % ((a - t) * 1e3, (time.perf_counter() - a) * 1e3))'
 : >"$BASE/table"
 for i in $(seq "$PAIRS"); do
-    echo "bare $(python3 -c "$bench" 2>&1 | grep TFLOPS) $(python3 -c "$init" 2>&1 | grep INIT)"
-    echo "task $(run "${want[@]}" -- python3 -c "$bench" | grep TFLOPS) $(run "${want[@]}" -- python3 -c "$init" | grep INIT)"
+    echo "bare $("$PY" -c "$bench" 2>&1 | grep TFLOPS) $("$PY" -c "$init" 2>&1 | grep INIT)"
+    echo "task $(run "${want[@]}" -- "$PY" -c "$bench" | grep TFLOPS) $(run "${want[@]}" -- "$PY" -c "$init" | grep INIT)"
 done | tee "$BASE/table" | sed 's/^/# /'
 python3 - "$BASE/table" <<'PY' >"$BASE/result"
 import statistics, sys

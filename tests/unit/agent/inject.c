@@ -59,7 +59,8 @@ static bool fake_open(struct fake *f, const char *cdi)
         put(f, arena_printf(f->mem, "/usr/lib/x86_64-linux-gnu/%s", files[i]), "elf");
     CHECK(symlink("libcuda.so.580.1.2", at(f, "/usr/lib/x86_64-linux-gnu/libcuda.so.1")) == 0 && symlink("libcuda.so.1", at(f, "/usr/lib/x86_64-linux-gnu/libcuda.so")) == 0
           && symlink("libnvidia-ml.so.580.1.2", at(f, "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1")) == 0);
-    put(f, "/usr/bin/nvidia-smi", "#!/bin/sh\n");
+    put(f, "/usr/bin/nvidia-smi", "\177ELF");
+    put(f, "/usr/bin/nvidia-debugdump", "#!/bin/sh\n");
     put(f, "/lib/firmware/nvidia/580.1.2/gsp_ga10x.bin", "firmware");
     f->in = inject_new(&(struct inject_config){ .cdi = cdi, .root = f->root });
     return true;
@@ -115,7 +116,8 @@ TEST(without_specs_a_gpu_gets_its_own_node_and_the_drivers_files)
     const struct plan_node *n = has_node(&f.give, "/dev/nvidia1");
     CHECK(n && n->major == 1 && n->minor == 7 && !n->block && !has_node(&f.give, "/dev/nvidia0"));
     CHECK(has_node(&f.give, "/dev/nvidiactl") && has_node(&f.give, "/dev/nvidia-uvm") && f.give.nodes.count == 3);
-    CHECK(has_file(&f.give, "/usr/local/nvidia/lib64/libcuda.so.580.1.2") && has_file(&f.give, "/usr/local/nvidia/bin/nvidia-smi"));
+    CHECK(has_file(&f.give, "/usr/local/nvidia/lib64/libcuda.so.580.1.2") && has_file(&f.give, "/usr/local/nvidia/bin/nvidia-smi")
+          && !has_file(&f.give, "/usr/local/nvidia/bin/nvidia-debugdump"));
     CHECK(text_is(has_link(&f.give, "/usr/local/nvidia/lib64/libcuda.so.1"), "libcuda.so.580.1.2") && text_is(has_link(&f.give, "/usr/local/nvidia/lib64/libcuda.so"), "libcuda.so.1"));
     const struct plan_file *firmware = has_file(&f.give, "/lib/firmware/nvidia/580.1.2/gsp_ga10x.bin");
     CHECK(firmware && firmware->optional);
