@@ -97,6 +97,22 @@ static void set_term(struct arena *mem, struct json *env, const char *term)
     add_text(mem, env, entry);
 }
 
+/* Before its first instruction: a command that asks at once must not find a terminal without a size. */
+static void set_size(struct arena *mem, struct json *process, const struct task_request *rq)
+{
+    const struct { const char *name; int64_t n; } sides[] = { { "height", rq->rows }, { "width", rq->cols } };
+    struct json *size = json_new(mem, JSON_OBJECT);
+    if (rq->rows <= 0 || rq->cols <= 0)
+        return;
+    for (size_t i = 0; i < COUNT(sides); i++) {
+        struct json *n = json_new(mem, JSON_NUMBER);
+        n->is_int = true;
+        n->number = sides[i].n;
+        json_add(size, sides[i].name, n);
+    }
+    json_add(process, "consoleSize", size);
+}
+
 /* The task's own process with other arguments: the same user and groups, capabilities, limits, environment, and as little chance
  * to gain rights. What the runtime makes up by itself when it is given arguments lacks half of that. */
 static bool process_write(struct exec *x, const struct task_request *rq, const char *path,
@@ -116,8 +132,10 @@ static bool process_write(struct exec *x, const struct task_request *rq, const c
     for (size_t i = 0; i < rq->argv.count && i < ARGS_MAX; i++)
         add_text(mem, args, rq->argv.at[i]);
     terminal->flag = rq->tty;
-    if (rq->tty)
+    if (rq->tty) {
         set_term(mem, env, rq->term);
+        set_size(mem, process, rq);
+    }
     AUTO(str_done) struct str out = { 0 };
     json_print(&out, process);
     return small_replace(path, (struct slice){ out.at, out.len }, 0600, err);
