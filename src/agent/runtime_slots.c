@@ -109,12 +109,18 @@ static size_t waiting(const struct slots *all)
     return n;
 }
 
+/* Whoever was used last comes first: what it needs is still in the caches, and those that nobody needs any more stay behind. */
 static size_t on_data(void *arg, const char *at, size_t n)
 {
     struct slot *s = arg;
     (void)at;
     attempt_over(s);
     s->ready = s->known = true;
+    if (s->all) {
+        unlink_slot(s);
+        s->next = s->all->first;
+        s->all->first = s;
+    }
     return n;
 }
 
@@ -234,7 +240,7 @@ struct slot *slot_take(struct slots *all, const struct plan *p)
     for (struct slot *s = all->first; s; s = s->next)
         if (s->ready && !fits(s, p))
             other = s;
-        else if (s->ready && (!found || s->root == p->root))
+        else if (s->ready && (!found || (found->root != p->root && s->root == p->root)))
             found = s;
     all->asked = true;
     if (!all->quiet)
