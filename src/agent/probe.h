@@ -1,7 +1,7 @@
 /* probe.h - what the machine is: processors, memory, disk, system, and its GPUs behind one small interface.
  *
- * A probe finds the devices of one kind; `sim` makes them up for a machine without any and always says so. The texts of /proc
- * and sysfs are parsed here by pure functions; reading them goes through os/, so a simulated machine has its own. */
+ * A probe finds the devices of one kind; `sim` makes them up for a machine without any and always says so. Whatever asks a driver is
+ * in another process (helper.h). The texts of /proc and sysfs are parsed here by pure functions; reading them goes through os/, so a simulated machine has its own. */
 #pragma once
 #include "model/node.h"
 #include "os/os.h"

@@ -76,6 +76,16 @@ static void put_clean(struct str *out, int width, int most, const char *text)
     str_printf(out, "%-*.*s", width, most, clean.at ? clean.at : "");
 }
 
+/* On a line of its own: terminals are narrow. */
+static void put_why(struct str *out, const char *before, const char *why)
+{
+    if (!*why)
+        return;
+    str_printf(out, "%15s     %s", "", before);
+    put_clean(out, 0, 200, why);
+    str_char(out, '\n');
+}
+
 static void put_gpu(struct str *out, const struct json *g)
 {
     const struct json *simulated = json_get(g, "simulated");
@@ -85,6 +95,8 @@ static void put_gpu(struct str *out, const struct json *g)
     str_printf(out, " %3lld ", (long long)json_int(g, "index", 0));
     put_clean(out, 24, 24, model);
     str_char(out, ' ');
+    put_clean(out, 9, 9, word(g, "state"));
+    str_char(out, ' ');
     put_bar(out, json_int(g, "utilization", -1));
     str_char(out, ' ');
     put_memory(out, json_int(g, "memory_used_mib", -1), json_int(g, "memory_mib", 0));
@@ -92,14 +104,9 @@ static void put_gpu(struct str *out, const struct json *g)
     put_power(out, json_int(g, "power_mw", -1), json_int(g, "power_cap_mw", 0));
     put_number(out, 4, json_int(g, "temperature_c", -1), "C");
     put_number(out, 6, json_int(g, "clock_mhz", -1), "MHz");
-    str_printf(out, "  ");
-    put_clean(out, 0, 12, word(g, "state"));
-    const char *why = text_given(word(g, "health")) ? word(g, "health") : word(g, "throttle");
-    if (*why) {
-        str_text(out, ": ");
-        put_clean(out, 0, 200, why);
-    }
     str_char(out, '\n');
+    put_why(out, "", word(g, "health"));
+    put_why(out, "slowed down by: ", word(g, "throttle"));
 }
 
 static void put_task(struct str *out, const struct json *t)
@@ -146,8 +153,8 @@ static void put_head(struct str *out, const struct top *t, const struct json *it
         str_printf(out, ", %lld W", (long long)(mw / 1000));
     if (t->drawn)
         str_printf(out, "   (q: quit)");
-    str_printf(out, "\n\n%s%-14s %3s %-24s %-16s  %-17s %-10s %4s %9s  %s%s\n", t->c->colour ? "\033[1m" : "", "NODE", "GPU", "MODEL", "UTILISATION", "MEMORY", "POWER", "TEMP",
-               "CLOCK", "STATE", t->c->colour ? "\033[0m" : "");
+    str_printf(out, "\n\n%s%-14s %3s %-24s %-9s %-16s  %-17s %-10s %4s %9s%s\n", t->c->colour ? "\033[1m" : "", "NODE", "GPU", "MODEL", "STATE", "UTILISATION", "MEMORY", "POWER",
+               "TEMP", "CLOCK", t->c->colour ? "\033[0m" : "");
 }
 
 static void picture(struct str *out, const struct top *t, const struct json *reply)

@@ -27,9 +27,19 @@ like "a node is described with its GPUs" "$(arcus describe node "$NODE")" 'nvlin
 live() { get /v1/gpus/live | jq -e "$1"; }
 ok "figures come up" until_ok 30 live '.items | length == 2 and all(.utilization == 37 and .memory_used_mib == 2048 and .power_mw == 345000)'
 top=$(arcus top -n 1)
-like "top shows every GPU of the cloud" "$top" "$NODE +0 NVIDIA H200 .* 37% .*2.0/ *140 GB .*345/700"
+like "top shows every GPU of the cloud" "$top" "$NODE +0 NVIDIA H200 +free .* 37% .*2.0/ *140 GB .*345/700"
 unlike "nothing of it is simulated" "$top" simulated
 is "top as data is the listing" "$(arcus top -o json | jq -c '[.items[].utilization]')" '[37,37]'
+mkfifo "$BASE/keys"
+script -qfec "stty rows 20 cols 100; '$ARCUS' top" "$BASE/screen" <"$BASE/keys" >/dev/null 2>&1 &
+screen=$!
+exec 9>"$BASE/keys"
+drawn() { [ "$(grep -c 'arcus top: 2 GPUs' "$BASE/screen")" -ge "$1" ]; }
+ok "on a terminal it is drawn again and again" until_ok 60 drawn 2
+printf q >&9
+ok "until q is pressed" wait "$screen"
+exec 9>&-
+like "and leaves the terminal as it was" "$(tail -c 300 "$BASE/screen" | cat -v)" '1049l'
 
 # --- a tenant's own
 job=$(submit '{"name":"holds","command":["sleep","600"],"gpus":1,"image":"host"}')

@@ -33,10 +33,10 @@ TEST(top_shows_every_gpu_with_its_tasks_and_marks_what_is_made_up)
     straw_answers(&s, answers, COUNT(answers));
     CHECK(PLAY(&s, "top", "-n", "1") == 0);
     CHECK(strstr(s.out.at, "3 GPUs, 1 in use, 1 unhealthy, 1 simulated, 699 W"));
-    CHECK(strstr(s.out.at, "n1               0 NVIDIA H200 (simulated)  [          ]   -        -/  140 GB    - W"));
-    CHECK(strstr(s.out.at, "n2               0 NVIDIA H200              [||||||||||]  98%    70.0/  140 GB  700/700 W  71C  1980MHz  in use: power cap"));
+    CHECK(strstr(s.out.at, "n1               0 NVIDIA H200 (simulated)  free      [          ]   -        -/  140 GB    - W"));
+    CHECK(strstr(s.out.at, "n2               0 NVIDIA H200              in use    [||||||||||]  98%    70.0/  140 GB  700/700 W  71C  1980MHz\n                    slowed down by: power cap\n"));
     CHECK(strstr(s.out.at, "train                    vision              1.5/   70 GB  1 process, 0.5 GPU, wall: process"));
-    CHECK(strstr(s.out.at, "unhealthy: it has ?fallen") && !strchr(s.out.at, '\033'));
+    CHECK(strstr(s.out.at, "\n                    it has ?fallen\n") && !strchr(s.out.at, '\033'));
     CHECK(PLAY(&s, "top", "-o", "json") == 0 && json_parse(SLICE(s.out.at), s.c->mem, &doc, &err));
     CHECK(json_get(json_get(doc, "items")->first->next, "tasks")->first != NULL);
     CHECK(PLAY(&s, "top", "-n", "2", "--node", "n2") == 0 && strstr(s.out.at, "1 GPU, 1 in use") && strstr(strstr(s.out.at, "arcus top") + 1, "arcus top"));
