@@ -15,6 +15,8 @@ TEST(a_process_belongs_to_the_first_task_of_its_groups)
     CHECK(helper_attempt_in(text) == 77777777777);
     snprintf(text, sizeof text, "0::/arcus/%s/arcus/%s\n", a, b);      /* what is below is the tenant's own */
     CHECK(helper_attempt_in(text) == 77777777777);
+    snprintf(text, sizeof text, "0::/arcus/other/arcus/%s\n", b);
+    CHECK(helper_attempt_in(text) == 0);
     CHECK(helper_attempt_in("0::/arcus/agent\n") == 0 && helper_attempt_in("") == 0 && helper_attempt_in("0::/arcus/att-\n") == 0);
     snprintf(text, sizeof text, "0::/arcus/%s-and-more-than-any-id-of-ours-has-letters\n", a);
     CHECK(helper_attempt_in(text) == 0);
