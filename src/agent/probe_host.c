@@ -2,8 +2,10 @@
  * program needs it, and a machine without it tells less. */
 #include "agent/probe_host.h"
 #include "agent/helper.h"
+#include "agent/sysfs.h"
 #include <dlfcn.h>
 #include <hwloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define FUNCTIONS(X)                                                                                                   \
@@ -64,6 +66,19 @@ static void find_numas(const struct hwloc *h, hwloc_topology_t t, struct arena *
     }
 }
 
+/* Where there is one node it has all the memory; what a virtual machine was given after its start is not always counted there. */
+static void settle_memory(const char *sys, struct node_info *out)
+{
+    char path[SYSFS_PATH];
+    long long kib = 0;
+    snprintf(path, sizeof path, "%s/../proc/meminfo", sys);
+    FILE *f = out->numas.count == 1 ? fopen(path, "re") : NULL;
+    if (f && fscanf(f, "MemTotal: %lld kB", &kib) == 1 && kib > 0)
+        ((struct numa_info *)out->numas.at)->mem_mib = kib / 1024;
+    if (f)
+        fclose(f);
+}
+
 /* hwloc reads below a root of its own, by this one variable. */
 static void move_root(const char *sys, struct arena *mem)
 {
@@ -93,6 +108,7 @@ void probe_host(const char *sys, struct arena *mem, struct node_info *out)
         out->cores = count_of(&h, t, HWLOC_OBJ_CORE);
         out->cpu_model = model_of(&h, t, mem);
         find_numas(&h, t, mem, out);
+        settle_memory(sys, out);
     }
     h.hwloc_topology_destroy(t);
 }

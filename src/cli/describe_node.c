@@ -3,6 +3,8 @@
 #include "cli/cli.h"
 #include <stdio.h>
 
+enum { AGAIN = 3, AGAIN_MS = 1000 };
+
 static const struct column gpu_columns[] = {
     { "GPU", "index", .right = true }, { "MODEL", "gpus:model" }, { "MEMORY", "mib:mem_mib", .right = true }, { "HEALTH", "word" }, { "NOTE", "some:note" }, { "ECC", "ecc" },
     { "MIG", "some:mig" }, { "MODE", "some:mode" }, { "POWER CAP", "watts:power_cap_mw", .right = true }, { "NUMA", "figure:numa", .right = true }, { "PCI", "some:pci" },
@@ -122,6 +124,16 @@ static void print_near(struct cli *c, const struct json *gpus, const struct json
 
 /* --- the node */
 
+/* Agents send figures more often once somebody looks; the first may be on their way. */
+static bool waits_for_figures(const struct json *live)
+{
+    const struct json *items = json_get(live, "items");
+    for (const struct json *g = items ? items->first : NULL; g; g = g->next)
+        if (!json_text(g, "at") && !flag(g, "simulated") && (text_is(json_text(g, "state"), "free") || text_is(json_text(g, "state"), "in use")))
+            return true;
+    return false;
+}
+
 bool describe_node(struct cli *c, const char *name, struct json **thing)
 {
     struct json *ask = json_new(c->mem, JSON_OBJECT), *node, *live;
@@ -129,7 +141,12 @@ bool describe_node(struct cli *c, const char *name, struct json **thing)
     doc_set(c, ask, "node", name);
     if (!cli_call(c, VERB_NODE_GET, ask, &node, &c->err))
         return false;
-    if (cli_call(c, VERB_GPU_LIVE, ask, &live, &ignored))
+    bool told = cli_call(c, VERB_GPU_LIVE, ask, &live, &ignored);
+    for (int i = 0; told && i < AGAIN && waits_for_figures(live); i++) {
+        cli_sleep(c, AGAIN_MS);
+        told = cli_call(c, VERB_GPU_LIVE, ask, &live, &ignored);
+    }
+    if (told)
         json_add(node, "live", json_get(live, "items"));
     *thing = node;
     return true;

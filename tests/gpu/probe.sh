@@ -21,8 +21,6 @@ for k in sys.argv[1].split("."):
     d=d[int(k)] if isinstance(d,list) else d[k]
 print(d if not isinstance(d,bool) else str(d).lower())' "$1"; }
 smi() { nvidia-smi -i 0 --query-gpu="$1" --format=csv,noheader,nounits | head -n 1 | sed 's/^ *//;s/ *$//'; }
-cpu_ms() { awk '{print ($14 + $15) * 10}' "/proc/$1/stat"; }
-cpu_us() { awk '/se.sum_exec_runtime/ {printf "%d", $3 * 1000}' "/proc/$1/sched" 2>/dev/null; }
 
 "$ARCUS" up --data "$BASE/data" --run "$BASE/run" --listen 127.0.0.1:0 --name gpuhost >"$BASE/log" 2>&1 &
 UP=$!
@@ -53,29 +51,38 @@ near "memory clock, MHz" "$(json items.0.memory_clock_mhz <<<"$live")" "$(smi cl
 near "power, W" "$(($(json items.0.power_mw <<<"$live") / 1000))" "$(smi power.draw | cut -d. -f1)" 60
 [ "$(json items.0.energy_mj <<<"$live")" -gt 0 ]; ok "energy is counted" $?
 
-# --- what watching costs: somebody looks for 30 s
-helper=$(pgrep -f "^$ARCUS device-helper" | head -n 1) agent=$(pgrep -f "^$ARCUS agent .*$BASE" | head -n 1)
-"$ARCUS" top -n 1 >/dev/null; sleep 3
-h0=$(cpu_us "$helper") a0=$(cpu_us "$agent") hm=$(cpu_ms "$helper") am=$(cpu_ms "$agent")
-for _ in 1 2 3 4 5 6; do "$ARCUS" top -n 1 >/dev/null; sleep 4.9; done
-h1=$(cpu_us "$helper") a1=$(cpu_us "$agent") hm1=$(cpu_ms "$helper") am1=$(cpu_ms "$agent")
-echo "# 30 s with somebody looking, once a second: helper $((hm1 - hm)) ms, agent $((am1 - am)) ms of CPU by ticks"
-# by the scheduler's own clock: all threads of a process, where the kernel tells
+# --- what watching costs, by the scheduler's own clock: all threads of a process
 threads_us() { local s=0 n t; for t in /proc/"$1"/task/*/schedstat; do read -r n _ <"$t" && s=$((s + n / 1000)); done; echo "$s"; }
-h0=$(threads_us "$helper") a0=$(threads_us "$agent")
-for _ in 1 2 3 4 5 6; do "$ARCUS" top -n 1 >/dev/null; sleep 4.9; done
-h1=$(threads_us "$helper") a1=$(threads_us "$agent")
-echo "# the same by schedstat: helper $((h1 - h0)) us, agent $((a1 - a0)) us in about 30 s, so $(((h1 - h0) / 30)) and $(((a1 - a0) / 30)) us a second (0.1 % of a core is 1000)"
-[ $(((h1 - h0 + a1 - a0) / 30)) -le 1000 ]; ok "telemetry of a GPU once a second takes at most 0.1 % of a core" $?
-sleep 12
+helper=$(pgrep -f "^$ARCUS device-helper" | head -n 1) agent=$(pgrep -f "^$ARCUS agent .*$BASE" | head -n 1)
+sleep 11
 h0=$(threads_us "$helper") a0=$(threads_us "$agent"); sleep 30; h1=$(threads_us "$helper") a1=$(threads_us "$agent")
-echo "# 30 s with nobody looking: helper $((h1 - h0)) us, agent $((a1 - a0)) us"
+echo "# nobody looks: helper $(((h1 - h0) / 30)) us a second, agent $(((a1 - a0) / 30))"
+"$ARCUS" top -n 1 >/dev/null; sleep 3
+h0=$(threads_us "$helper") a0=$(threads_us "$agent") t0=$(date +%s%N)
+for _ in $(seq 12); do "$ARCUS" top -n 1 >/dev/null; sleep 4.9; done
+h1=$(threads_us "$helper") a1=$(threads_us "$agent") ms=$((($(date +%s%N) - t0) / 1000000))
+us=$(((h1 - h0 + a1 - a0) * 1000 / ms))
+echo "# somebody looks, for $ms ms: helper $(((h1 - h0) * 1000 / ms)) us a second, agent $(((a1 - a0) * 1000 / ms)) (all that it does); 0.1 % of a core is 1000"
+[ "$us" -le 1000 ]; ok "a GPU once a second: $us us of CPU a second, at most 1000" $?
 
-# --- one task on it, if the rest of the way is there: its memory is the task's
-"$ARCUS" run -d --gpus 1 --name holds -i host -- sleep 60 >/dev/null 2>&1; sleep 3
+# --- a task on it: its memory is the task's
+"$ARCUS" run -d --gpus 1 --name holds -i host -- python3 -c 'import torch, time
+a = torch.empty(2 << 30, dtype=torch.uint8, device="cuda"); b = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16); t = time.time()
+while time.time() - t < 60:
+    for _ in range(50): b @ b
+    torch.cuda.synchronize()' >/dev/null
+for _ in $(seq 60); do [ -n "$(nvidia-smi --query-compute-apps=used_memory --format=csv,noheader,nounits)" ] && break; sleep 0.5; done
+sleep 6
 "$ARCUS" top -n 1 | sed 's/^/#   /'
+live=$("$ARCUS" top -o json)
+"$ARCUS" logs holds 2>&1 | tail -n 3 | sed 's/^/#   log: /'
+near "memory of its processes, MiB" "$(json items.0.tasks.0.memory_used_mib <<<"$live")" "$(nvidia-smi --query-compute-apps=used_memory --format=csv,noheader,nounits | head -n 1)" 16
+near "utilisation" "$(json items.0.utilization <<<"$live")" "$(smi utilization.gpu)" 10
+near "power under load, W" "$(($(json items.0.power_mw <<<"$live") / 1000))" "$(smi power.draw | cut -d. -f1)" 100
+is "it is the task's" "$(json items.0.tasks.0.name <<<"$live")" holds
 "$ARCUS" cancel holds >/dev/null 2>&1
-echo "# --- /metrics"; curl -sk -H "Authorization: Bearer $(cat "$BASE/data/admin.key")" "$(cat "$BASE/data/address")/metrics" 2>/dev/null | grep -v '^#' | sed 's/^/#   /'
+echo "# --- the kernel about NUMA"; { head -n 2 /sys/devices/system/node/node0/meminfo; head -n 1 /proc/meminfo; } | sed 's/^/#   /'
+echo "# --- /metrics"; curl -sk -H "Authorization: Bearer $(cat "$BASE/data/admin.key")" "$(cat "$BASE/data/address")/metrics" 2>/dev/null | grep -v '^#' | head -n 4 | sed 's/^/#   /'
 
 # --- what each call of the library costs, in this process
 python3 - <<'PY' 2>&1 | sed 's/^/# /'
@@ -104,7 +111,7 @@ calls = {
     "throttle": lambda: n.nvmlDeviceGetCurrentClocksThrottleReasons(d, ctypes.byref(q)), "processes": procs,
     "energy": lambda: n.nvmlDeviceGetTotalEnergyConsumption(d, ctypes.byref(q)), "encoder": lambda: n.nvmlDeviceGetEncoderUtilization(d, ctypes.byref(u), ctypes.byref(u2)),
     "decoder": lambda: n.nvmlDeviceGetDecoderUtilization(d, ctypes.byref(u), ctypes.byref(u2)), "slow fields": fields(3, 4, 82, 142, 143, 144, 145, 94),
-    "fields ecc 3 4": fields(3, 4), "fields rows": fields(142, 143, 144, 145), "field mem temp": fields(82), "field replays": fields(94),
+    "fields ecc 3 4": fields(3, 4), "fields rows": fields(142, 143, 144, 145), "field mem temp": fields(82), "field replays": fields(94), "field energy": fields(83),
 }
 print("%-18s %8s %10s %4s" % ("call", "cpu us", "wall us", "rc"))
 for name, f in calls.items():

@@ -114,22 +114,33 @@ TEST(what_they_do_is_read_and_what_they_do_not_tell_is_minus_one)
     CHECK(l[1].util == -1 && l[1].temp_c == 31 && text_is(l[1].throttle, ""));
 }
 
-/* Figures that are dear are read now and then. */
-TEST(energy_is_read_every_ten_seconds)
+static struct gpu_live live_at(struct session *s, struct arena *mem, int64_t now_ms)
+{
+    struct objects out = { 0 };
+    device_nvidia.live(s->state, mem, now_ms, &out);
+    return out.count ? *(struct gpu_live *)out.at : gpu_live_unknown("");
+}
+
+TEST(figures_that_are_dear_are_read_now_and_then)
 {
     AUTO(kit_done) struct kit k;
     AUTO(session_done) struct session s = { 0 };
     AUTO(arena_free) struct arena *mem = arena_new();
-    struct objects a = { 0 }, b = { 0 }, c = { 0 };
     if (!kit_open(&k))
         return;
-    kit_driver(&k, "gpu 0 energy 1\n");
+    kit_driver(&k, "gpu 0 energy 1\ngpu 0 replays 1\ngpu 0 ecc_corrected 1\ngpu 0 util 1\n");
     CHECK(open_it(&k, &s) && find(&s, mem).gpus.count == 1);
-    device_nvidia.live(s.state, mem, 1000, &a);
-    kit_driver(&k, "gpu 0 energy 2\n");
-    device_nvidia.live(s.state, mem, 10999, &b);
-    device_nvidia.live(s.state, mem, 11000, &c);
-    CHECK(((struct gpu_live *)a.at)->energy_mj == 1 && ((struct gpu_live *)b.at)->energy_mj == 1 && ((struct gpu_live *)c.at)->energy_mj == 2);
+    struct gpu_live l = live_at(&s, mem, 1000);
+    CHECK(l.energy_mj == 1 && l.replays == 1 && l.ecc_corrected == 1 && l.util == 1);
+    kit_driver(&k, "gpu 0 energy 2\ngpu 0 replays 2\ngpu 0 ecc_corrected 2\ngpu 0 util 2\n");
+    l = live_at(&s, mem, 10999);
+    CHECK(l.energy_mj == 1 && l.replays == 1 && l.ecc_corrected == 1 && l.util == 2);
+    l = live_at(&s, mem, 11000);
+    CHECK(l.energy_mj == 1 && l.ecc_corrected == 2);
+    l = live_at(&s, mem, 60999);
+    CHECK(l.energy_mj == 1 && l.replays == 1);
+    l = live_at(&s, mem, 61000);
+    CHECK(l.energy_mj == 2 && l.replays == 2);
 }
 
 TEST(a_driver_that_does_not_start_says_why_and_may_start_later)
