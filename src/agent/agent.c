@@ -259,6 +259,7 @@ static void want(struct agent *a, const struct desired *d)
         t->now.stop_as = orders[i].stop ? orders[i].stop_as : t->now.stop_as;
         t->now.grace_s = orders[i].grace_s;
         t->now.order = &orders[i];
+        runtime_policy(a->runtime, &orders[i]);
     }
     for (size_t i = 0; i < d->gone.count; i++)
         if (!id_parse(d->gone.at[i], PREFIX_ATTEMPT, &attempt))
@@ -570,7 +571,7 @@ static void copy_config(struct agent *a, const struct agent_config *c)
     *to = *c;
     for (const char **const *p
          = (const char **const[]){ &to->token, &to->data, &to->run, &to->name, &to->self,
-                                   &to->version, &to->sim_model, &to->nvml, &to->sys, &to->ca_pem, &to->pin, &to->topology, &to->cdi, NULL };
+                                   &to->version, &to->sim_model, &to->nvml, &to->sys, &to->ca_pem, &to->pin, &to->topology, &to->cdi, &to->underlay_address, NULL };
          *p; p++)
         **p = arena_text(a->mem, **p);
     to->labels.at = ARENA_ARRAY(a->mem, struct pair, c->labels.count);
@@ -613,6 +614,10 @@ static bool start(struct agent *a, struct err *err)
                                  .run = c->run,
                                  .self = c->self,
                                  .host_image = c->host_image,
+                                 .uplink = c->uplink,
+                                 .underlay = c->underlay,
+                                 .underlay_address = c->underlay_address,
+                                 .servers = c->servers,
                                  .hide = c->hide,
                                  .cdi = c->cdi,
                                  .heads = a->heads };

@@ -15,6 +15,9 @@ struct agent_config {
     const char *self;           /* absolute path of the arcus program */
     const char *version;
     bool host_image;
+    bool uplink;                /* tasks may leave through this node */
+    bool underlay;              /* the network between nodes is trusted with what tasks send each other */
+    const char *underlay_address;
     struct texts hide;          /* paths that a task of `image: host` must not see besides data and run: a store, keys */
     const char *cdi;            /* "auto", "off" or a folder: see inject.h */
     int64_t keep_logs_s;        /* logs and outputs after a task has ended; 0: 7 days */

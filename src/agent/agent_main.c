@@ -2,6 +2,7 @@
 #include "agent/agent.h"
 #include "agent/cdi.h"
 #include "agent/probe.h"
+#include "model/ipv4.h"
 #include "wire/bind.h"
 #include "base/log.h"
 #include "base/version.h"
@@ -115,6 +116,25 @@ static bool on_host_image(struct flags *f, const char *value, struct err *err)
     return f->config.host_image = true;
 }
 
+static bool on_uplink(struct flags *f, const char *value, struct err *err)
+{
+    f->config.uplink = text_is(value, "yes");
+    return f->config.uplink || text_is(value, "no") || err_field(err, "--uplink", "expected yes or no, not '%.60s'", value);
+}
+
+static bool on_underlay(struct flags *f, const char *value, struct err *err)
+{
+    f->config.underlay = text_is(value, "trusted");
+    return f->config.underlay || text_is(value, "none") || err_field(err, "--underlay", "expected none or trusted, not '%.60s'", value);
+}
+
+static bool on_underlay_address(struct flags *f, const char *value, struct err *err)
+{
+    uint32_t address;
+    f->config.underlay_address = value;
+    return ipv4_parse(value, &address) || err_field(err, "--underlay-address", "expected an address such as 10.0.0.7, not '%.60s'", value);
+}
+
 static bool on_help(struct flags *f, const char *value, struct err *err)
 {
     (void)value, (void)err;
@@ -143,6 +163,9 @@ static const struct flag {
     { "--sys", "DIR", NULL, offsetof(struct flags, config.sys), "where the kernel's sysfs is (/sys)" },
     { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },
     { "--cdi", "auto|off|DIR", on_cdi, 0, "CDI specs that say what GPUs need in a container (auto: /etc/cdi and /var/run/cdi, else what is found)" },
+    { "--uplink", "yes|no", on_uplink, 0, "let tasks out through this machine, as far as their project may go; it forwards for them (no)" },
+    { "--underlay", "WORD", on_underlay, 0, "trusted: nobody listens or lies between the nodes, so projects' networks span them; none: they end here (none)" },
+    { "--underlay-address", "ADDRESS", on_underlay_address, 0, "where other nodes reach this one (as the server sees it)" },
     { "--hide", "PATH", on_hide, 0, "a path that such jobs must not see; may be given again" },
     { "--ca", "FILE", NULL, offsetof(struct flags, ca), "PEM file of the authority that signed the server's certificate" },
     { "--pin", "SHA256", NULL, offsetof(struct flags, config.pin), "hash of the cloud's own authority; the token has it, and it is kept" },

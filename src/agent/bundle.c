@@ -62,6 +62,7 @@ static const struct mount_row mount_cgroup
     = { "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid,noexec,nodev,ro" };
 static const struct mount_row mount_workdir
     = { "/workdir", "bind", ":scratch/workdir", "bind,nosuid,nodev" };
+static const struct mount_row mount_names = { "/etc/resolv.conf", "bind", ":resolv", "bind,nosuid,nodev,noexec" };
 static const struct mount_row mount_secrets
     = { "/run/secrets", "bind", ":secrets", "bind,ro,nosuid,nodev,noexec" };
 
@@ -140,6 +141,8 @@ static void mounts_put(struct json_out *o, const struct order *order,
         mount_put(o, &mount_tmp, place->run);
     if (place->cgroup_v2)
         mount_put(o, &mount_cgroup, place->run);
+    if (place->names)
+        mount_put(o, &mount_names, place->run);
     if (text_given(order->workdir))
         mount_put(o, &mount_workdir, place->run);
     if (order->secrets.count)

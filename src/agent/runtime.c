@@ -86,6 +86,13 @@ struct attempt *attempt_new(struct runtime *r, int64_t id)
     return a;
 }
 
+static void leave_network(struct attempt *a)
+{
+    if (*a->address)
+        net_drop(a->r->net, a->id, a->address);
+    *a->address = 0;
+}
+
 static void give_range_back(struct attempt *a)
 {
     if (a->uid_base && map_get(a->r->ranges, a->uid_base) == a)
@@ -114,6 +121,7 @@ void attempt_tell(struct attempt *a, const struct task_status *s)
         timer_cancel(TAKE(a->patience));
         timer_cancel(TAKE(a->again));
         give_range_back(a);
+        leave_network(a);
         slot_leave(a);
         arena_free(TAKE(a->mem));
         a->order = NULL;
@@ -303,6 +311,8 @@ static void find_one(struct runtime *r, const char *name)
     snprintf(path, sizeof path, "%s/tasks/%s/plan.json", r->config.data, name);
     if (s.phase != PHASE_ENDED && read_object(r, path, &plan_fields, mem, &plan, &err)) {
         a->uid_base = plan.uid_base;
+        a->holder = (int)s.pid;
+        text_copy(a->address, sizeof a->address, plan.address ? plan.address : "");
         map_put(r->ranges, a->uid_base, a);
     }
     a->stage = STAGE_SPAWNED;
@@ -355,6 +365,25 @@ static void on_first_look(void *arg, struct post *p)
 }
 
 /* --- open, close */
+
+/* What runs has its network from an agent before us: it is found through those who hold it. */
+static void open_network(struct runtime *r)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    int *pids = ARENA_ARRAY(mem, int, map_count(r->attempts) + 1);
+    size_t count = 0;
+    struct attempt *a;
+    for (size_t at = 0; (a = map_next(r->attempts, &at));)
+        if (a->holder > 0)
+            pids[count++] = a->holder;
+    const struct net_config config = { .uplink = r->config.uplink,
+                                       .underlay = r->config.underlay,
+                                       .underlay_address = r->config.underlay_address,
+                                       .key = r->config.run,
+                                       .servers = r->config.servers };
+    r->net = net_open(r->os, &config, pids, count);
+}
+
 
 static bool make_folders(struct runtime *r, struct err *err)
 {
@@ -449,8 +478,10 @@ bool runtime_open(struct os *os, const struct runtime_config *config,
         runtime_close(r);
         return false;
     }
-    if (r->real)
+    if (r->real) {
+        open_network(r);
         clean_sweep(r);
+    }
     char path[RUNTIME_PATH];
     snprintf(path, sizeof path, "%s/status", r->config.data);
     r->watch = dir_watch(os, path, on_change, r);
@@ -474,6 +505,7 @@ void runtime_close(struct runtime *r)
     blobs_free(r->blobs);
     workshop_close(r->shop);
     workshop_close(r->quick);
+    net_close(TAKE(r->net));
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
         attempt_free(a);
     map_free(r->attempts);
@@ -508,6 +540,12 @@ void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outc
         wake(a);
     else if (a->proc) /* a full disk must not keep a task alive: the supervisor ends it on SIGTERM too */
         proc_kill(a->proc, 15);
+}
+
+void runtime_policy(struct runtime *r, const struct order *o)
+{
+    if (o->net && runtime_has(r, o->attempt))
+        net_policy(r->net, o);
 }
 
 void runtime_contact(struct runtime *r)
@@ -597,7 +635,7 @@ const char *runtime_socket(struct runtime *r, int64_t attempt, char out[static 1
 void runtime_describe(struct runtime *r, struct node_info *info, struct arena *mem)
 {
     devices_describe(r, info, mem);
-    const char **cannot = ARENA_ARRAY(mem, const char *, info->cannot.count + 6);
+    const char **cannot = ARENA_ARRAY(mem, const char *, info->cannot.count + 16);
     size_t n = 0;
     for (; n < info->cannot.count; n++)
         cannot[n] = info->cannot.at[n];
@@ -615,5 +653,7 @@ void runtime_describe(struct runtime *r, struct node_info *info, struct arena *m
         for (size_t i = 0; i < info->gpus.count; i++)
             ((struct gpu_info *)info->gpus.at)[i].healthy = false;
     }
+    info->network = !r->real;
+    net_describe(r->net, info, mem, cannot, &n);
     info->cannot = (struct texts){ cannot, n };
 }

@@ -17,6 +17,10 @@ struct runtime_config {
     struct texts hide;          /* further paths of the node that a task of `image: host` must not see: keys, config, the store */
     const char *cdi;            /* see inject.h */
     int64_t keep_logs_s;        /* logs and outputs after their last byte; 0: 7 days */
+    bool uplink;                /* tasks may leave through this node */
+    bool underlay;              /* the network between nodes is trusted to carry those of projects */
+    const char *underlay_address;   /* ours in it; NULL: the one that the servers see */
+    struct texts servers;       /* urls: they are closed to tasks */
     struct heads *heads;        /* where blobs (images, work folders) come from */
 };
 
@@ -42,6 +46,7 @@ MUST_CHECK bool runtime_open(struct os *os, const struct runtime_config *config,
 void runtime_close(struct runtime *r);          /* lets go; containers stay */
 void runtime_start(struct runtime *r, const struct order *o);   /* idempotent; failures come as an ended status */
 void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outcome as);    /* idempotent */
+void runtime_policy(struct runtime *r, const struct order *o);  /* where one that runs may go has changed, or may have */
 void runtime_contact(struct runtime *r);        /* the server was heard: every run-until time is renewed */
 void runtime_forget(struct runtime *r, int64_t attempt);  /* settled: remove its folder; logs and outputs are kept for a while */
 void runtime_drop_volume(struct runtime *r, int64_t volume);   /* its folder is out of the way at once, and removed in time */

@@ -5,6 +5,7 @@
 #include "agent/cgroup.h"
 #include "agent/image.h"
 #include "agent/inject.h"
+#include "agent/net.h"
 #include "agent/runtime.h"
 #include "agent/task_plan.h"
 #include "agent/workshop.h"
@@ -30,7 +31,9 @@ struct attempt {
     struct order *order;
     const struct image *image;
     const char *workdir;        /* path of the blob */
-    bool asked_image, asked_workdir, asked_template;
+    bool asked_image, asked_workdir, asked_template, asked_net, has_net;
+    int holder;                 /* pid of a supervisor that was found: it may hold the networks open */
+    char address[16];           /* in its project's network; "": none */
     int awaited;                /* callbacks that will come with us as their argument */
     struct proc *proc;          /* the supervisor */
     struct slot *slot;          /* that runs it; NULL: it has a supervisor for itself */
@@ -72,6 +75,7 @@ struct runtime {
     struct workshop *quick;     /* a dead attempt's end must not wait behind a slow removal */
     struct slots *slots;
     struct inject *inject;      /* what GPUs need in a container */
+    struct net *net;            /* NULL: not of this world, or closed */
     int64_t spares[SPARES];     /* tasks/.spare-N: folders of forgotten attempts, for the next ones */
     size_t spare_count;
     int64_t last_spare;

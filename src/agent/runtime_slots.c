@@ -162,7 +162,8 @@ static bool write_plan(struct slots *all, const struct slot *s, const struct pla
     p.folder = in_data(all->r, folder, "scratch", "");
     p.uid_base = s->uid_base;
     p.mounts.count = p.secrets.count = p.nodes.count = p.files.count = p.links.count = 0;
-    p.workdir = p.filter = p.lower = p.driver = NULL;
+    p.workdir = p.filter = p.lower = p.driver = p.address = p.bridge = p.link = p.resolver = NULL;
+    p.net = p.mbit = p.mtu = 0;
     write_object(&text, &plan_fields, &p);
     snprintf(path, sizeof path, "%s/plan.json", s->run);
     return plain_write(all->r, path, (struct slice){ text.at, text.len }, 0600, err);

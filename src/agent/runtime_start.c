@@ -96,6 +96,39 @@ static void on_workdir(void *arg, const char *path, const struct err *err)
     start_advance(a);
 }
 
+static void on_net(void *arg, const struct err *err)
+{
+    struct attempt *a = arg;
+    a->awaited--;
+    if (a->stage != STAGE_WAITS)
+        return;
+    if (err) {
+        attempt_end(a, OUTCOME_NODE_FAULT, err->text);
+        return;
+    }
+    a->has_net = true;
+    start_advance(a);
+}
+
+/* It has an address, so it does not begin without a network. */
+static bool has_network(struct attempt *a)
+{
+    struct runtime *r = a->r;
+    if (!r->real || !a->order->net || a->has_net)
+        return true;
+    if (!net_works(r->net)) {
+        attempt_end(a, OUTCOME_NODE_FAULT, "this node has no networks (any more)");
+        return false;
+    }
+    if (!a->asked_net) {
+        a->asked_net = true;
+        a->awaited++;
+        text_copy(a->address, sizeof a->address, a->order->address ? a->order->address : "");
+        net_want(r->net, a->order, on_net, a);
+    }
+    return false;
+}
+
 /* Sizes are rounded up, so that few templates serve all. */
 static int64_t scratch_mib(const struct order *o)
 {
@@ -226,6 +259,13 @@ static bool plan_folders(struct attempt *a, const struct bundle_user *user, stru
     return true;
 }
 
+/* The node's own root cannot be written: what is to be covered there must be there, and no link to somewhere. */
+static bool names_can_be_told(const struct attempt *a)
+{
+    struct stat st;
+    return a->image || (lstat("/etc/resolv.conf", &st) == 0 && S_ISREG(st.st_mode));
+}
+
 static void plan_fill(struct attempt *a, const struct bundle_user *user, const char *hostname,
                       struct plan *p)
 {
@@ -261,6 +301,17 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
         .grace_s = o->grace_s,
         .run_for_s = o->run_for_s,
     };
+    p->fabric = net_fabric(r->net);
+    if (a->has_net) {
+        struct net_place n = net_place(r->net, o);
+        p->net = o->net;
+        p->address = o->address;
+        p->mbit = n.capped ? o->mbit : 0;
+        p->mtu = n.mtu;
+        p->bridge = arena_text(mem, n.bridge);
+        p->link = arena_text(mem, n.link);
+        p->resolver = *n.resolver && names_can_be_told(a) ? arena_text(mem, n.resolver) : NULL;
+    }
     p->secrets.at = ARENA_ARRAY(mem, const char *, o->secrets.count);
     for (; p->secrets.count < o->secrets.count; p->secrets.count++)
         p->secrets.at[p->secrets.count] = s[p->secrets.count].name;
@@ -308,6 +359,7 @@ static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const
         .new_privileges = a->image && a->image->sudo && user->uid != 0,
         .cgroup_v2 = a->r->cgroups.unified,
         .limit_swap = a->r->limit_swap,
+        .names = p->resolver != NULL,
         .filter = *a->r->means.filter ? a->r->means.filter : NULL,
         .give = give,
         .open_files = (int64_t)MIN(files.rlim_max, (rlim_t)INT32_MAX),
@@ -438,6 +490,8 @@ void start_advance(struct attempt *a)
         return;
     }
     if (r->real && !has_template(a))
+        return;
+    if (!has_network(a))
         return;
     bool ok = write_files(a, &p, &slot, &err);
     if (ok && slot)

@@ -1,6 +1,7 @@
 /* task_plan.c - the tables of plan.json, stop and status. Linked into the agent and into the
  * supervisor. */
 #include "agent/task_plan.h"
+#include "model/ipv4.h"
 #include "wire/bind.h"
 
 #define PATH_FIELD(member, ...) FIELD(struct plan, member, TEXT, .max = 4096, __VA_ARGS__)
@@ -71,6 +72,14 @@ static const struct field plan_rows[] = {
     PATH_FIELD(driver, .when_set = true),
     PATH_FIELD(workdir, .when_set = true),
     FIELD(struct plan, secrets, TEXTS, .max = 64),
+    PATH_FIELD(fabric, .when_set = true),
+    FIELD(struct plan, net, INT, .min = 0, .max = NET_NUMBERS - 1, .when_set = true),
+    FIELD(struct plan, mbit, INT, .min = 0, .max = MAX_MBIT, .when_set = true),
+    FIELD(struct plan, mtu, INT, .min = 0, .max = 65535, .when_set = true),
+    FIELD(struct plan, address, TEXT, .max = 15, .when_set = true),
+    FIELD(struct plan, bridge, TEXT, .max = 15, .when_set = true),
+    FIELD(struct plan, link, TEXT, .max = 15, .when_set = true),
+    FIELD(struct plan, resolver, TEXT, .max = 15, .when_set = true),
     PATH_FIELD(filter, .when_set = true),
     FIELD(struct plan, mem_mib, INT),
     FIELD(struct plan, log_mib, INT),

@@ -45,6 +45,10 @@ struct plan {
     const char *driver;         /* a folder in memory is mounted there, for what of these is below it; or NULL */
     const char *workdir;        /* tar of the work folder, or NULL */
     struct texts secrets;       /* names, in the order in which their values come on standard input */
+    const char *fabric;         /* a path to the namespace of the node's networks, good while the agent lives and /proc is the node's; NULL: there is none */
+    int64_t net, mbit, mtu;     /* see struct order; net 0: it has no network but itself */
+    const char *address, *bridge, *link;    /* its address, and what its project's bridge and its end of the cable are called in the fabric */
+    const char *resolver;       /* who knows names, or NULL */
     const char *filter;         /* copy the runtime's compiled seccomp filter there once the container is up, or NULL */
     int64_t mem_mib, log_mib, max_duration_s, grace_s, run_for_s;
 };

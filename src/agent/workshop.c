@@ -60,6 +60,11 @@ void workshop_do(struct workshop *s, struct work *w)
     actor_post(s->actor, &w->post);
 }
 
+void workshop_settle(struct workshop *s)
+{
+    actor_settle(s->actor);
+}
+
 void workshop_close(struct workshop *s)
 {
     if (!s)

@@ -17,4 +17,5 @@ struct work {
 };
 struct workshop *workshop_new(struct os *os, const char *name);
 void workshop_do(struct workshop *s, struct work *w);
+void workshop_settle(struct workshop *s);       /* blocks until all that was asked for has run; nothing has come home by then */
 void workshop_close(struct workshop *s);        /* waits for what runs; NULL is fine */

@@ -73,8 +73,54 @@ static const char *first_host(const struct job *j)
     return t && t->attempt && text_given(t->attempt->node->info.hostname) ? t->attempt->node->info.hostname : "";
 }
 
-/* The names that tasks of this field expect. WORLD_SIZE and RANK are process words and are left
- * to launchers. */
+/* Of a gang, by rank, with something between; NULL: not all of it is in one network that reaches from node to node. */
+static const char *addresses_of(struct arena *mem, struct job *j, const char *between)
+{
+    AUTO(str_done) struct str s = { 0 };
+    char four[IPV4_TEXT];
+    for (int64_t i = 0; i < j->count; i++) {
+        const struct task *t = job_task(j, i);
+        const struct attempt *a = t ? t->attempt : NULL;
+        if (!a || !a->address || !text_given(a->node->info.underlay))
+            return NULL;
+        str_printf(&s, "%s%s", i ? between : "", ipv4_text(a->address, four));
+    }
+    return arena_text(mem, s.at);
+}
+
+/* What the others of a gang are reached by. */
+static struct objects peers_of(struct call *c, const struct attempt *a)
+{
+    struct job *j = a->task->job;
+    if (!job_gang(j) || !addresses_of(c->mem, j, ","))
+        return (struct objects){ 0 };
+    struct order_peer *list = ARENA_ARRAY(c->mem, struct order_peer, (size_t)j->count);
+    size_t n = 0;
+    for (int64_t i = 0; i < j->count; i++) {
+        const struct attempt *other = job_task(j, i)->attempt;
+        if (other != a)
+            list[n++] = (struct order_peer){ ipv4_text(other->address, arena_take(c->mem, IPV4_TEXT, 1)), other->node->info.underlay };
+    }
+    return (struct objects){ list, n };
+}
+
+/* Where one process runs on each node it is a rank. Where there are several, a launcher makes them and says which is which. */
+static void put_ranks(struct env *e, int64_t rank, int64_t nodes, int64_t processes)
+{
+    put_int(e, "SLURM_NTASKS", nodes * processes);
+    put_int(e, "SLURM_NPROCS", nodes * processes);
+    put(e, "SLURM_TASKS_PER_NODE",
+        arena_printf(e->mem, nodes > 1 ? "%lld(x%lld)" : "%lld", (long long)processes, (long long)nodes));
+    if (processes > 1)
+        return;
+    put_int(e, "WORLD_SIZE", nodes);
+    put_int(e, "RANK", rank);
+    put(e, "LOCAL_RANK", "0");
+    put_int(e, "SLURM_PROCID", rank);
+    put(e, "SLURM_LOCALID", "0");
+}
+
+/* The names that tasks of this field expect. */
 static struct pairs env_of(struct call *c, const struct attempt *a)
 {
     const struct task *t = a->task;
@@ -84,6 +130,9 @@ static struct pairs env_of(struct call *c, const struct attempt *a)
     const char *names = job_gang(j) ? node_names(c->mem, t->job) : a->node->name;
     e.at = ARENA_ARRAY(c->mem, struct pair, e.room);
     const char *id = id_of(c, PREFIX_JOB, j->id), *devices = device_list(c->mem, a, false);
+    const char *addresses = job_gang(j) ? addresses_of(c->mem, t->job, ",") : "127.0.0.1";
+    const char *lines = job_gang(j) ? addresses_of(c->mem, t->job, "\n") : "127.0.0.1";
+    const char *master = !job_gang(j) ? "127.0.0.1" : addresses ? arena_bytes(c->mem, addresses, strcspn(addresses, ",")) : first_host(j);
     put(&e, "ARCUS_JOB_ID", id);
     put(&e, "ARCUS_JOB_NAME", j->name);
     put(&e, "ARCUS_TASK_ID", arena_printf(c->mem, "%s.%lld", id, (long long)t->index));
@@ -98,17 +147,20 @@ static struct pairs env_of(struct call *c, const struct attempt *a)
     put_int(&e, "ARCUS_TRY", t->tries);
     put(&e, "CUDA_VISIBLE_DEVICES", own_numbers(c->mem, a));
     put(&e, "NVIDIA_VISIBLE_DEVICES", a->gpu_count ? device_list(c->mem, a, true) : "void");
-    put(&e, "MASTER_ADDR", job_gang(j) ? first_host(j) : "127.0.0.1");
+    put(&e, "MASTER_ADDR", master);
     put(&e, "MASTER_PORT", "29500");
     put_int(&e, "NODE_RANK", rank);
     put_int(&e, "NUM_NODES", nodes);
     put_int(&e, "NPROC_PER_NODE", MAX(a->gpu_count, 1));
     put_int(&e, "SKYPILOT_NODE_RANK", rank);
     put_int(&e, "SKYPILOT_NUM_NODES", nodes);
-    if (!job_gang(j)) { /* what the others are reached by, the network between tasks will tell */
-        put(&e, "ARCUS_NODE_IPS", "127.0.0.1");
-        put(&e, "SKYPILOT_NODE_IPS", "127.0.0.1");
+    if (addresses) { /* a gang without a network between its nodes has none to tell */
+        put(&e, "ARCUS_NODE_IPS", addresses);
+        put(&e, "SKYPILOT_NODE_IPS", lines);
     }
+    if (job_gang(j))
+        put_ranks(&e, rank, nodes, MAX(a->gpu_count, 1));
+    put(&e, "SLURM_LAUNCH_NODE_IPADDR", master);
     put_int(&e, "SKYPILOT_NUM_GPUS_PER_NODE", a->gpu_count);
     put(&e, "SKYPILOT_TASK_ID", id);
     put(&e, "SLURM_JOB_ID", id);
@@ -192,12 +244,19 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
                          .grace_s = a->grace_s,
                          .run_for_s = a->run_for_s };
     o->gpus = (struct objects){ a->gpus, (size_t)a->gpu_count };
+    if (a->address) { /* where it may go can change while it runs */
+        o->net = j->project->net;
+        o->address = ipv4_text(a->address, arena_take(c->mem, IPV4_TEXT, 1));
+        o->egress = j->project->egress;
+        o->mbit = j->project->mbit;
+    }
     if (a->state != JOB_PLACED || a->stop)
         return; /* nobody begins it any more, so the rest is nobody's business */
     o->argv = job_argv(&j->spec, c->mem);
     o->env = env_of(c, a);
     o->mounts = mounts_of(c, j);
     o->secrets = secrets_of(c, j);
+    o->peers = peers_of(c, a);
 }
 
 const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat)

@@ -170,6 +170,10 @@ static const char *lease_json(struct call *c, const struct job *j, const struct 
     json_open(&o, '{');
     json_key(&o, "cpu"), json_put_int(&o, cpu);
     json_key(&o, "mem"), json_put_int(&o, mem);
+    uint32_t address = addresses_next(c, j, n);
+    char four[IPV4_TEXT];
+    if (address)
+        json_key(&o, "address"), json_put_text(&o, ipv4_text(address, four));
     json_key(&o, "gpus"), json_open(&o, '[');
     for (size_t g = 0; g < p->gpus.count; g++) {
         const struct gpu_info *info = gpu_of(n, gpus[g].index);

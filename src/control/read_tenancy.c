@@ -63,7 +63,10 @@ static void project_view(struct call *c, const struct rows *r, size_t i, struct 
                                 .version = row_int(r, i, 5),
                                 .roles = roles_of(c, row_int(r, i, 6)),
                                 .weight_milli = row_int(r, i, 7),
-                                .residency = row_text(r, i, 8) };
+                                .residency = row_text(r, i, 8),
+                                .range = net_range(c->mem, row_int(r, i, 9)),
+                                .egress = row_text(r, i, 10),
+                                .mbit = row_int(r, i, 11) };
     if (!json_parse(SLICE(row_text(r, i, 3)), c->mem, &doc, &ignored)
         || !bind_read_ours(doc, &quota_fields, c->mem, &v->quota, NULL, &ignored))
         v->quota = (struct quota){ -1, -1, -1, -1 };

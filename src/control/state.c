@@ -162,6 +162,7 @@ struct project *state_add_project(struct state *s, int64_t id, int64_t org, cons
     p->created_ms = created_ms;
     p->version = 1;
     p->weight_milli = 1000;
+    p->egress = "all";
     p->members = map_new();
     snprintf(p->name, sizeof p->name, "%s", name);
     if (!json_parse(SLICE(quota), s->mem, &doc, &err)
@@ -420,7 +421,7 @@ struct task *job_add_task(struct job *j, int64_t index)
     return t;
 }
 
-/* A lease is {"cpu":milli,"mem":mib,"gpus":[{"index","uuid","milli","mem_mib","simulated"}]}, of a MIG slice also "mig", "slot" and "size":
+/* A lease is {"cpu":milli,"mem":mib,"address":"100.64.16.2","gpus":[{"index","uuid","milli","mem_mib","simulated"}]}, of a MIG slice also "mig", "slot" and "size":
  * written by job.place, read here. */
 enum { UUID_BYTES = 48 };
 static struct attempt *attempt_of_lease(const char *lease_json)
@@ -437,6 +438,8 @@ static struct attempt *attempt_of_lease(const char *lease_json)
     char *uuids = (char *)(a->gpus + count);
     a->cpu_milli = doc ? json_int(doc, "cpu", 0) : 0;
     a->mem_mib = doc ? json_int(doc, "mem", 0) : 0;
+    if (!doc || !ipv4_parse(json_text(doc, "address"), &a->address))
+        a->address = 0;
     for (struct json *g = list ? list->first : NULL; (size_t)a->gpu_count < count; g = g->next) {
         struct order_gpu *to = &a->gpus[a->gpu_count++];
         struct json *simulated = json_get(g, "simulated");
@@ -473,12 +476,13 @@ struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, s
     a->order_bytes = order_bytes(t->job);
     n->order_bytes += a->order_bytes;
     attempt_hold(a, 1);
+    addresses_hold(s, a, true);
     return a;
 }
 
 size_t order_bytes(const struct job *j) /* a secret may grow until its task begins */
 {
-    enum { NODE_TWICE = 2 * 64 }; /* of a gang: the names of its nodes */
+    enum { NODE_TWICE = 2 * 64 + 6 * 24 }; /* of a gang: the names of its nodes, and its addresses */
     return ORDER_BYTES + strlen(j->spec_text) + (size_t)(job_gang(j) ? j->count * NODE_TWICE : 0) + j->spec.secrets.count * (SECRET_BYTES + 64);
 }
 
@@ -544,6 +548,7 @@ void attempt_hold(struct attempt *a, int sign)
 void state_drop_attempt(struct state *s, struct attempt *a)
 {
     attempt_hold(a, -1);
+    addresses_hold(s, a, false);
     if (a->task->attempt == a)
         a->task->attempt = NULL;
     map_take(s->attempts, a->id);

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "control/control.h"
 #include "model/ask.h"
+#include "model/ipv4.h"
 #include "model/node.h"
 #include "model/order.h"
 #include "model/prefix.h"
@@ -15,6 +16,7 @@
 #include "sched/sched.h"
 
 enum { PAST_DAYS = 8 };
+struct addresses { uint64_t used[NET_HOSTS / 64]; int64_t last; };     /* of a project's range: addresses.c */
 struct org { int64_t id, created_ms; char name[64]; };
 struct project {
     int64_t id, org, created_ms, version;
@@ -24,6 +26,9 @@ struct project {
     struct books limits;
     int64_t weight_milli;
     const char *residency;      /* words with commas, where its tasks may run; NULL: anywhere */
+    int64_t net, mbit;          /* the number of its network (model/ipv4.h), 0: it never had a task there; what one task may send and receive, 0: not capped */
+    const char *egress;         /* where its tasks may go: as egress_parse has settled it */
+    struct addresses *addresses;    /* those in use; NULL: none ever */
     struct { int64_t day_ms, used[3]; } past[PAST_DAYS];     /* what ended on the last days before this memory was loaded, for its share */
     struct map *members;        /* person -> struct member */
     int64_t gpu_held, cpu_held, mem_held, jobs_live;
@@ -95,6 +100,7 @@ struct attempt {
     enum outcome stop_as;
     char *stop_why;             /* of one that was told to end for a reason of ours: in words; NULL: none */
     int64_t cpu_milli, mem_mib, gpu_milli, gpu_mib;
+    uint32_t address;           /* in its project's network; 0: none */
     size_t order_bytes;         /* about what its order takes */
     bool simulated;
     struct limit_ask *counted;  /* as the limits of its project count it; NULL: there are none */
@@ -201,6 +207,7 @@ bool job_gang(const struct job *j);                         /* its tasks start a
 struct task *job_task(struct job *j, int64_t index);
 struct task *job_add_task(struct job *j, int64_t index);
 struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n, const char *lease_json);
+void addresses_hold(struct state *s, struct attempt *a, bool held);     /* its own, from now on or no more */
 size_t order_bytes(const struct job *j);                    /* at most, as JSON in its plainest form */
 void state_evicted_add(struct state *s, int64_t attempt, int64_t at_ms, int64_t gpu_milli);
 void attempt_why(struct attempt *a, const char *why);       /* it was told to end, for this reason of ours */

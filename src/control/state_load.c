@@ -62,6 +62,7 @@ static bool load_tenants(struct load *l)
         struct project *p = state_add_project(s, INT(0), INT(1), TEXT(2), TEXT(4), INT(5));
         p->state = (int)INT(3), p->version = INT(6), p->weight_milli = INT(7);
         p->residency = text_given(TEXT(8)) ? arena_text(s->mem, TEXT(8)) : NULL;
+        p->net = INT(9), p->mbit = INT(11), p->egress = arena_text(s->mem, TEXT(10));
     }
     EACH(ST_LOAD_LIMIT, NULL, 0)
     {

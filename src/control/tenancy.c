@@ -56,6 +56,9 @@ static void project_reply(struct call *c, const struct project *p)
                                  .quota = p->quota,
                                  .weight_milli = p->weight_milli,
                                  .residency = p->residency ? p->residency : "",
+                                 .range = net_range(c->mem, p->net),
+                                 .egress = p->egress,
+                                 .mbit = p->mbit,
                                  .created_ms = p->created_ms,
                                  .version = p->version };
     c->r->version = p->version;
@@ -84,13 +87,27 @@ static void reside(struct call *c, struct project *p, const char *words)
     EMIT(c, PROJECT_RESIDENCY, V_INT(p->id), V_TEXT(words));
 }
 
+/* Tasks that run hear of it too: their nodes are told. */
+static void connect(struct call *c, struct project *p, const char *egress, int64_t mbit)
+{
+    if (text_is(egress, p->egress) && mbit == p->mbit)
+        return;
+    p->egress = arena_text(c->s->mem, egress);
+    p->mbit = mbit;
+    EMIT(c, PROJECT_EGRESS, V_INT(p->id), V_TEXT(egress), V_INT(mbit));
+    struct attempt *a;
+    for (size_t i = 0; (a = map_next(c->s->attempts, &i));)
+        if (a->task->job->project == p && a->address)
+            node_changed(c, a->node, a);
+}
+
 bool project_create(struct call *c, const void *body, struct err *err)
 {
     const struct project_ask *ask = body;
     struct org *o;
-    const char *residency = "";
+    const char *residency = "", *egress = "all";
     if (!org_find(c->s, ask->org, &o, err) || !name_check(ask->name, PREFIX_PROJECT, err)
-        || !words_parse(ask->residency ? ask->residency : "", "residency", c->mem, &residency, err))
+        || !words_parse(ask->residency ? ask->residency : "", "residency", c->mem, &residency, err) || !egress_parse(ask->egress, c->mem, &egress, err))
         return false;
     if (map_get_text(c->s->project_names, ask->name))
         return err_set(err, RC_CONFLICT, "the name '%s' is taken by another project", ask->name);
@@ -100,6 +117,7 @@ bool project_create(struct call *c, const void *body, struct err *err)
          V_TEXT(quota_json(c, &p->quota)), V_INT(p->created_ms));
     weigh(c, p, ask);
     reside(c, p, residency);
+    connect(c, p, egress, ask->mbit);
     if (c->who->kind == PRINCIPAL_USER) { /* whoever makes it can let others in */
         struct member *m = ARENA_NEW(c->s->mem, struct member);
         *m = (struct member){ c->who->id, ROLE_ADMIN };
@@ -122,8 +140,10 @@ bool project_update(struct call *c, const void *body, struct err *err)
     if (c->r->if_match && c->r->if_match != p->version)
         return err_set(err, RC_STALE, "project %s has changed meanwhile (version %lld); look again",
                        p->name, (long long)p->version);
-    const char *residency = p->residency ? p->residency : "";
+    const char *residency = p->residency ? p->residency : "", *egress = p->egress;
     if (was_given(c, "residency") && !words_parse(ask->residency ? ask->residency : "", "residency", c->mem, &residency, err))
+        return false;
+    if (was_given(c, "egress") && !egress_parse(ask->egress, c->mem, &egress, err))
         return false;
     const struct {
         const char *name;
@@ -141,11 +161,12 @@ bool project_update(struct call *c, const void *body, struct err *err)
             *parts[i].to = *parts[i].from;
     weigh(c, p, ask);
     reside(c, p, residency);
+    connect(c, p, egress, was_given(c, "bandwidth") ? ask->mbit : p->mbit);
     p->version++;
     EMIT(c, PROJECT_SET, V_INT(p->id), V_INT(p->state), V_TEXT(quota_json(c, &p->quota)),
          V_INT(p->version));
     emit_event(c, p->id, "project.updated", id_of(c, PREFIX_PROJECT, p->id),
-               arena_printf(c->mem, "{\"quota\":%s,\"residency\":\"%s\"}", quota_json(c, &p->quota), residency));
+               arena_printf(c->mem, "{\"quota\":%s,\"residency\":\"%s\",\"egress\":\"%s\"}", quota_json(c, &p->quota), residency, p->egress));
     tell_quota(c, p);
     project_reply(c, p);
     return true;

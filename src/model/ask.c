@@ -3,6 +3,7 @@
  * Limits are here and nowhere else. What a table cannot say (a user that exists, a state that may follow) the verb itself checks. */
 #include "model/ask.h"
 #include "model/house.h"
+#include "model/ipv4.h"
 #include "model/node.h"
 #include "model/order.h"
 #include "model/priority.h"
@@ -61,11 +62,15 @@ static const struct fields project_quota_fields = FIELDS(project_ask, project_qu
 
 #define WEIGHT_ROW(...) FIELD_AS(struct project_ask, weight_milli, "weight", MILLI, .min = 1, .max = 1000000, .help = "its part of what there is, against the weights of other projects that have work", .example = "2", __VA_ARGS__)
 #define RESIDENCY_ROW FIELD(struct project_ask, residency, TEXT, .max = 256, .help = "its tasks run only on nodes of one of these regions, zones or labels (residency=...); \"\": anywhere", .example = "eu,de")
+#define NETWORK_ROWS \
+    FIELD(struct project_ask, egress, TEXT, .max = EGRESS_TEXT, .help = "where its tasks may go outside of their own network: all (the public network), none, or these networks alone", .example = "10.1.0.0/16,192.0.2.7"), \
+    FIELD_AS(struct project_ask, mbit, "bandwidth", INT, .min = 0, .max = MAX_MBIT, .help = "Mbit/s that one task may send, and receive; 0: as much as there is", .example = "1000")
 static const struct field project_rows[] = {
     NAME(project_ask, "what the project is called", "vision"),
     FIELD(struct project_ask, org, TEXT, .max = 64, .help = "the organisation it belongs to, by name or id; may be left out while there is only one", .example = "physics"),
     WEIGHT_ROW(.def = "1"),
     RESIDENCY_ROW,
+    NETWORK_ROWS,
     QUOTA_GROUP,
     QUOTA_ROWS(project_ask, quota., .def = "-1"),
 };
@@ -76,7 +81,7 @@ static const struct field project_ref_rows[] = { THE_PROJECT(project_ref) };
 const struct fields project_ref_fields = FIELDS(project_ref, project_ref_rows);
 
 /* Without defaults: what is not given stays as it is. */
-static const struct field project_set_rows[] = { THE_PROJECT(project_ask), WEIGHT_ROW(.hidden = false), RESIDENCY_ROW, QUOTA_GROUP, QUOTA_ROWS(project_ask, quota., .hidden = false) };
+static const struct field project_set_rows[] = { THE_PROJECT(project_ask), WEIGHT_ROW(.hidden = false), RESIDENCY_ROW, NETWORK_ROWS, QUOTA_GROUP, QUOTA_ROWS(project_ask, quota., .hidden = false) };
 const struct fields project_set_fields = FIELDS(project_ask, project_set_rows);
 
 /* Without defaults too. */

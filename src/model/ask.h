@@ -11,7 +11,7 @@ struct password_ask { const char *password, *new_password; };
 struct org_ask { const char *name; };
 struct quota { int64_t gpu_milli, cpu_milli, mem_mib, jobs; };  /* held at once; jobs: queued and running; below 0: no limit */
 #define QUOTA_NONE ((struct quota){ -1000, -1000, -1, -1 })     /* prints as -1 each */
-struct project_ask { const char *project, *name, *org, *residency; struct quota quota; int64_t weight_milli; };
+struct project_ask { const char *project, *name, *org, *residency, *egress; struct quota quota; int64_t weight_milli, mbit; };
 struct limit_set { const char *project, *user, *model; struct limit limit; };
 struct project_ref { const char *project; };
 struct member_ask { const char *user; const char *roles; };

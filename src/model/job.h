@@ -58,6 +58,7 @@ struct job_spec {
     const char *node;           /* only on this node (name or id) */
     struct texts tolerations;   /* taints of nodes that it may run on all the same; settled as key=value or key */
     const char *region, *zone;  /* only there */
+    int network;                /* enum network (ipv4.h) */
     int64_t nodes;              /* a gang: as many tasks, each on a node of its own, that start and end together; 0: none */
     int within, prefer;         /* of a gang: what it must not leave, and what it is to be in if it can; see place_ask_names */
 };

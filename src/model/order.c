@@ -3,6 +3,7 @@
  * a secret is bounded but not marked `secret`, because this wire exists to carry it; who prints an order prints no
  * secrets. */
 #include "model/order.h"
+#include "model/ipv4.h"
 #include "base/id.h"
 #include "model/gpu_live.h"
 #include "model/prefix.h"
@@ -46,6 +47,12 @@ static const struct field secret_rows[] = {
 };
 static const struct fields secret_fields = FIELDS(order_secret, secret_rows);
 
+static const struct field peer_rows[] = {
+    FIELD(struct order_peer, address, TEXT, .required = true, .max = 15),
+    FIELD(struct order_peer, node, TEXT, .required = true, .max = 15),
+};
+static const struct fields peer_fields = FIELDS(order_peer, peer_rows);
+
 static const struct field order_rows[] = {
     FIELD(struct order, attempt, ID, .prefix = PREFIX_ATTEMPT, .required = true),
     FIELD(struct order, job, ID, .prefix = PREFIX_JOB, .required = true),
@@ -70,6 +77,11 @@ static const struct field order_rows[] = {
     FIELD(struct order, mounts, OBJECTS, .sub = &mount_fields, .max = 64, .when_set = true),
     FIELD(struct order, workdir, TEXT, .max = 128, .when_set = true),
     FIELD(struct order, user, TEXT, .max = 64, .when_set = true),
+    FIELD(struct order, net, INT, .min = 0, .max = NET_NUMBERS - 1, .when_set = true),
+    FIELD(struct order, mbit, INT, .min = 0, .max = MAX_MBIT, .when_set = true),
+    FIELD(struct order, address, TEXT, .max = 15, .when_set = true),
+    FIELD(struct order, egress, TEXT, .max = EGRESS_TEXT, .when_set = true),
+    FIELD(struct order, peers, OBJECTS, .sub = &peer_fields, .max = JOB_NODES_MAX, .when_set = true),
     FIELD(struct order, max_duration_s, INT, .min = 0, .max = max_s, .when_set = true),
     FIELD(struct order, grace_s, INT, .min = 0, .max = 86400),
     FIELD(struct order, run_for_s, INT, .min = 0, .max = max_s),

@@ -14,6 +14,7 @@ enum { ORDERS_MOST = 1 << 16, ORDER_BYTES = 4096, ORDERS_BYTES = 64 << 20, DESIR
 struct order_gpu { int64_t index; const char *uuid; int64_t milli, mem_mib; bool simulated; const char *mig; int64_t slot, size; };   /* of a MIG slice: its profile, first memory slot, and how many */
 struct order_mount { int64_t volume; const char *name, *path; bool read_only; };
 struct order_secret { const char *name, *value; };
+struct order_peer { const char *address, *node; };     /* of a gang: a task's address, and that of its node (node_info.underlay) */
 
 struct order {
     int64_t attempt, job, project;
@@ -31,6 +32,9 @@ struct order {
     struct objects mounts;      /* of struct order_mount */
     const char *workdir;        /* digest of the uploaded folder, or NULL */
     const char *user;
+    int64_t net, mbit;          /* the number of its project's network, 0: it gets none; what it may send and receive, in Mbit/s, 0: not capped */
+    const char *address, *egress;   /* in that network; where it may go (model/ipv4.h) */
+    struct objects peers;       /* of struct order_peer: who else is in that network, on other nodes */
     int64_t max_duration_s, grace_s;
     int64_t run_for_s;          /* after a contact it may run this long without another; 0: for ever (on_lost: wait) */
 };

@@ -27,6 +27,9 @@ static const struct field project_rows[] = {
     FIELD(struct project_view, quota, OBJECT, .sub = &quota_fields, .help = "-1: no limit"),
     FIELD_AS(struct project_view, weight_milli, "weight", MILLI, .help = "its part of what there is, against the others with work"),
     FIELD(struct project_view, residency, TEXT, .help = "its tasks run only in one of these regions, zones or residency labels; empty: anywhere"),
+    FIELD_AS(struct project_view, range, "network", TEXT, .help = "addresses of its tasks; empty: none was ever needed"),
+    FIELD(struct project_view, egress, TEXT, .help = "where its tasks may go outside of that: all (the public network), none, or these networks"),
+    FIELD_AS(struct project_view, mbit, "bandwidth", INT, .help = "Mbit/s that one task may send, and receive; 0: as much as there is"),
     AT(project_view, created),
     VERSION(project_view),
 };

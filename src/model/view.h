@@ -5,7 +5,7 @@
 #include "model/node.h"
 
 struct simple_view { int64_t id; const char *name, *state; int64_t created_ms; };       /* orgs, volumes without more */
-struct project_view { int64_t id; const char *name, *state, *org; struct quota quota; const char *roles, *residency; int64_t weight_milli, created_ms, version; };
+struct project_view { int64_t id; const char *name, *state, *org; struct quota quota; const char *roles, *residency, *range, *egress; int64_t weight_milli, mbit, created_ms, version; };
 struct limit_view { const char *id, *name, *state, *project, *user, *model; int64_t limit_milli, used_milli, reserved_milli; };    /* name: what is limited */
 struct limits_view { const char *id, *name, *state, *project, *user, *model; struct limit limit; };
 struct queue_view {

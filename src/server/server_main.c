@@ -24,7 +24,7 @@ struct run {
     struct server *server;
     struct server_config config;
     bool up, closing, help;
-    const char *sim_gpus, *sim_model, *nvml, *sys, *name, *run_folder, *log_level, *keep_logs, *cdi;
+    const char *sim_gpus, *sim_model, *nvml, *sys, *name, *run_folder, *log_level, *keep_logs, *cdi, *uplink;
     struct api_limits rates;
     struct http_limits limits;
     int64_t connections, per_address;
@@ -60,6 +60,7 @@ static const struct { const char *flag; size_t offset; bool up_only; const char 
     { "--cdi", offsetof(struct run, cdi), true, "DIR", "CDI specs of its GPUs: auto, off or a folder (auto)" },
     { "--nvml", offsetof(struct run, nvml), true, "FILE", "NVIDIA's management library, where it is not in a usual place" },
     { "--sys", offsetof(struct run, sys), true, "DIR", "where the kernel's sysfs is (/sys)" },
+    { "--uplink", offsetof(struct run, uplink), true, "yes", "let tasks out through this machine, as far as their project may go (no)" },
     { "--name", offsetof(struct run, name), true, "NAME", "the node's name (the host's)" },
     { "--run", offsetof(struct run, run_folder), true, "DIR", "sockets and root filesystems (/run/arcus)" },
 };
@@ -216,6 +217,8 @@ static void agent_spawn(void *arg, const char *token)
         argv[n++] = "--sys", argv[n++] = r->sys;
     if (r->name)
         argv[n++] = "--name", argv[n++] = r->name;
+    if (r->uplink)
+        argv[n++] = "--uplink", argv[n++] = r->uplink;
     if (token) { /* in a file: an argument would show in the process list */
         const char *file = arena_printf(r->mem, "%s/agent/token", r->config.data);
         if (!dir_make(r->os, arena_printf(r->mem, "%s/agent", r->config.data), 0711, &err) || !file_replace(r->os, file, SLICE(token), 0600, &err))

@@ -141,4 +141,8 @@
     X("CREATE INDEX reservation_name ON reservation (name, id)") \
     /* Live jobs of a project are found without walking those of others; all of a project are these and what job_ended_state has. */ \
     X("CREATE INDEX job_live_project ON job (project, id) WHERE state < 4")                                                    \
-    X("DROP INDEX job_project")
+    X("DROP INDEX job_project") \
+    /* A project's network: its number (0: none yet), where its tasks may go, and the Mbit/s of one task each way (0: not capped). */ \
+    X("ALTER TABLE project ADD COLUMN net BIGINT NOT NULL DEFAULT 0")                                                          \
+    X("ALTER TABLE project ADD COLUMN egress TEXT NOT NULL DEFAULT 'all'")                                                     \
+    X("ALTER TABLE project ADD COLUMN mbit BIGINT NOT NULL DEFAULT 0")

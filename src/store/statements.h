@@ -44,6 +44,8 @@
     X(PERSON_SET, "itiii", "UPDATE person SET password = ?2, roles = ?3, state = ?4, version = ?5 WHERE id = ?1")              \
     X(PROJECT_WEIGHT, "ii", "UPDATE project SET weight = ?2 WHERE id = ?1")                                                     \
     X(PROJECT_RESIDENCY, "it", "UPDATE project SET residency = ?2 WHERE id = ?1")                                               \
+    X(PROJECT_NET, "ii", "UPDATE project SET net = ?2 WHERE id = ?1")                                                           \
+    X(PROJECT_EGRESS, "iti", "UPDATE project SET egress = ?2, mbit = ?3 WHERE id = ?1")                                         \
     X(LIMIT_SET, "iitiiiii", "INSERT INTO quota_limit (project, owner, model, tasks, gpu_milli, day_milli, week_milli, month_milli) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (project, owner, model) DO UPDATE SET tasks = ?4, gpu_milli = ?5, day_milli = ?6, week_milli = ?7, month_milli = ?8") \
     X(LIMIT_DROP, "iit", "DELETE FROM quota_limit WHERE project = ?1 AND owner = ?2 AND model = ?3")                            \
     X(JOB_WHY, "it", "UPDATE job SET why = ?2 WHERE id = ?1")                                                                  \
@@ -107,7 +109,7 @@
     X(RESTORED_DROP, "", "DELETE FROM restored")                                                                               \
     /* --- the writer's memory, read once at start */                                                                          \
     X(LOAD_ORG, "", "SELECT id, name, created_ms FROM org ORDER BY id")                                                        \
-    X(LOAD_PROJECT, "", "SELECT id, org, name, state, quota, created_ms, version, weight, residency FROM project ORDER BY id")            \
+    X(LOAD_PROJECT, "", "SELECT id, org, name, state, quota, created_ms, version, weight, residency, net, egress, mbit FROM project ORDER BY id")            \
     X(LOAD_LIMIT, "", "SELECT project, owner, model, tasks, gpu_milli, day_milli, week_milli, month_milli FROM quota_limit ORDER BY project, owner, model") \
     X(LOAD_USED, "i", "SELECT project, owner, flavor, day, CAST(SUM(gpu_milli_ms) AS BIGINT), CAST(SUM(cpu_milli_ms) AS BIGINT), CAST(SUM(mem_mib_ms) AS BIGINT) FROM usage_day WHERE day >= ?1 GROUP BY project, owner, flavor, day ORDER BY project, owner, flavor, day") \
     X(LOAD_PERSON, "", "SELECT id, name, password, roles, state, created_ms, version FROM person ORDER BY id")                 \
@@ -204,8 +206,8 @@
     X(OLD_USAGE, "ii", "SELECT attempt, project, owner_kind, owner, job, node, flavor, gpu_milli, gpu_mib, cpu_milli, mem_mib, started_ms, ended_ms, billable, simulated FROM usage WHERE ended_ms < ?1 AND rolled = 1 ORDER BY ended_ms, attempt LIMIT ?2") \
     X(EVENT_FIRST, "", "SELECT COALESCE(MIN(seq), 0) FROM event")                                                              \
     X(ORG_LIST, "ii", "SELECT id, name, created_ms FROM org WHERE id > ?1 ORDER BY id LIMIT ?2")                               \
-    X(PROJECT_LIST, "iiii", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0), p.weight, p.residency FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND p.id > ?3 ORDER BY p.id LIMIT ?4") \
-    X(PROJECT_FIND, "iiti", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0), p.weight, p.residency FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND (p.name = ?3 OR p.id = ?4)") \
+    X(PROJECT_LIST, "iiii", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0), p.weight, p.residency, p.net, p.egress, p.mbit FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND p.id > ?3 ORDER BY p.id LIMIT ?4") \
+    X(PROJECT_FIND, "iiti", "SELECT p.id, p.name, o.name, p.quota, p.created_ms, p.version, COALESCE(m.roles, 0), p.weight, p.residency, p.net, p.egress, p.mbit FROM project p JOIN org o ON o.id = p.org LEFT JOIN member m ON m.project = p.id AND m.person = ?1 WHERE (?2 = 1 OR m.roles IS NOT NULL) AND (p.name = ?3 OR p.id = ?4)") \
     X(PROJECT_NAME, "i", "SELECT name FROM project WHERE id = ?1")                                                             \
     X(MEMBER_LIST, "iii", "SELECT u.id, u.name, u.state, m.roles FROM member m JOIN person u ON u.id = m.person WHERE m.project = ?1 AND u.id > ?2 ORDER BY u.id LIMIT ?3") \
     X(PERSON_LIST, "ii", "SELECT id, name, roles, state, created_ms, version FROM person WHERE id > ?1 ORDER BY id LIMIT ?2")   \

@@ -54,10 +54,15 @@ bool helper_spawn(const char *const *argv, const struct sealed *program, int in,
     return true;
 }
 
-/* crun forks twice to make a container that outlives it, and not at all to make one that waits to be started. */
-static bool waits_for_start(const struct plan *p)
+static bool is_crun(const struct plan *p)
 {
     return text_is(strrchr(p->runtime, '/') + 1, "crun");
+}
+/* crun forks twice to make a container that outlives it, and not at all to make one that waits to be started. One that gets a network
+ * must not begin before it is there. */
+static bool waits_for_start(const struct plan *p)
+{
+    return p->net || is_crun(p);
 }
 
 bool container_create(struct task *t, int *runtime_pid, struct err *err)
@@ -83,6 +88,8 @@ bool container_create(struct task *t, int *runtime_pid, struct err *err)
  * pipe's name is gone. */
 static bool release(struct task *t)
 {
+    if (!is_crun(&t->plan))
+        return false;
     const char *path = arena_printf(t->mem, "%s/%s/exec.fifo", t->plan.runtime_root, t->plan.id);
     AUTO(fd_close) int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     return fd != -1 && unlink(path) == 0 && write(fd, "", 1) == 1;
@@ -110,7 +117,7 @@ bool container_start(struct task *t, struct err *err)
     if (pid <= 1)
         return err_set(err, RC_INTERNAL, "%s wrote a bad pid", t->plan.runtime);
     t->container = (int)pid;
-    return !waits_for_start(&t->plan) || release(t) || start_by_runtime(t, err);
+    return net_join(t, err) && (!waits_for_start(&t->plan) || release(t) || start_by_runtime(t, err));
 }
 
 bool container_why(struct task *t, const char *log, struct err *err)

@@ -96,11 +96,12 @@ static void spare_us(void)
 static int one_task(const char *folder)
 {
     struct place place = { 0 };
-    struct task t = { .place = &place, .lock = -1, .file = -1, .agent = -1, .out = { -1, -1 }, .err = { -1, -1 }, .mem = arena_new() };
+    struct task t = { .place = &place, .lock = -1, .file = -1, .fabric = -1, .agent = -1, .out = { -1, -1 }, .err = { -1, -1 }, .mem = arena_new() };
     struct err err = { 0 };
     if (!task_open(&t, folder, &err) || !cgroups_find(&t.cgroups, &err) || !own_pids(&t, &err))
         return fprintf(stderr, "arcus-task: %s\n", err.text), 1;
     task_self(&t);
+    t.fabric = fabric_open(&t.plan);
     if (!task_begin(&t, &err))
         return fprintf(stderr, "arcus-task: %s\n", err.text), 1;
     return task_run(&t);

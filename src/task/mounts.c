@@ -90,18 +90,28 @@ static bool secrets_write(const struct plan *p, struct err *err)
            || err_errno(err, "cannot close the folder of secrets");
 }
 
+static bool own_file(const struct plan *p, const char *name, const char *text, struct err *err)
+{
+    size_t n = strlen(text);
+    unlink(name);
+    AUTO(fd_close) int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    return (fd != -1 && write(fd, text, n) == (ssize_t)n && fchown(fd, (uid_t)p->uid_base, (gid_t)p->uid_base) == 0)
+           || err_errno(err, "cannot write the file for /etc/%s", name);
+}
+
+/* Its own name is its address where it has one: others of its gang hear it, and must be able to come back with it. */
 static bool hosts_write(const struct plan *p, struct err *err)
 {
     char text[256];
-    unlink("hosts");
-    int n = snprintf(
-        text, sizeof text,
-        "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t%s\n",
-        p->hostname);
-    AUTO(fd_close) int fd = open("hosts", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    return (fd != -1 && write(fd, text, (size_t)n) == n
-            && fchown(fd, (uid_t)p->uid_base, (gid_t)p->uid_base) == 0)
-           || err_errno(err, "cannot write the hosts file");
+    snprintf(text, sizeof text, "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n%s\t%s\n", p->net ? p->address : "127.0.1.1", p->hostname);
+    return own_file(p, "hosts", text, err);
+}
+
+static bool names_write(const struct plan *p, struct err *err)
+{
+    char text[64];
+    snprintf(text, sizeof text, "nameserver %s\n", p->resolver);
+    return own_file(p, "resolv", text, err);
 }
 
 static bool folders_mount(const struct plan *p, int userns, struct err *err)
@@ -134,7 +144,7 @@ bool mounts_make(struct task *t, struct err *err)
     if (p->root == ROOT_HOST && !s->host_root)
         s->host_root = mount_host_root(p, err);
     return (p->root == ROOT_HOST ? s->host_root : image_root(s, p, err)) && devices_mount(t, err)
-           && folders_mount(p, s->userns, err) && hosts_write(p, err)
+           && folders_mount(p, s->userns, err) && hosts_write(p, err) && (!p->resolver || names_write(p, err))
            && (!p->secrets.count || secrets_write(p, err))
            && (!p->workdir || workdir_unpack(p, err));
 }

@@ -24,6 +24,7 @@ struct slot {
     struct place place;
     struct task self;   /* its pid, its control groups */
     int agent, signals, lock;
+    int fabric;         /* all that are run here have it in common, whichever network they get */
     char *title;        /* of the process list */
     size_t title_room;
     char line[PATH_BYTES];
@@ -89,7 +90,7 @@ static bool run_one(struct slot *s, const char *folder, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct task t = { .place = &s->place, .mem = mem, .cgroups = s->self.cgroups, .left = s->self.left, .status = s->self.status,
-                      .lock = -1, .file = -1, .agent = s->agent, .out = { -1, -1 }, .err = { -1, -1 } };
+                      .lock = -1, .file = -1, .fabric = s->fabric, .agent = s->agent, .out = { -1, -1 }, .err = { -1, -1 } };
     struct err why = { 0 };
     if (place_is_stale(&s->place) && !make_place(s, err))
         return false;
@@ -168,11 +169,12 @@ static void remove_folder(struct slot *s)
 int slot_run(const char *folder, char *title)
 {
     static struct mark marks[MARKS_MOST];
-    struct slot s = { .mem = arena_new(), .agent = -1, .lock = -1, .place = { .marks = marks }, .title = title, .title_room = strlen(title) };
+    struct slot s = { .mem = arena_new(), .agent = -1, .lock = -1, .fabric = -1, .place = { .marks = marks }, .title = title, .title_room = strlen(title) };
     struct err err = { 0 };
     if (!open_slot(&s, folder, &err))
         return fprintf(stderr, "arcus-task: %s\n", err.text), 1;
     task_self(&s.self);
+    s.fabric = fabric_open(&s.plan);
     set_title(&s, "waits");
     if (make_place(&s, &err) && send(s.agent, "r", 1, MSG_NOSIGNAL) == 1)
         wait_for_tasks(&s, &err);

@@ -39,6 +39,7 @@ struct task {
     bool torn, named;           /* its file may end in half a line; its name is on the disk */
     int lock;                   /* held until its end was told */
     int out[2], err[2];         /* what we read, what the container writes */
+    int fabric;                 /* the namespace of the node's networks; -1: it gets none */
     int container;              /* pid; 0: not known yet, -1: gone */
     int *told;                  /* who got the last signal to all */
     size_t told_count;
@@ -102,6 +103,10 @@ MUST_CHECK bool helper_spawn(const char *const *argv, const struct sealed *progr
 /* sealed.c */
 void sealed_open(struct sealed *s, const char *path);
 void sealed_close(struct sealed *s);
+
+/* net.c: its network, between container_create and its first instruction */
+int fabric_open(const struct plan *p);                              /* before place_open */
+MUST_CHECK bool net_join(struct task *t, struct err *err);
 
 /* logs.c */
 struct log_writer;

@@ -16,7 +16,7 @@ struct door {
     struct conn *conn;              /* of the test itself, for reading */
     struct control *control;
     struct arena *mem;
-    bool plan, crashed;
+    bool plan, crashed, no_network;     /* no_network: of the nodes that say hello */
     char admin[SECRET_TEXT];        /* the first key: operator, and admin of project `default` */
 };
 struct answer { bool ok; struct err err; const char *text; struct json *json; int64_t version; bool replayed; };

@@ -73,6 +73,14 @@ static void nodes(struct lines *l, const struct state *s)
         str_printf(line(l), "token %lld %s until %lld", LL(t->id), t->hash, LL(t->expires_ms));
 }
 
+static void network(struct str *out, const struct project *p)
+{
+    int held = 0;
+    for (size_t i = 0; p->addresses && i < COUNT(p->addresses->used); i++)
+        held += __builtin_popcountll(p->addresses->used[i]);
+    str_printf(out, " net %lld to %s %lld Mbit/s, %d addresses", LL(p->net), p->egress, LL(p->mbit), held);
+}
+
 static void things(struct lines *l, const struct state *s, int64_t only)
 {
     struct project *p;
@@ -81,14 +89,17 @@ static void things(struct lines *l, const struct state *s, int64_t only)
     struct volume *v;
     struct image *m;
     for (size_t i = 0; (p = map_next(s->projects, &i));)
-        if (!only || p->id == only)
-            str_printf(line(l),
+        if (!only || p->id == only) {
+            struct str *at = line(l);
+            str_printf(at,
                        "project %lld %s of %lld state %d quota %lld/%lld/%lld/%lld v%lld holds "
                        "%lld/%lld/%lld jobs %lld",
                        LL(p->id), p->name, LL(p->org), p->state, LL(p->quota.gpu_milli),
                        LL(p->quota.cpu_milli), LL(p->quota.mem_mib), LL(p->quota.jobs),
                        LL(p->version), LL(p->gpu_held), LL(p->cpu_held), LL(p->mem_held),
                        LL(p->jobs_live));
+            network(at, p);
+        }
     for (size_t i = 0; (a = map_next(s->accounts, &i));)
         if (!only || a->project == only)
             str_printf(line(l), "account %lld/%lld %s roles %u state %d", LL(a->project), LL(a->id),
@@ -152,6 +163,7 @@ static void work(struct lines *l, const struct state *s, int64_t only)
                    LL(a->started_ms), LL(a->run_for_s), LL(a->grace_s), LL(a->cpu_milli),
                    LL(a->mem_mib), LL(a->gpu_milli), LL(a->gpu_mib),
                    a->simulated ? " simulated" : "");
+        str_printf(to, " address %u", a->address);
         for (int g = 0; g < a->gpu_count; g++)
             str_printf(to, " gpu %lld %s %lld %lld %s@%lld+%lld", LL(a->gpus[g].index), a->gpus[g].uuid,
                        LL(a->gpus[g].milli), LL(a->gpus[g].mem_mib), a->gpus[g].mig ? a->gpus[g].mig : "", LL(a->gpus[g].slot), LL(a->gpus[g].size));

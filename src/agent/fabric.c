@@ -1,0 +1,342 @@
+/* fabric.c - see fabric.h. The filters are below, as nft(8) reads them: they are the promise.
+ *
+ * Links of tasks are called t..., bridges p..., tunnels x..., and the way out `up`. A bridge forwards only what a task sends in its own name;
+ * between bridges nothing is forwarded; out goes what the chain of the project lets pass. */
+#include "agent/fabric.h"
+#include "agent/nft.h"
+#include "base/fault.h"
+#include "base/str.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Run again as a whole when an agent takes over: sets stay, chains are written anew. */
+static const char rules[] =
+    "add table inet arcus\n"
+    "add set inet arcus private { type ipv4_addr; flags interval; }\n"
+    "add element inet arcus private { 0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, "
+    "192.168.0.0/16, 198.18.0.0/15, 224.0.0.0/3 }\n"
+    "add set inet arcus closed { type ipv4_addr; }\n"
+    "add set inet arcus same { type ifname . ifname; }\n"
+    "add map inet arcus out { type ifname : verdict; }\n"
+    "add chain inet arcus input { type filter hook input priority 0; policy drop; }\n"
+    "add chain inet arcus forward { type filter hook forward priority 0; policy drop; }\n"
+    "add chain inet arcus public\n"
+    "flush chain inet arcus input\n"
+    "flush chain inet arcus forward\n"
+    "flush chain inet arcus public\n"
+    "add rule inet arcus input iifname \"lo\" accept\n"
+    "add rule inet arcus input ct state established,related accept\n"
+    "add rule inet arcus input icmp type echo-request accept\n"
+    "add rule inet arcus input iifname \"p*\" reject with icmp type admin-prohibited\n"
+    "add rule inet arcus forward iifname . oifname @same accept\n"
+    "add rule inet arcus forward ip daddr @closed reject with icmp type admin-prohibited\n"
+    "add rule inet arcus forward udp dport 4789 drop\n"              /* what looks like a tunnel of ours would be believed by other nodes */
+    "add rule inet arcus forward ct state established,related accept\n"
+    "add rule inet arcus forward oifname \"up\" iifname vmap @out\n"
+    "add rule inet arcus forward iifname \"p*\" reject with icmp type admin-prohibited\n"   /* nobody waits in vain */
+    "add rule inet arcus public ip daddr @private return\n"
+    "add rule inet arcus public meta nfproto ipv4 accept\n"
+    "add table bridge arcus\n"
+    "add set bridge arcus known { type ifname . ether_addr . ipv4_addr; }\n"
+    "add chain bridge arcus from { type filter hook prerouting priority -300; policy accept; }\n"
+    "flush chain bridge arcus from\n"
+    "add rule bridge arcus from iifname \"t*\" ether type ip iifname . ether saddr . ip saddr @known accept\n"
+    "add rule bridge arcus from iifname \"t*\" ether type arp iifname . ether saddr . arp saddr ip @known "
+    "iifname . arp saddr ether . arp saddr ip @known accept\n"
+    "add rule bridge arcus from iifname \"t*\" drop\n";
+
+const char *fabric_bridge(int64_t net, char out[static LINK_NAME])
+{
+    snprintf(out, LINK_NAME, "p%lld", (long long)net);
+    return out;
+}
+
+const char *fabric_link(int64_t attempt, char out[static LINK_NAME])
+{
+    snprintf(out, LINK_NAME, "t%013llx", (unsigned long long)attempt & 0xfffffffffffffULL);
+    return out;
+}
+
+static void PRINTF(2, 3) lacks(struct fabric *f, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    if (f->lack_count < FABRIC_LACKS)
+        vsnprintf(f->lacks[f->lack_count++], LACK_TEXT, fmt, ap);
+    va_end(ap);
+}
+
+static bool set_switch(const char *path, const char *value)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool ok = fd != -1 && write(fd, value, strlen(value)) == (ssize_t)strlen(value);
+    if (fd != -1)
+        close(fd);
+    return ok;
+}
+
+/* --- what works here is found out by doing it */
+
+static bool try_links(struct fabric *f, struct err *err)
+{
+    static const unsigned char mac[MAC_BYTES] = { 0x02, 0xa7, 0, 0, 0, 1 };
+    int bridge, link;
+    if (broken("fabric.try") || !rtnl_bridge(f->socket, "try", mac, FABRIC_MTU) || !rtnl_index(f->socket, "try", &bridge))
+        return err_errno(err, "the kernel makes no bridge");
+    struct rtnl_veth v = { .name = "try0", .peer = "try1", .master = bridge, .peer_ns = f->ns, .mtu = FABRIC_MTU };
+    if (!rtnl_veth(f->socket, &v) || !rtnl_index(f->socket, "try0", &link))
+        return err_errno(err, "the kernel makes no veth");
+    f->caps = rtnl_cap(f->socket, link, 1000);
+    if (!f->caps)
+        lacks(f, "network: bandwidth of tasks is not capped, the kernel has no token bucket (%s)", strerror(errno));
+    return (rtnl_remove(f->socket, "try0") && rtnl_remove(f->socket, "try")) || err_errno(err, "the kernel keeps what is to be removed");
+}
+
+/* A number that no project has. */
+static void try_tunnel(struct fabric *f, uint32_t local)
+{
+    struct rtnl_vxlan v = { .name = "try2", .id = (1 << 24) - 1, .local = local, .port = FABRIC_PORT, .mtu = FABRIC_MTU - FABRIC_HEAD };
+    if (!local)
+        return;
+    if (!broken("fabric.tunnel") && rtnl_vxlan(f->underlay, &v, f->ns) && rtnl_remove(f->socket, "try2"))
+        f->local = local;
+    else
+        lacks(f, "network: it ends at this node, the kernel makes no VXLAN (%s)", strerror(errno));
+}
+
+static bool enter(struct fabric *f, int found, struct err *err)
+{
+    if (broken("fabric.enter") || (found != -1 ? setns(found, CLONE_NEWNET) : unshare(CLONE_NEWNET)) == -1)
+        return err_errno(err, "cannot make a network namespace");
+    f->ns = found != -1 ? found : open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    f->socket = rtnl_open();
+    int lo;
+    if (f->ns == -1 || f->socket == -1 || !rtnl_index(f->socket, "lo", &lo) || !rtnl_up(f->socket, lo))
+        return err_errno(err, "cannot use a network namespace");
+    /* Without a way out nothing is forwarded but by bridges; where these files are not, neither is what they switch. */
+    set_switch("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
+    set_switch("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    set_switch("/proc/sys/net/bridge/bridge-nf-call-iptables", "0");
+    return true;
+}
+
+/* --- the way out */
+
+static uint32_t hash_of(const char *text)
+{
+    uint32_t h = 2166136261u;
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 16777619u;
+    return h;
+}
+
+/* The first name server that is not on the node itself: there nobody of ours gets. */
+static uint32_t find_resolver(void)
+{
+    static const char *const files[] = { "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf" };
+    uint32_t found = 0;
+    for (size_t i = 0; i < COUNT(files) && !found; i++) {
+        FILE *file = fopen(files[i], "re");
+        char line[256], word[64];
+        uint32_t address;
+        while (file && !found && fgets(line, sizeof line, file))
+            if (sscanf(line, "nameserver %63s", word) == 1 && ipv4_parse(word, &address) && address >> 24 != 127 && address)
+                found = address;
+        if (file)
+            fclose(file);
+    }
+    return found;
+}
+
+static bool node_rules(struct fabric *f, uint32_t ours, struct err *err)
+{
+    char text[1024], four[IPV4_TEXT];
+    const char *up = f->uplink_name;
+    snprintf(text, sizeof text,
+             "add table inet %s\nflush table inet %s\n"
+             "add chain inet %s input { type filter hook input priority -10; policy accept; }\nadd rule inet %s input iifname \"%s\" reject\n"
+             "add chain inet %s forward { type filter hook forward priority -10; policy accept; }\nadd rule inet %s forward oifname \"%s\" ct state new drop\n"
+             "add chain inet %s out { type nat hook postrouting priority 100; policy accept; }\nadd rule inet %s out ip saddr %s masquerade\n",
+             up, up, up, up, up, up, up, up, up, up, ipv4_text(ours, four));
+    return nft_run(f->node_nft, text, err);
+}
+
+static bool fabric_rules(struct fabric *f, struct err *err)
+{
+    char four[IPV4_TEXT], text[1024];
+    int n = snprintf(text, sizeof text,
+                     "add chain inet arcus out { type nat hook postrouting priority 100; policy accept; }\nflush chain inet arcus out\n"
+                     "add rule inet arcus out oifname \"up\" masquerade\n"
+                     "add chain inet arcus names { type nat hook prerouting priority -100; policy accept; }\nflush chain inet arcus names\n");
+    for (int tcp = 0; f->resolver && tcp < 2; tcp++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "add rule inet arcus names iifname \"p*\" fib daddr type local %s dport 53 dnat ip to %s\n",
+                      tcp ? "tcp" : "udp", ipv4_text(f->resolver, four));
+    return nft_run(f->nft, text, err);
+}
+
+/* A cable between the fabric and the node, with two addresses of its own. Whoever is on the node's side of it sees one address. */
+static bool make_uplink(struct fabric *f, const struct fabric_config *c, int node_ns, struct err *err)
+{
+    uint32_t h = hash_of(c->key), base = (UINT32_C(169) << 24 | UINT32_C(254) << 16 | (h & 0xfffc)), theirs = base + 1, ours = base + 2;
+    int there, here;
+    snprintf(f->uplink_name, sizeof f->uplink_name, "arcus-%08x", h);
+    struct rtnl_veth v = { .name = "up", .peer = f->uplink_name, .peer_ns = node_ns, .mtu = FABRIC_MTU };
+    if (!rtnl_index(f->socket, "up", &here)) {
+        if (rtnl_index(f->underlay, f->uplink_name, &there) && !rtnl_remove(f->underlay, f->uplink_name))
+            return err_errno(err, "cannot remove an old uplink");
+        if (!rtnl_veth(f->socket, &v) || !rtnl_index(f->socket, "up", &here))
+            return err_errno(err, "cannot make an uplink");
+    }
+    f->resolver = find_resolver();
+    return ((rtnl_index(f->underlay, f->uplink_name, &there) && rtnl_address(f->underlay, there, theirs, 30) && rtnl_up(f->underlay, there)
+             && rtnl_address(f->socket, here, ours, 30) && rtnl_up(f->socket, here) && rtnl_default_route(f->socket, theirs))
+            || err_errno(err, "cannot set up the uplink"))
+           && node_rules(f, ours, err) && fabric_rules(f, err)
+           && (set_switch("/proc/sys/net/ipv4/ip_forward", "1") || err_errno(err, "cannot forward"));
+}
+
+/* Sets are filled before anything can pass. */
+static bool close_addresses(struct fabric *f, const struct fabric_config *c, struct err *err)
+{
+    AUTO(str_done) struct str text = { 0 };
+    char four[IPV4_TEXT];
+    for (size_t i = 0; i < c->closed_count; i++)
+        str_printf(&text, "add element inet arcus closed { %s }\n", ipv4_text(c->closed[i], four));
+    return !text.len || nft_run(f->nft, text.at, err);
+}
+
+static bool forward_on_node(struct fabric *f, const struct fabric_config *c, struct err *err)
+{
+    return !c->uplink || (nft_open(&f->node_nft, err) && (set_switch("/proc/sys/net/ipv4/ip_forward", "1") || err_errno(err, "cannot forward")));
+}
+
+void fabric_open(struct fabric *f, const struct fabric_config *c, int found)
+{
+    struct err err = { 0 }, out = { 0 };
+    *f = (struct fabric){ .ns = -1, .socket = -1, .mtu = FABRIC_MTU };
+    int node_ns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    f->underlay = rtnl_open();
+    bool leads_out = forward_on_node(f, c, &out);
+    f->works = f->underlay != -1 && node_ns != -1 && enter(f, found, &err) && nft_open(&f->nft, &err) && nft_run(f->nft, rules, &err) && try_links(f, &err)
+               && close_addresses(f, c, &err);
+    if (!f->works)
+        lacks(f, "network: tasks have none but themselves, %s", err.rc ? err.text : strerror(errno));
+    f->uplink = f->works && c->uplink && leads_out && make_uplink(f, c, node_ns, &out);
+    if (f->works && c->uplink && !f->uplink)
+        lacks(f, "network: tasks reach nothing outside of their project, %s", out.text);
+    else if (f->uplink && !f->resolver)
+        lacks(f, "network: tasks cannot look up names, the node has no name server but itself");
+    if (f->works)
+        try_tunnel(f, c->local);
+    f->mtu = f->local ? FABRIC_MTU - FABRIC_HEAD : FABRIC_MTU;
+    if (node_ns != -1)
+        close(node_ns);
+}
+
+void fabric_close(struct fabric *f)
+{
+    nft_close(f->nft);
+    nft_close(f->node_nft);
+    const int fds[] = { f->ns, f->socket, f->underlay };
+    for (size_t i = 0; i < COUNT(fds); i++)
+        if (fds[i] != -1)
+            close(fds[i]);
+    for (size_t i = 0; i < NET_NUMBERS; i++)
+        free(f->egress[i]);
+}
+
+/* --- projects and tasks */
+
+static bool make_bridge(struct fabric *f, int64_t net, struct err *err)
+{
+    unsigned char mac[MAC_BYTES];
+    char name[LINK_NAME], tunnel[LINK_NAME];
+    int bridge, index;
+    uint32_t gateway = net_address(net, NET_GATEWAY);
+    ipv4_mac(gateway, mac);
+    fabric_bridge(net, name);
+    if ((!rtnl_bridge(f->socket, name, mac, f->mtu) && errno != EEXIST) || !rtnl_index(f->socket, name, &bridge)
+        || !rtnl_address(f->socket, bridge, gateway, 32 - NET_HOST_BITS))
+        return err_errno(err, "cannot make the project's bridge");
+    if (!f->local)
+        return true;
+    snprintf(tunnel, sizeof tunnel, "x%lld", (long long)net);
+    struct rtnl_vxlan v = { .name = tunnel, .id = net, .local = f->local, .port = FABRIC_PORT, .mtu = f->mtu };
+    return rtnl_index(f->socket, tunnel, &index)
+           || (rtnl_vxlan(f->underlay, &v, f->ns) && rtnl_index(f->socket, tunnel, &index) && rtnl_master(f->socket, index, bridge))
+           || err_errno(err, "cannot make the project's tunnel");
+}
+
+bool fabric_project(struct fabric *f, int64_t net, const char *egress, struct err *err)
+{
+    AUTO(str_done) struct str text = { 0 };
+    long long n = net;
+    egress = text_given(egress) ? egress : "none";
+    if (!f->works || net <= 0 || net >= NET_NUMBERS)
+        return err_set(err, RC_UNAVAILABLE, "this node has no networks");
+    if (f->egress[net] && text_is(f->egress[net], egress))
+        return true;
+    if (!text_is(egress, "all") && !text_is(egress, "none") && egress[strspn(egress, "0123456789./,")]) /* it becomes part of a rule */
+        return err_set(err, RC_BAD_INPUT, "'%.40s' are no networks", egress);
+    if (!f->egress[net] && !make_bridge(f, net, err))
+        return false;
+    str_printf(&text, "add element inet arcus same { \"p%lld\" . \"p%lld\" }\nadd chain inet arcus e%lld\nflush chain inet arcus e%lld\n"
+                      "add element inet arcus out { \"p%lld\" : jump e%lld }\n", n, n, n, n, n, n);
+    if (!text_is(egress, "none"))
+        str_printf(&text, "add rule inet arcus e%lld ct status dnat accept\n", n);
+    if (text_is(egress, "all"))
+        str_printf(&text, "add rule inet arcus e%lld jump public\n", n);
+    else if (!text_is(egress, "none"))
+        str_printf(&text, "add rule inet arcus e%lld ip daddr { %s } accept\n", n, egress);
+    if (!nft_run(f->nft, text.at, err))
+        return false;
+    free(f->egress[net]);
+    f->egress[net] = strdup(egress);
+    return f->egress[net] || (abort(), false);
+}
+
+static void element(struct str *out, const char *verb, const char *link, uint32_t address)
+{
+    unsigned char m[MAC_BYTES];
+    char four[IPV4_TEXT];
+    ipv4_mac(address, m);
+    str_printf(out, "%s element bridge arcus known { \"%s\" . %02x:%02x:%02x:%02x:%02x:%02x . %s }\n", verb, link, m[0], m[1], m[2], m[3], m[4],
+               m[5], ipv4_text(address, four));
+}
+
+bool fabric_admit(struct fabric *f, int64_t net, const char *link, uint32_t address, const struct fabric_peer *peers, size_t count, struct err *err)
+{
+    AUTO(str_done) struct str text = { 0 };
+    unsigned char mac[MAC_BYTES];
+    char tunnel[LINK_NAME];
+    int index;
+    element(&text, "add", link, address);
+    if (!nft_run(f->nft, text.at, err))
+        return false;
+    if (!f->local)
+        return true;
+    snprintf(tunnel, sizeof tunnel, "x%lld", (long long)net);
+    if (!rtnl_index(f->socket, tunnel, &index))
+        return err_errno(err, "the project's tunnel is not there");
+    ipv4_mac(address, mac);
+    rtnl_forget(f->socket, index, address, mac); /* it was elsewhere before */
+    for (size_t i = 0; i < count; i++) {
+        ipv4_mac(peers[i].address, mac);
+        if (broken("fabric.peer") || !rtnl_neighbour(f->socket, index, peers[i].address, mac, peers[i].node))
+            return err_errno(err, "cannot reach the other nodes of its gang");
+    }
+    return true;
+}
+
+void fabric_forget(struct fabric *f, const char *link, uint32_t address)
+{
+    AUTO(str_done) struct str text = { 0 };
+    struct err err = { 0 };
+    element(&text, "delete", link, address);
+    if (f->works && !nft_run(f->nft, text.at, &err))
+        return; /* it never came so far, or another agent was here */
+}

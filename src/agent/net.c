@@ -1,0 +1,284 @@
+/* net.c - see net.h. A fabric belongs to its thread; the loop has a copy of what does not change. */
+#include "agent/net.h"
+#include "agent/fabric.h"
+#include "agent/workshop.h"
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { SERVERS_MOST = 16 };
+
+struct net {
+    struct workshop *shop;
+    struct fabric *fabric;      /* the thread's */
+    bool works, uplink, caps;
+    uint32_t local, resolver;
+    int mtu;
+    char path[64];
+    char lacks[FABRIC_LACKS][LACK_TEXT];
+    size_t lack_count;
+};
+
+/* --- opening */
+
+/* Of its descriptors, the one that is a network namespace other than ours. A supervisor holds no other. */
+static int held_by(int pid)
+{
+    char path[64], own[64] = "", link[64];
+    snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    if (readlink("/proc/self/ns/net", own, sizeof own - 1) == -1)
+        return -1;
+    DIR *d = opendir(path);
+    int found = -1;
+    for (struct dirent *e; d && found == -1 && (e = readdir(d));) {
+        ssize_t n = readlinkat(dirfd(d), e->d_name, link, sizeof link - 1);
+        link[MAX(n, 0)] = 0;
+        if (strncmp(link, "net:[", 5) == 0 && !text_is(link, own))
+            found = openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC);
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+/* "https://head.example.org:6640" */
+static size_t resolve(const char *url, uint32_t *out, size_t room)
+{
+    char host[256];
+    const char *at = strstr(url, "://");
+    at = at ? at + 3 : url;
+    snprintf(host, sizeof host, "%.*s", (int)strcspn(at, ":/"), at);
+    struct addrinfo like = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *list = NULL;
+    size_t n = 0;
+    if (getaddrinfo(host, NULL, &like, &list) != 0)
+        return 0;
+    for (struct addrinfo *a = list; a && n < room; a = a->ai_next)
+        out[n++] = ntohl(((struct sockaddr_in *)a->ai_addr)->sin_addr.s_addr);
+    freeaddrinfo(list);
+    return n;
+}
+
+/* The address from which that server is reached. */
+static uint32_t seen_by(uint32_t server)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(server) }, from = { 0 };
+    socklen_t n = sizeof from;
+    int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool ok = s != -1 && connect(s, (struct sockaddr *)&to, sizeof to) == 0 && getsockname(s, (struct sockaddr *)&from, &n) == 0;
+    if (s != -1)
+        close(s);
+    uint32_t address = ok ? ntohl(from.sin_addr.s_addr) : 0;
+    return address >> 24 == 127 ? 0 : address;
+}
+
+struct opening {
+    struct work work;
+    struct fabric *fabric;
+    const struct net_config *config;
+    int found;
+};
+
+static void open_run(struct work *w)
+{
+    struct opening *o = CONTAINER(w, struct opening, work);
+    const struct net_config *c = o->config;
+    uint32_t closed[SERVERS_MOST];
+    struct fabric_config config = { .uplink = c->uplink, .key = c->key, .closed = closed };
+    for (size_t i = 0; (c->uplink || c->underlay) && i < c->servers.count; i++)
+        config.closed_count += resolve(c->servers.at[i], closed + config.closed_count, SERVERS_MOST - config.closed_count);
+    if (c->underlay && !ipv4_parse(c->underlay_address, &config.local))
+        config.local = config.closed_count ? seen_by(closed[0]) : 0;
+    fabric_open(o->fabric, &config, o->found);
+}
+
+static void open_done(struct work *w)
+{
+    free(CONTAINER(w, struct opening, work));
+}
+
+struct net *net_open(struct os *os, const struct net_config *config, const int *pids, size_t count)
+{
+    struct net *n = calloc(1, sizeof *n);
+    struct opening *o = calloc(1, sizeof *o);
+    struct fabric *f = calloc(1, sizeof *f);
+    if (!n || !o || !f)
+        abort();
+    n->shop = workshop_new(os, "network");
+    n->fabric = f;
+    *o = (struct opening){ .work = { .run = open_run, .done = open_done }, .fabric = f, .config = config, .found = -1 };
+    for (size_t i = 0; i < count && o->found == -1; i++)
+        o->found = held_by(pids[i]);
+    workshop_do(n->shop, &o->work);
+    workshop_settle(n->shop);
+    n->works = f->works, n->uplink = f->uplink, n->caps = f->caps;
+    n->local = f->local, n->resolver = f->resolver, n->mtu = f->mtu;
+    snprintf(n->path, sizeof n->path, "/proc/%d/fd/%d", getpid(), f->ns);
+    memcpy(n->lacks, f->lacks, sizeof n->lacks);
+    n->lack_count = f->lack_count;
+    return n;
+}
+
+void net_close(struct net *n)
+{
+    if (!n)
+        return;
+    workshop_close(n->shop); /* its thread is gone from here on */
+    fabric_close(n->fabric);
+    free(n->fabric);
+    free(n);
+}
+
+/* --- what is told */
+
+bool net_works(const struct net *n)
+{
+    return n && n->works;
+}
+
+const char *net_fabric(const struct net *n)
+{
+    return net_works(n) ? n->path : NULL;
+}
+
+void net_describe(const struct net *n, struct node_info *info, struct arena *mem, const char **cannot, size_t *count)
+{
+    char four[IPV4_TEXT];
+    if (!n)
+        return;
+    info->network = n->works;
+    info->underlay = n->local ? arena_text(mem, ipv4_text(n->local, four)) : NULL;
+    for (size_t i = 0; i < n->lack_count; i++)
+        cannot[(*count)++] = arena_text(mem, n->lacks[i]);
+}
+
+struct net_place net_place(const struct net *n, const struct order *o)
+{
+    struct net_place p = { .fabric = net_fabric(n), .mtu = n->mtu, .capped = n->caps };
+    fabric_bridge(o->net, p.bridge);
+    fabric_link(o->attempt, p.link);
+    if (n->uplink && n->resolver && text_given(o->egress) && !text_is(o->egress, "none"))
+        ipv4_text(net_address(o->net, NET_GATEWAY), p.resolver);
+    return p;
+}
+
+/* --- work for the thread */
+
+struct errand {
+    struct work work;
+    struct fabric *fabric;
+    int64_t net;
+    char link[LINK_NAME];
+    char *egress;
+    uint32_t address;
+    struct fabric_peer *peers;
+    size_t peer_count;
+    struct err err;
+    void (*done)(void *arg, const struct err *err);
+    void *arg;
+};
+
+static void errand_free(struct work *w)
+{
+    struct errand *e = CONTAINER(w, struct errand, work);
+    free(e->egress);
+    free(e->peers);
+    free(e);
+}
+
+static void errand_done(struct work *w)
+{
+    struct errand *e = CONTAINER(w, struct errand, work);
+    struct err err = e->err;
+    void (*done)(void *, const struct err *) = e->done;
+    void *arg = e->arg;
+    errand_free(w);
+    if (done)
+        done(arg, err.rc ? &err : NULL);
+}
+
+static struct errand *errand_new(struct net *n, void (*run)(struct work *w))
+{
+    struct errand *e = calloc(1, sizeof *e);
+    if (!e)
+        abort();
+    *e = (struct errand){ .work = { .run = run, .done = errand_done, .drop = errand_free }, .fabric = n->fabric };
+    return e;
+}
+
+static char *copy(const char *text)
+{
+    char *s = strdup(text ? text : "");
+    return s ? s : (abort(), NULL);
+}
+
+static void want_run(struct work *w)
+{
+    struct errand *e = CONTAINER(w, struct errand, work);
+    if (!fabric_project(e->fabric, e->net, e->egress, &e->err)
+        || !fabric_admit(e->fabric, e->net, e->link, e->address, e->peers, e->peer_count, &e->err))
+        err_wrap(&e->err, "its network");
+}
+
+static void read_peers(struct errand *e, const struct order *o)
+{
+    const struct order_peer *p = o->peers.at;
+    e->peers = calloc(o->peers.count + 1, sizeof *e->peers);
+    if (!e->peers)
+        abort();
+    for (size_t i = 0; i < o->peers.count; i++) {
+        struct fabric_peer *to = &e->peers[e->peer_count];
+        if (ipv4_parse(p[i].address, &to->address) && net_has(o->net, to->address) && ipv4_parse(p[i].node, &to->node))
+            e->peer_count++;
+    }
+}
+
+void net_want(struct net *n, const struct order *o, void (*done)(void *arg, const struct err *err), void *arg)
+{
+    struct errand *e = errand_new(n, want_run);
+    e->net = o->net;
+    e->egress = copy(o->egress);
+    e->done = done;
+    e->arg = arg;
+    fabric_link(o->attempt, e->link);
+    read_peers(e, o);
+    if (!ipv4_parse(o->address, &e->address) || !net_has(o->net, e->address))
+        e->address = 0; /* on no list, so whoever sends from it is not heard */
+    workshop_do(n->shop, &e->work);
+}
+
+static void policy_run(struct work *w)
+{
+    struct errand *e = CONTAINER(w, struct errand, work);
+    if (e->fabric->egress[e->net] && !fabric_project(e->fabric, e->net, e->egress, &e->err))
+        e->err = (struct err){ 0 }; /* the next start tries again, and fails */
+}
+
+void net_policy(struct net *n, const struct order *o)
+{
+    if (!net_works(n) || o->net <= 0 || o->net >= NET_NUMBERS)
+        return;
+    struct errand *e = errand_new(n, policy_run);
+    e->net = o->net;
+    e->egress = copy(o->egress);
+    workshop_do(n->shop, &e->work);
+}
+
+static void drop_run(struct work *w)
+{
+    struct errand *e = CONTAINER(w, struct errand, work);
+    fabric_forget(e->fabric, e->link, e->address);
+}
+
+void net_drop(struct net *n, int64_t attempt, const char *address)
+{
+    struct errand *e = errand_new(n, drop_run);
+    fabric_link(attempt, e->link);
+    if (net_works(n) && ipv4_parse(address, &e->address))
+        workshop_do(n->shop, &e->work);
+    else
+        errand_free(&e->work);
+}

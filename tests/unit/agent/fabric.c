@@ -1,0 +1,110 @@
+/* Each in a thread of its own, which stands in a network namespace of its own before it begins: what the fabric takes for the node is that. */
+#include "agent/fabric.h"
+#include "agent/nft.h"
+#include "base/fault.h"
+#include "tap.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct stage { void (*act)(struct fabric *f); bool there; };
+
+static void *on_stage(void *arg)
+{
+    struct stage *s = arg;
+    struct fabric *f = calloc(1, sizeof *f);
+    s->there = unshare(CLONE_NEWNET) == 0;
+    if (s->there)
+        s->act(f);
+    free(f);
+    return NULL;
+}
+static void play(void (*act)(struct fabric *f))
+{
+    struct stage s = { .act = act };
+    pthread_t t;
+    CHECK(pthread_create(&t, NULL, on_stage, &s) == 0 && pthread_join(t, NULL) == 0);
+    if (!s.there)
+        test_skip("no network namespaces here");
+}
+static bool there(struct fabric *f, const char *link)
+{
+    int index;
+    return rtnl_index(f->socket, link, &index);
+}
+
+static const struct fabric_config outside = { .uplink = true, .local = UINT32_C(0xc0000201), .key = "test", .closed = (uint32_t[]){ 0xc6336401 }, .closed_count = 1 };
+
+static void make_all(struct fabric *f)
+{
+    struct err err = { 0 };
+    char link[LINK_NAME], bridge[LINK_NAME];
+    fabric_open(f, &outside, -1);
+    if (!f->works) {
+        CHECK(f->lack_count == 1 && strstr(f->lacks[0], "network: "));
+        test_skip(f->lacks[0]);
+        fabric_close(f);
+        return;
+    }
+    CHECK(fabric_project(f, 5, "all", &err) && fabric_project(f, 5, "none", &err) && fabric_project(f, 7, "10.0.0.0/8,192.0.2.7/32", &err));
+    CHECK(there(f, fabric_bridge(5, bridge)) && there(f, fabric_bridge(7, bridge)) && !there(f, fabric_bridge(6, bridge)));
+    struct fabric_peer peer = { .address = net_address(5, 9), .node = 0xc0000202 };
+    CHECK(fabric_admit(f, 5, fabric_link(77, link), net_address(5, 8), f->local ? &peer : NULL, f->local ? 1 : 0, &err));
+    CHECK(fabric_admit(f, 5, fabric_link(78, link), net_address(5, 9), NULL, 0, &err)); /* it was the peer's before */
+    fabric_forget(f, link, net_address(5, 9));
+    fabric_forget(f, link, net_address(5, 9));
+    CHECK(!fabric_project(f, 0, "all", &err) && !fabric_project(f, NET_NUMBERS, "all", &err));
+    CHECK(!fabric_project(f, 9, "10.0.0.0/8 } accept; add rule inet arcus forward accept; #", &err) && strstr(err.text, "no networks"));
+    for (size_t i = 0; i < f->lack_count; i++)
+        printf("# %s\n", f->lacks[i]);
+    fabric_close(f);
+}
+TEST(a_fabric_has_a_bridge_for_each_project_and_says_what_it_lacks) { play(make_all); }
+
+/* The second agent of the same tasks. */
+static void take_over(struct fabric *f)
+{
+    struct err err = { 0 };
+    char bridge[LINK_NAME];
+    fabric_open(f, &outside, -1);
+    if (f->works) {
+        CHECK(fabric_project(f, 5, "all", &err));
+        int held = fcntl(f->ns, F_DUPFD_CLOEXEC, 3);
+        fabric_close(f);
+        CHECK(setns(held, CLONE_NEWNET) == 0);
+        *f = (struct fabric){ 0 };
+        fabric_open(f, &(struct fabric_config){ .key = "test" }, held);
+        CHECK(f->works && there(f, fabric_bridge(5, bridge)) && fabric_project(f, 5, "none", &err));
+    }
+    fabric_close(f);
+}
+TEST(an_agent_takes_over_the_networks_of_the_one_before_it) { play(take_over); }
+
+/* Whatever fails: it says so, and what it then refuses it does not half do. */
+static void fail_nth(struct fabric *f)
+{
+    char link[LINK_NAME];
+    fabric_link(77, link);
+    for (int nth = 1;; nth++) {
+        struct err err = { 0 };
+        fault_arm(nth);
+        fabric_open(f, &outside, -1);
+        bool works = f->works, whole = works && f->uplink && f->local;
+        struct fabric_peer peer = { .address = net_address(5, 9), .node = 0xc0000202 };
+        bool ok = fabric_project(f, 5, "all", &err) && fabric_admit(f, 5, link, net_address(5, 8), &peer, f->local != 0, &err);
+        bool fired = fault_fired();
+        fault_arm(0);
+        CHECK(works || (!ok && f->lack_count));
+        CHECK(ok || err.rc);
+        CHECK(!works || whole || f->lack_count);
+        fabric_close(f);
+        *f = (struct fabric){ 0 };
+        if (!fired)
+            return;
+    }
+}
+TEST(whatever_of_a_fabric_cannot_be_made_is_told_and_nothing_is_left_open) { play(fail_nth); }

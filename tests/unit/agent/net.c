@@ -1,0 +1,85 @@
+/* A task's network as it sees it, with a real container: skipped where containers or networks do not work. */
+#include "containers.h"
+#include "model/ipv4.h"
+#include <stdlib.h>
+
+static bool has_networks(struct containers *c)
+{
+    struct node_info info = { 0 };
+    runtime_describe(c->r, &info, c->mem);
+    for (size_t i = 0; !info.network && i < info.cannot.count; i++)
+        printf("# %s\n", info.cannot.at[i]);
+    if (!info.network)
+        test_skip("no networks here");
+    return info.network;
+}
+static struct order *connected(struct containers *c, int64_t net, int64_t host, const char *script)
+{
+    struct order *o = containers_order(c, "host", script);
+    o->net = net;
+    o->address = ipv4_text(net_address(net, host), arena_take(c->mem, IPV4_TEXT, 1));
+    o->egress = "all";
+    return o;
+}
+
+#define SHOW "sed -n 's/^ *\\([a-z0-9]*\\):.*/\\1/p' /proc/net/dev | sort | tr '\\n' ' '; awk '$2 == \"00000000\" {print $1, $3}' /proc/net/route; hostname -i"
+
+TEST(a_task_has_its_address_a_way_out_and_nothing_else)
+{
+    struct containers c = { 0 };
+    if (!containers_open(&c))
+        return;
+    if (has_networks(&c))
+        for (int i = 0; i < 3; i++) { /* by a supervisor of its own, then where one has been before */
+            struct order *o = connected(&c, 3, 2 + i, SHOW);
+            CHECK(containers_run(&c, o)->outcome == OUTCOME_SUCCEEDED);
+            const char *said = containers_log(&c, o->attempt, 0);
+            CHECK(text_is(said, containers_path(&c, "eth0 lo eth0 01304064\n100.64.48.%d\n", 2 + i)));
+            runtime_forget(c.r, o->attempt);
+        }
+    containers_close(&c);
+}
+
+TEST(a_task_without_an_address_has_only_itself)
+{
+    struct containers c = { 0 };
+    if (!containers_open(&c))
+        return;
+    struct order *o = containers_order(&c, "host", SHOW);
+    CHECK(containers_run(&c, o)->outcome == OUTCOME_SUCCEEDED && text_is(containers_log(&c, o->attempt, 0), "lo 127.0.1.1\n"));
+    runtime_forget(c.r, o->attempt);
+    containers_close(&c);
+}
+
+TEST(two_of_a_project_reach_each_other_over_a_restart_of_the_agent_and_one_of_another_does_not)
+{
+    struct containers c = { 0 };
+    if (!containers_open(&c))
+        return;
+    if (has_networks(&c)) {
+        struct order *a = connected(&c, 3, 20, "busybox nc -ll -p 5000 -e echo hello & sleep 60");
+        runtime_start(c.r, a);
+        CHECK(containers_wait(&c, a->attempt, PHASE_RUNNING)->phase == PHASE_RUNNING);
+        const char *ask = "for i in $(seq 50); do busybox nc -w 1 100.64.48.20 5000 </dev/null && exit 0; sleep 0.1; done; exit 3";
+        CHECK(containers_run(&c, connected(&c, 3, 21, ask))->outcome == OUTCOME_SUCCEEDED);
+        CHECK(containers_reopen(&c));
+        CHECK(containers_run(&c, connected(&c, 3, 22, ask))->outcome == OUTCOME_SUCCEEDED);
+        CHECK(containers_run(&c, connected(&c, 4, 20, "busybox nc -w 1 100.64.48.20 5000 </dev/null && exit 0; exit 3"))->exit_code == 3);
+        runtime_stop(c.r, a->attempt, 0, OUTCOME_CANCELLED);
+        CHECK(containers_end(&c, a->attempt)->phase == PHASE_ENDED);
+    }
+    containers_close(&c);
+}
+
+TEST(an_order_whose_address_is_not_its_projects_is_not_run)
+{
+    struct containers c = { 0 };
+    if (!containers_open(&c))
+        return;
+    if (has_networks(&c)) {
+        struct order *o = connected(&c, 3, 30, "true");
+        o->address = "10.0.0.7";
+        CHECK(containers_run(&c, o)->outcome == OUTCOME_NODE_FAULT && strstr(c.last.detail, "address"));
+    }
+    containers_close(&c);
+}
