@@ -124,6 +124,96 @@ answered "... which has a way out of its own" 203.0.113.5:8080 outside
 try_in blue "$(ask "$RED:5000")" "$on_b"
 answered "refused: another project's address on another node" "$RED:5000"
 
+# --- where a project may go, also while its tasks run
+ID=$(in_project "$(sh_job "$(ask); while :; do echo now; perl /tmp/ask.pl 203.0.113.5:8080 10.9.9.9:8080; sleep 0.2; done" "$on_a")" blue)
+JOBS+=("blue $ID") ROAMER=$ID
+hears() { [ "$(get "/v1/jobs/$ROAMER/logs?project=blue" | tail -n 6 | grep -v now | cut -d ' ' -f 2 | sort -u | tr '\n' ' ')" = "$1" ]; }
+ok "at first it goes to the public network alone" until_ok 60 hears 'outside '
+call PATCH /v1/projects/blue '{"egress":"10.9.9.0/24"}'
+ok "... then to the network that it is given, and nowhere else" until_ok 60 hears 'private '
+call PATCH /v1/projects/blue '{"egress":"none"}'
+ok "... then nowhere" until_ok 60 hears ''
+call PATCH /v1/projects/blue '{"egress":"10.9.9.9/24"}'
+refused "what is no network is refused" 400 bad_input 10.9.9.9/24
+
+# --- a gang: it reaches itself over both nodes, and knows how
+MEET='echo "$NODE_RANK of $NUM_NODES: $RANK/$WORLD_SIZE $LOCAL_RANK $SLURM_PROCID/$SLURM_NTASKS $MASTER_ADDR:$MASTER_PORT $ARCUS_NODE_IPS" $SKYPILOT_NODE_IPS; if [ $RANK = 0 ]; then
+    perl -MIO::Socket::INET -e '"'"'my $l = IO::Socket::INET->new(LocalAddr => "0.0.0.0:29500", Listen => 1, ReuseAddr => 1) or die; my $c = $l->accept; print $c "met\n"'"'"'
+else '"$(ask)"'; for i in $(seq 100); do perl /tmp/ask.pl $MASTER_ADDR:$MASTER_PORT | grep met && exit 0; sleep 0.1; done; exit 4; fi'
+GANG=$(in_project "$(sh_job "$MEET" '{"nodes":2,"gpus":1}')" red)
+until_ok 60 eval '[[ " done failed cancelled " == *" $(pjob $GANG red .state) "* ]]'
+is "a gang meets over two nodes" "$(pjob "$GANG" red .state) $(get "/v1/jobs/$GANG/logs?project=red&task=1" | grep -o 'met$')" "done met"
+like "... and each knows its rank and all addresses" "$(get "/v1/jobs/$GANG/logs?project=red&task=1" | head -n 1)" '^1 of 2: 1/2 0 1/2 (100\.64\.16\.[0-9]+):29500 (\1),(100\.64\.16\.[0-9]+) \1 \3$'
+
+# --- tricks
+start_in red "exec perl -MIO::Socket::INET -e '\$| = 1; my \$s = IO::Socket::INET->new(LocalAddr => \"0.0.0.0:7000\", Proto => \"udp\") or die; print \"open\n\"; while (my \$from = \$s->recv(my \$w, 99)) { print \$s->peerhost, \" \$w\n\" }'" "$on_a"
+VICTIM=$(address_of) VICTIM_JOB=$ID JOBS+=("red $ID")
+start_in red 'sleep 600' "$on_a"
+MALLORY=$(address_of) JOBS+=("red $ID")
+pid=$(first_pid "$(last_attempt)")
+as_mallory() { nsenter --net="/proc/$pid/ns/net" "$@"; }       # with rights that it never has: the guard is behind them
+say() { as_mallory perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalAddr => $ARGV[0], PeerAddr => $ARGV[1], Proto => "udp") or die; $s->send($ARGV[2]) for 1 .. 3' "$1" "$VICTIM:7000" "$2"; }
+heard() { get "/v1/jobs/$VICTIM_JOB/logs?project=red" | grep "$1"; }
+say "$MALLORY" honest
+ok "a neighbour is heard under its own name" until_ok 10 heard "^$MALLORY honest"
+as_mallory ip addr add "$RED/32" dev eth0
+say "$RED" lie
+mac=$(as_mallory ip -o link show eth0 | sed 's/.*ether \([0-9a-f:]*\).*/\1/')
+as_mallory ip link set eth0 address 02:a7:00:00:00:09
+say "$MALLORY" mask
+as_mallory ip link set eth0 address "$mac"
+as_mallory ip neigh flush dev eth0
+say "$MALLORY" last
+ok "... and heard again after all of this" until_ok 10 heard "^$MALLORY last"
+is "refused: a neighbour's address as one's own" "$(heard lie)" ""
+is "refused: another hardware address than one's own" "$(heard mask)" ""
+inside o ip route add 100.64.0.0/10 via 198.51.100.11
+is "refused: to serve on the node, or through it" "$(inside o perl "$BASE/ask.pl" 198.51.100.11:5000 "$RED:5000" "$UPLINK:5000")" ""
+inside o perl -MIO::Socket::INET -e '$| = 1; for my $p (4789, 4790) { next if fork; my $s = IO::Socket::INET->new(LocalAddr => "203.0.113.5:$p", Proto => "udp") or die; while ($s->recv(my $w, 99)) { print "$p $w\n" } } sleep 600' >"$BASE/udp" 2>&1 &
+pids+=($!)
+until_ok 10 eval 'inside o ss -uln | grep -q 203.0.113.5:4790'
+until_ok 10 eval 'try_in red "perl -MIO::Socket::INET -e '"'"'for my \$p (4789, 4790) { IO::Socket::INET->new(PeerAddr => \"203.0.113.5:\$p\", Proto => \"udp\")->send(\"frame\") for 1 .. 3 }'"'"'" "$on_a"; grep -q 4790 "$BASE/udp"'
+is "refused: frames that other nodes would take for ours" "$(sort -u "$BASE/udp")" "4790 frame"
+
+# --- a flood: 8 Mbit/s for each task, whatever its neighbours do
+call PATCH /v1/projects/red '{"bandwidth":8}'
+cat >"$BASE/sink.pl" <<'EOF'
+use IO::Socket::INET; use Time::HiRes 'time';
+$| = 1, $SIG{CHLD} = 'IGNORE';
+if ($ARGV[0]) {
+    my $u = IO::Socket::INET->new(LocalAddr => "203.0.113.5:9001", Proto => "udp") or die;
+    my ($from, $bytes) = (0, 0);
+    while (1) { $u->recv(my $w, 2000); $bytes += 28 + length $w; $from ||= time; if (time - $from > 2) { printf "udp %d\n", $bytes * 8 / (time - $from) / 1000; ($from, $bytes) = (time, 0) } }
+}
+my $l = IO::Socket::INET->new(LocalAddr => "203.0.113.5:9000", Listen => 4, ReuseAddr => 1) or die;
+print "ready\n";
+while (my $c = $l->accept) { # the first half second is what the bucket held; a task that is gone says no goodbye
+    next if fork;
+    my ($bytes, $from, $last, $rows) = (0, 0, 0, '');
+    vec($rows, fileno $c, 1) = 1;
+    while (select(my $ready = $rows, undef, undef, 1) && sysread $c, my $w, 65536) {
+        $last = time;
+        $from ||= $last + 0.5;
+        $bytes += length $w if $last > $from;
+    }
+    printf "tcp %d\n", $bytes * 8 / ($last - $from) / 1000 if $last > $from + 1;
+    exit;
+}
+EOF
+for what in 0 1; do
+    inside o setpriv --pdeathsig TERM perl "$BASE/sink.pl" $what >>"$BASE/sink" 2>&1 &
+    pids+=($!)
+done
+until_ok 10 grep -q ready "$BASE/sink"
+SEND="perl -MIO::Socket::INET -MTime::HiRes=time -e 'my \$c = IO::Socket::INET->new(PeerAddr => \"203.0.113.5:9000\", Timeout => 5) or die; my \$end = time + 3; while (time < \$end) { syswrite \$c, \"x\" x 16384 }'"
+start_in red "exec perl -MIO::Socket::INET -e 'my \$s = IO::Socket::INET->new(PeerAddr => \"203.0.113.5:9001\", Proto => \"udp\"); while (1) { \$s->send(\"x\" x 1400) }'" "$on_a"
+JOBS+=("red $ID")
+until_ok 20 grep -q udp "$BASE/sink"
+beside_flood() { try_in red "$SEND" "$on_a"; sleep 1.2; [ "$(sed -n 's/^tcp //p' "$BASE/sink" | tail -n 1)" -ge 7220 ]; }    # 95 % of 8 Mbit/s, less the heads of its packets
+ok "a neighbour of a flood keeps 95 % of what it was given" eval 'beside_flood || beside_flood || beside_flood'
+note "beside the flood, kbit/s: $(tr '\n' ' ' <"$BASE/sink")"
+within "... and the flood gets no more than that itself" "$(sed -n 's/^udp //p' "$BASE/sink" | sort -n | tail -n 1)" 1000 9000
+
 for j in "${JOBS[@]}"; do call POST "/v1/jobs/${j#* }/cancel?project=${j% *}" '{"grace":"0s"}'; done
 for j in "${JOBS[@]}"; do until_ok 20 eval '[ "$(pjob '"${j#* } ${j% *}"' .state)" = cancelled ]'; done
 finish
