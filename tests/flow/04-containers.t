@@ -83,8 +83,10 @@ is "... and the list ran to its end" "$HOW" "done succeeded 0"
 run_sh 'ls /dev | sort | tr "\n" " "; for d in /dev/mem /dev/kmsg /dev/loop0 /dev/sda /dev/fuse /dev/kvm; do [ -e $d ] && echo $d; done; echo x >/dev/null && head -c 1 /dev/urandom >/dev/null && echo usable'
 is "its devices are the harmless ones" "$OUT" "$(printf 'console\ncore\nfd\nfull\nmqueue\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n' | grep -xF "$(sed 's/ /\n/g' <<<"${OUT% usable}")" | tr '\n' ' ')usable"
 ok "the server answers on the host's loopback: the check can fail" bash -c "exec 3<>/dev/tcp/127.0.0.1/${URL##*:}"
-run_sh "bash -c 'exec 3<>/dev/tcp/127.0.0.1/${URL##*:}' 2>/dev/null && echo connected; ls /sys/class/net | tr '\n' ' '"
-is "a task does not reach it: its network has only its own loopback" "$OUT" "lo "
+run_sh "bash -c 'exec 3<>/dev/tcp/127.0.0.1/${URL##*:}' 2>/dev/null && echo connected"
+is "a task does not reach it" "$HOW|$OUT" "failed exited 1|"
+run_sh "ls /sys/class/net | tr '\n' ' '" '{"network":"none"}'
+is "... and one that wants no network has only its own loopback" "$OUT" "lo "
 
 # --- what it cannot take more of
 run_sh 'df -m /dev/shm | awk "NR == 2 {print \$2}"; head -c 9M /dev/zero >/dev/shm/x 2>/dev/null || echo full; stat -c %s /dev/shm/x' '{"shm_size":"8MB"}'
