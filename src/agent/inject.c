@@ -35,6 +35,14 @@ void inject_free(struct inject *in)
     free(in);
 }
 
+static void copy_texts(struct arena *mem, struct texts *t)
+{
+    const char **at = ARENA_ARRAY(mem, const char *, t->count);
+    for (size_t i = 0; i < t->count; i++)
+        at[i] = arena_text(mem, t->at[i]);
+    t->at = at;
+}
+
 void inject_know(struct inject *in, const struct inject_gpu *gpus, size_t count)
 {
     arena_free(in->known_mem);
@@ -47,9 +55,8 @@ void inject_know(struct inject *in, const struct inject_gpu *gpus, size_t count)
         const char **texts[] = { &g->uuid, &g->vendor, &g->device, &g->pci, &g->mig };
         for (size_t k = 0; k < COUNT(texts); k++)
             *texts[k] = arena_text(in->known_mem, *texts[k]);
-        g->mig_uuids.at = ARENA_ARRAY(in->known_mem, const char *, g->mig_uuids.count);
-        for (size_t k = 0; k < g->mig_uuids.count; k++)
-            g->mig_uuids.at[k] = arena_text(in->known_mem, gpus[i].mig_uuids.at[k]);
+        copy_texts(in->known_mem, &g->mig_uuids);
+        copy_texts(in->known_mem, &g->mig_ids);
     }
 }
 
@@ -180,26 +187,27 @@ static const struct inject_gpu *known_gpu(const struct inject *in, const char *u
 }
 
 /* The instance of that profile at that slot: "3g.71gb", 4 in "1g.18gb@0,3g.71gb@4". */
-static const char *mig_uuid_of(const struct inject_gpu *gpu, const struct order_gpu *o)
+static bool mig_find(const struct inject_gpu *gpu, const struct order_gpu *o, struct mig *out)
 {
     char wanted[64];
     size_t n = (size_t)snprintf(wanted, sizeof wanted, "%s@%lld", o->mig, (long long)o->slot), at = 0;
     for (const char *p = gpu->mig; p && *p; at++) {
         size_t len = strcspn(p, ",");
         if (len == n && strncmp(p, wanted, n) == 0)
-            return at < gpu->mig_uuids.count ? gpu->mig_uuids.at[at] : NULL;
+            return at < gpu->mig_uuids.count
+                   && (*out = (struct mig){ gpu->mig_uuids.at[at], at < gpu->mig_ids.count ? gpu->mig_ids.at[at] : NULL }, true);
         p += len + (p[len] == ',');
     }
-    return NULL;
+    return false;
 }
 
 static bool one_gpu(struct gather *g, const struct order_gpu *o, struct err *err)
 {
     const struct inject_gpu *gpu = known_gpu(g->in, o->uuid), unknown = { .index = o->index, .uuid = o->uuid, .vendor = "nvidia" };
-    const char *mig = NULL;
+    struct mig part = { 0 }, *mig = text_given(o->mig) ? &part : NULL;
     if (!gpu)
         gpu = &unknown; /* an agent that has just begun: the driver itself is asked */
-    if (text_given(o->mig) && !(mig = mig_uuid_of(gpu, o)))
+    if (mig && !mig_find(gpu, o, mig))
         return err_set(err, RC_UNAVAILABLE, "it has no MIG instance %s at slot %lld", o->mig, (long long)o->slot);
     struct err why = { 0 };
     if (!text_is(g->in->cdi, "off") && cdi_gather(g, gpu, mig, &why))

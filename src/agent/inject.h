@@ -25,8 +25,8 @@ struct inject_gpu {
     const char *vendor;         /* "nvidia", "amd", "intel" */
     const char *device;         /* "/dev/nvidia0", "/dev/dri/renderD128" */
     const char *pci;            /* "0000:18:00.0" */
-    const char *mig;            /* "1g.18gb@0,3g.71gb@4", and the UUIDs of these */
-    struct texts mig_uuids;
+    const char *mig;            /* "1g.18gb@0,3g.71gb@4", and of these the UUIDs and the driver's numbers */
+    struct texts mig_uuids, mig_ids;
 };
 
 struct inject_config {

@@ -225,15 +225,15 @@ static bool agrees(struct gather *g, const struct inject_gpu *gpu, const struct 
     return !device || err_set(err, RC_UNAVAILABLE, "device '%s' is not %s", d->name, device);
 }
 
-bool cdi_gather(struct gather *g, const struct inject_gpu *gpu, const char *mig_uuid, struct err *err)
+bool cdi_gather(struct gather *g, const struct inject_gpu *gpu, const struct mig *mig, struct err *err)
 {
     const char *kind = kinds[0].kind, *number = arena_printf(g->mem, "%lld", (long long)gpu->index);
     const struct cdi_device *d = NULL;
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (text_is(gpu->vendor, kinds[i].vendor))
             kind = kinds[i].kind;
-    const struct cdi_spec *s = spec_of(g, kind, mig_uuid ? mig_uuid : gpu->uuid, &d, err);
-    if (!s && !mig_uuid)
+    const struct cdi_spec *s = spec_of(g, kind, mig ? mig->uuid : gpu->uuid, &d, err);
+    if (!s && !mig)
         s = spec_of(g, kind, number, &d, err);
     if (!s)
         return false;

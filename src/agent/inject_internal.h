@@ -31,6 +31,8 @@ struct inject {
     size_t known_count;
 };
 
+struct mig { const char *uuid, *ids; };     /* an instance: "MIG-...", "1/0" */
+
 /* What is being put together for one task. */
 struct gather {
     struct inject *in;
@@ -56,11 +58,11 @@ bool only_root_writes(const char *path);
 void cdi_read_all(struct inject *in);
 uint64_t cdi_stamp(const struct inject *in);
 /* True: there was a spec for it, and g has what it says or *err says why that cannot be had. */
-bool cdi_gather(struct gather *g, const struct inject_gpu *gpu, const char *mig_uuid, struct err *err);
+bool cdi_gather(struct gather *g, const struct inject_gpu *gpu, const struct mig *mig, struct err *err);
 
 /* inject_nvidia.c */
 void driver_find(struct inject *in);
 uint64_t driver_stamp(const struct inject *in);
-MUST_CHECK bool nvidia_gather(struct gather *g, const struct inject_gpu *gpu, const char *mig_uuid, struct err *err);
+MUST_CHECK bool nvidia_gather(struct gather *g, const struct inject_gpu *gpu, const struct mig *mig, struct err *err);    /* mig NULL: all of it */
 MUST_CHECK bool nvidia_driver(struct gather *g, struct err *err);
 const char *nvidia_device(const struct inject *in, const struct inject_gpu *gpu, struct arena *mem);     /* as the driver's /proc knows it, or NULL */

@@ -274,11 +274,30 @@ const char *nvidia_device(const struct inject *in, const struct inject_gpu *gpu,
     return found;
 }
 
-bool nvidia_gather(struct gather *g, const struct inject_gpu *gpu, const char *mig_uuid, struct err *err)
+/* "DeviceFileMinor: 12": who may open /dev/nvidia-caps/nvidia-cap12 may use what the folder is named after. */
+static bool capability_gather(struct gather *g, const char *what, struct err *err)
+{
+    char text[INFO_BYTES], number[16];
+    const char *path = arena_printf(g->mem, "%s/proc/driver/nvidia/capabilities/%s/access", g->in->root, what);
+    if (!read_small(path, text) || !line_value(text, "DeviceFileMinor:", number, sizeof number) || strspn(number, "0123456789") != strlen(number))
+        return err_set(err, RC_UNAVAILABLE, "the driver does not tell the node of its MIG instance (%s)", path);
+    const char *node = arena_printf(g->mem, "/dev/nvidia-caps/nvidia-cap%s", number);
+    return gather_node(g, in_root(g->in, g->mem, node), node, false, err);
+}
+
+/* ids: "1/0". A GPU is known there by the number of its node. */
+static bool mig_gather(struct gather *g, const char *device, const char *ids, struct err *err)
+{
+    unsigned gpu, instance, part;
+    if (!ids || sscanf(device, "/dev/nvidia%u", &gpu) != 1 || sscanf(ids, "%u/%u", &instance, &part) != 2)
+        return err_set(err, RC_UNAVAILABLE, "the numbers of its MIG instance are not known");
+    return capability_gather(g, arena_printf(g->mem, "gpu%u/mig/gi%u", gpu, instance), err)
+           && capability_gather(g, arena_printf(g->mem, "gpu%u/mig/gi%u/ci%u", gpu, instance, part), err);
+}
+
+bool nvidia_gather(struct gather *g, const struct inject_gpu *gpu, const struct mig *mig, struct err *err)
 {
     const char *told = gpu->device, *device = nvidia_device(g->in, gpu, g->mem);
-    if (mig_uuid)
-        return err_set(err, RC_UNAVAILABLE, "a MIG instance is given by a CDI spec that names it, and none does");
     if (told && device && !text_is(told, device))
         return err_set(err, RC_UNAVAILABLE, "it is %s by NVML and %s by the driver's /proc", told, device);
     if (!told && !device)
@@ -287,5 +306,5 @@ bool nvidia_gather(struct gather *g, const struct inject_gpu *gpu, const char *m
     for (size_t i = 0; i < COUNT(nodes); i++)
         if (nodes[i].of & g->capabilities && !gather_node(g, in_root(g->in, g->mem, nodes[i].path), nodes[i].path, nodes[i].optional, err))
             return err_wrap(err, "is the driver loaded (nvidia-modprobe -u -c 0)?");
-    return gather_node(g, in_root(g->in, g->mem, device), device, false, err) && nvidia_driver(g, err);
+    return gather_node(g, in_root(g->in, g->mem, device), device, false, err) && (!mig || mig_gather(g, device, mig->ids, err)) && nvidia_driver(g, err);
 }

@@ -195,14 +195,14 @@ static const char *health_of(const struct card *c, struct arena *mem)
 }
 
 /* "NVIDIA H200 MIG 1g.18gb" -> "1g.18gb@0". */
-static bool mig_text(struct nvidia *v, struct card *c, struct nvml_device *mig, struct str *out)
+static bool mig_text(struct nvidia *v, struct card *c, struct nvml_device *mig, struct arena *mem, struct str *out, const char **ids)
 {
     char name[NVML_NAME] = "";
-    unsigned id;
+    unsigned id, part;
     struct nvml_gpu_instance *gi;
     struct nvml_gi_info info;
     if (v->n.name(mig, name, sizeof name) != NVML_OK || NVML_CALL(&v->n, gi_id, mig, &id) != NVML_OK
-        || NVML_CALL(&v->n, gi_by_id, c->handle, id, &gi) != NVML_OK || NVML_CALL(&v->n, gi_info, gi, &info) != NVML_OK)
+        || NVML_CALL(&v->n, ci_id, mig, &part) != NVML_OK || NVML_CALL(&v->n, gi_by_id, c->handle, id, &gi) != NVML_OK || NVML_CALL(&v->n, gi_info, gi, &info) != NVML_OK)
         return false;
     const char *profile = strstr(name, "MIG ");
     if (!profile || info.placement.start > 7)
@@ -211,6 +211,7 @@ static bool mig_text(struct nvidia *v, struct card *c, struct nvml_device *mig, 
     if (strchr(profile, 'c') && strchr(profile, 'c') < strchr(profile, 'g'))
         return false;           /* a part of an instance ("1c.3g.71gb"): it has no wall of its own, so it is not offered */
     str_printf(out, "%s%s@%u", out->len ? "," : "", profile, info.placement.start);
+    *ids = arena_printf(mem, "%u/%u", id, part);
     return true;
 }
 
@@ -225,10 +226,14 @@ static void find_mig(struct nvidia *v, struct card *c, struct arena *mem, struct
         most = 0;
     most = MIN(most, 8u);
     g->mig_uuids.at = ARENA_ARRAY(mem, const char *, most + 1);
+    g->mig_ids.at = ARENA_ARRAY(mem, const char *, most + 1);
     for (unsigned i = 0; i < most; i++) {
         struct nvml_device *mig;
-        if (NVML_CALL(&v->n, mig_handle, c->handle, i, &mig) == NVML_OK && v->n.uuid(mig, uuid, sizeof uuid) == NVML_OK && mig_text(v, c, mig, &text))
+        if (NVML_CALL(&v->n, mig_handle, c->handle, i, &mig) == NVML_OK && v->n.uuid(mig, uuid, sizeof uuid) == NVML_OK
+            && mig_text(v, c, mig, mem, &text, &g->mig_ids.at[g->mig_ids.count])) {
+            g->mig_ids.count++;
             g->mig_uuids.at[g->mig_uuids.count++] = arena_text(mem, uuid);
+        }
     }
     g->mig = text.len ? arena_text(mem, text.at) : "on";
 }

@@ -5,7 +5,7 @@
 
 static struct inject_gpu known_of(const struct gpu_info *g)
 {
-    return (struct inject_gpu){ .index = g->index, .uuid = g->uuid, .vendor = g->vendor, .device = g->device, .pci = g->pci, .mig = g->mig, .mig_uuids = g->mig_uuids };
+    return (struct inject_gpu){ .index = g->index, .uuid = g->uuid, .vendor = g->vendor, .device = g->device, .pci = g->pci, .mig = g->mig, .mig_uuids = g->mig_uuids, .mig_ids = g->mig_ids };
 }
 
 static void add(struct texts *to, const char *text, struct arena *mem)

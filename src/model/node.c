@@ -32,6 +32,7 @@ static const struct field gpu_rows[] = {
     FIELD(struct gpu_info, ecc_off, BOOL, .when_set = true, .help = "its memory has no error correction: it is not shared"),
     FIELD(struct gpu_info, mig, TEXT, .max = 160, .when_set = true, .help = "in MIG mode: on, or its instances as PROFILE@SLOT,..."),
     FIELD(struct gpu_info, mig_uuids, TEXTS, .max = 16, .when_set = true),
+    FIELD(struct gpu_info, mig_ids, TEXTS, .max = 16, .when_set = true),
     FIELD(struct gpu_info, vendor, TEXT, .max = 16, .when_set = true),
     FIELD(struct gpu_info, health, TEXT, .max = 240, .when_set = true, .help = "why it is not healthy"),
     FIELD(struct gpu_info, note, TEXT, .max = 240, .when_set = true),

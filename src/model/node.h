@@ -12,6 +12,7 @@ struct gpu_info {
     bool ecc_off;               /* memory without error correction: it is not shared */
     const char *mig;            /* NULL or "": not in MIG mode; "on": in it, without instances; "1g.18gb@0,3g.71gb@4": with these */
     struct texts mig_uuids;     /* "MIG-...", of those instances, in that order */
+    struct texts mig_ids;       /* "1/0": the driver's numbers of their GPU and compute instances */
     const char *vendor;         /* "nvidia", "amd", "intel"; NULL: simulated */
     const char *health;         /* why it is not healthy, in words; NULL: it is */
     const char *note;           /* what an operator should know although it is: "some rows are to be remapped at the next reset" */

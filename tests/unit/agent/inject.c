@@ -159,6 +159,31 @@ TEST(what_others_than_root_can_change_is_given_to_nobody)
     fake_close(&f);
 }
 
+TEST(a_mig_instance_gets_the_capabilities_of_its_own)
+{
+    struct fake f;
+    if (!fake_open(&f, "auto"))
+        return;
+    const char *uuids[] = { "MIG-x", "MIG-y" }, *ids[] = { "1/0", "5/0" };
+    folder(&f, "/dev/nvidia-caps");
+    static const struct { const char *at; int number; } caps[] = { { "gpu1/mig/gi1", 12 }, { "gpu1/mig/gi1/ci0", 13 }, { "gpu1/mig/gi5", 48 }, { "gpu1/mig/gi5/ci0", 49 } };
+    for (size_t i = 0; i < COUNT(caps); i++) {
+        put(&f, arena_printf(f.mem, "/proc/driver/nvidia/capabilities/%s/access", caps[i].at), arena_printf(f.mem, "DeviceFileMinor: %d\nDeviceFileMode: 292\nDeviceFileModify: 1\n", caps[i].number));
+        CHECK(node(&f, arena_printf(f.mem, "/dev/nvidia-caps/nvidia-cap%d", caps[i].number), 1, 3));
+    }
+    inject_know(f.in, &(struct inject_gpu){ .uuid = "GPU-aaa", .vendor = "nvidia", .device = "/dev/nvidia1", .mig = "1g.18gb@0,3g.71gb@4", .mig_uuids = { uuids, 2 }, .mig_ids = { ids, 2 } }, 1);
+    struct order_gpu one = { .uuid = "GPU-aaa", .milli = 1000, .mig = "3g.71gb", .slot = 4 };
+    CHECK(inject_for(f.in, &(struct objects){ &one, 1 }, false, NULL, f.mem, &f.give, &f.err));
+    CHECK(has_node(&f.give, "/dev/nvidia1") && has_node(&f.give, "/dev/nvidia-caps/nvidia-cap48") && has_node(&f.give, "/dev/nvidia-caps/nvidia-cap49") && f.give.nodes.count == 5);
+    one.slot = 0;
+    CHECK(!inject_for(f.in, &(struct objects){ &one, 1 }, false, NULL, f.mem, &f.give, &f.err) && strstr(f.err.text, "no MIG instance 3g.71gb at slot 0"));
+    CHECK(unlink(at(&f, "/proc/driver/nvidia/capabilities/gpu1/mig/gi1/access")) == 0);
+    one.mig = "1g.18gb";
+    f.err = (struct err){ 0 };
+    CHECK(!inject_for(f.in, &(struct objects){ &one, 1 }, false, NULL, f.mem, &f.give, &f.err) && strstr(f.err.text, "MIG instance"));
+    fake_close(&f);
+}
+
 static const char *spec_of(struct fake *f, const char *device, const char *node_path, const char *more)
 {
     return arena_printf(f->mem,

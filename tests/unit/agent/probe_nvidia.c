@@ -83,7 +83,8 @@ TEST(mig_instances_have_their_uuids_and_places)
     kit_driver(&k, "gpus 2\ngpu * mig 1\ngpu 0 instance 3g.71gb 4 MIG-aaa\ngpu 0 instance 1g.18gb+me 0 MIG-bbb\ngpu 0 instance 1c.2g.35gb 2 MIG-ccc\n");
     CHECK(open_it(&k, &s));
     const struct gpu_info *g = find(&s, mem).gpus.at;
-    CHECK(text_is(g[0].mig, "3g.71gb@4,1g.18gb+me@0") && g[0].mig_uuids.count == 2 && text_is(g[0].mig_uuids.at[0], "MIG-aaa") && text_is(g[0].mig_uuids.at[1], "MIG-bbb"));
+    CHECK(text_is(g[0].mig, "3g.71gb@4,1g.18gb+me@0") && g[0].mig_uuids.count == 2 && text_is(g[0].mig_uuids.at[0], "MIG-aaa") && text_is(g[0].mig_uuids.at[1], "MIG-bbb")
+          && g[0].mig_ids.count == 2 && text_is(g[0].mig_ids.at[0], "1/0") && text_is(g[0].mig_ids.at[1], "2/0"));
     CHECK(text_is(g[1].mig, "on") && g[1].mig_uuids.count == 0);
 }
 
