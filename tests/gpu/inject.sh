@@ -164,6 +164,21 @@ else
     skip "in an image without a driver nvidia-smi finds the node's libraries" "no overlay over /usr/bin: $(head -c 200 "$BASE/err")"
 fi
 
+# --- what a start costs more
+"$PY" - "$ARCUS" "$(arcus images 2>/dev/null | grep -c bare:1)" <<'PY' | sed 's/^/# /'
+import statistics, subprocess, sys, time
+arcus, image = sys.argv[1], int(sys.argv[2])
+shapes = [("image: host", []), ("image: host, 1 GPU", ["--gpus", "1"])]
+if image: shapes += [("an image", ["--image", "bare:1"]), ("an image, 1 GPU and the driver's files", ["--image", "bare:1", "--gpus", "1"])]
+took = {name: [] for name, _ in shapes}
+for i in range(12):
+    for name, flags in shapes:
+        t = time.perf_counter(); subprocess.run([arcus, "run", *flags, "--", "sh", "-c", ":"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if i > 1: took[name].append((time.perf_counter() - t) * 1e3)
+print("| arcus run of nothing, ms | median | least |\n|---|---|---|")
+for name, _ in shapes: print(f"| {name} | {statistics.median(took[name]):.1f} | {min(took[name]):.1f} |")
+PY
+
 # --- how fast
 bench='import time, torch
 n = 8192; a = torch.randn(n, n, device="cuda", dtype=torch.bfloat16); b = torch.randn(n, n, device="cuda", dtype=torch.bfloat16); c = torch.empty_like(a)
