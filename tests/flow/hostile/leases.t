@@ -84,6 +84,6 @@ JOB=$(submit "$(in_image linked 'echo ran' '{"gpus":0}')")
 is "... and without a GPU it runs" "$(how "$JOB" 60)|$(logs "$JOB")" "done succeeded 0|ran"
 spec "[{\"hookName\":\"createContainer\",\"path\":\"$BASE/victim/hook\"}]"
 unusable() { [ "$(get /v1/gpus | jq -c '[.items[].state]')" = '["unhealthy","unhealthy"]' ]; }
-ok "a spec with a hook that is not known makes its GPUs unusable" until_ok 30 unusable
+ok "a spec with a hook that is not known makes its GPUs unusable" until_ok 60 unusable
 like "... and the node says why" "$(get "/v1/nodes/$NODE" | jq -r '.info.cannot[]')" "nvidia.json: it asks for the hook '$BASE/victim/hook', and hooks are not run"
 finish
