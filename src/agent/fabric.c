@@ -299,24 +299,20 @@ bool fabric_project(struct fabric *f, int64_t net, const char *egress, struct er
     return f->egress[net] || (abort(), false);
 }
 
-static void element(struct str *out, const char *verb, const char *link, uint32_t address)
+static bool known(struct fabric *f, const char *link, uint32_t address, bool in)
 {
-    unsigned char m[MAC_BYTES];
-    char four[IPV4_TEXT];
-    ipv4_mac(address, m);
-    str_printf(out, "%s element bridge arcus known { \"%s\" . %02x:%02x:%02x:%02x:%02x:%02x . %s }\n", verb, link, m[0], m[1], m[2], m[3], m[4],
-               m[5], ipv4_text(address, four));
+    unsigned char mac[MAC_BYTES];
+    ipv4_mac(address, mac);
+    return nft_member(f->nft, &(struct nft_member){ "arcus", "known", link, mac, address }, in);
 }
 
 bool fabric_admit(struct fabric *f, int64_t net, const char *link, uint32_t address, const struct fabric_peer *peers, size_t count, struct err *err)
 {
-    AUTO(str_done) struct str text = { 0 };
     unsigned char mac[MAC_BYTES];
     char tunnel[LINK_NAME];
     int index;
-    element(&text, "add", link, address);
-    if (!nft_run(f->nft, text.at, err))
-        return false;
+    if (!known(f, link, address, true))
+        return err_errno(err, "nftables does not take its address");
     if (!f->local)
         return true;
     snprintf(tunnel, sizeof tunnel, "x%lld", (long long)net);
@@ -334,9 +330,6 @@ bool fabric_admit(struct fabric *f, int64_t net, const char *link, uint32_t addr
 
 void fabric_forget(struct fabric *f, const char *link, uint32_t address)
 {
-    AUTO(str_done) struct str text = { 0 };
-    struct err err = { 0 };
-    element(&text, "delete", link, address);
-    if (f->works && !nft_run(f->nft, text.at, &err))
-        return; /* it never came so far, or another agent was here */
+    if (f->works && !known(f, link, address, false))
+        return; /* its link is gone all the same */
 }
