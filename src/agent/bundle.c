@@ -38,7 +38,8 @@ static const char *const masked[] = {
     "/sys/firmware",
     "/sys/devices/virtual/powercap",
 };
-static const char masked_driver[] = "/proc/driver/nvidia"; /* of who has no GPU: it tells of everybody's */
+/* Both tell of everybody's GPUs; without the second alone the driver works, and MIG needs what is beside it. */
+static const char masked_driver[] = "/proc/driver/nvidia", masked_gpus[] = "/proc/driver/nvidia/gpus";
 static const char *const read_only[]
     = { "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger" };
 
@@ -237,8 +238,8 @@ static void linux_put(struct json_out *o, const struct order *order,
     limits_put(o, order, place);
     const char *hidden[COUNT(masked) + 1];
     memcpy(hidden, masked, sizeof masked);
-    hidden[COUNT(masked)] = masked_driver;
-    list(o, "maskedPaths", hidden, COUNT(masked) + !(place->give && place->give->nodes.count));
+    hidden[COUNT(masked)] = place->give && place->give->nodes.count ? masked_gpus : masked_driver;
+    list(o, "maskedPaths", hidden, COUNT(hidden));
     list(o, "readonlyPaths", read_only, COUNT(read_only));
     if (!place->filter) {
         json_key(o, "seccomp");

@@ -75,7 +75,7 @@ is "a task without a GPU sees none" "$(run -- sh -c 'nvidia-smi -L >/dev/null 2>
 
 note "bare, with /proc/driver/nvidia/gpus covered: $(unshare --mount sh -c 'mount -t tmpfs x /proc/driver/nvidia/gpus && nvidia-smi -L' 2>&1 | head -n 1)"
 note "bare, with /proc/driver/nvidia covered: $(unshare --mount sh -c 'mount -t tmpfs x /proc/driver/nvidia && nvidia-smi -L && "$0" -c "import torch; print(torch.ones(3, device=\"cuda\").sum().item())"' "$PY" 2>&1 | tail -n 2 | tr '\n' ' ')"
-note "in a task: $(run "${want[@]}" -- sh -c 'ls /proc/driver/nvidia /proc/driver/nvidia/gpus | tr "\n" " "')"
+is "/proc tells a task nothing of the GPUs of the node" "$(run "${want[@]}" -- sh -c 'ls /proc/driver/nvidia/gpus')" ""
 
 # --- what is forbidden. The node of the GPU itself is put into the roots of two tasks, on a file system on which devices count.
 plant() { # plant JOB NODE: /mnt/planted of its task

@@ -99,7 +99,8 @@ TEST(a_bundle_allows_exactly_the_devices_of_the_lease)
     CHECK(node && text_is(json_text(node, "source"), "/run/arcus/tasks/att-1/devices/0"));
     CHECK(holds(own, "LD_LIBRARY_PATH=/opt/lib:/usr/local/nvidia/lib64") && holds(own, "FROM_SPEC=1") && holds(own, "LATER=job")
           && holds(own, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/nvidia/bin"));
-    CHECK(!holds(json_get(json_get(b, "linux"), "maskedPaths"), "/proc/driver/nvidia"));
+    const struct json *hidden = json_get(json_get(b, "linux"), "maskedPaths");
+    CHECK(!holds(hidden, "/proc/driver/nvidia") && holds(hidden, "/proc/driver/nvidia/gpus"));
     b = bundle_of(mem, &(struct order){ .argv = { argv, 1 } }, &(struct image_config){0}, &place);
     CHECK(holds(json_get(json_get(b, "linux"), "maskedPaths"), "/proc/driver/nvidia"));
 }
