@@ -109,11 +109,11 @@ static int64_t stamp_in(const char *text)
 static pid_t run_folder(const char *folder, int out)
 {
     static int serial;
-    char name[32];
+    char name[32], *libraries = getenv("BARE_LIBRARIES");     /* "LD_LIBRARY_PATH=..." */
     snprintf(name, sizeof name, "bench-%d-%d", getpid(), serial++);
     pid_t pid = vfork();
     if (pid == 0) {
-        char *env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+        char *env[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", libraries, NULL };
         if (setns(mounts, CLONE_NEWNS) == -1)
             _exit(126);
         dup2(out, 1);

@@ -42,6 +42,10 @@ sleep 0.5
 ATTEMPT=$(basename "$(dirname "$CONFIG")")
 SUPERVISOR=$(pgrep -f "^$RUN-1/bin/arcus-task .*$ATTEMPT" | tail -n 1)
 RUNTIME=$(sed -n 's/.*"runtime":"\([^"]*\)".*/\1/p' "$TMP/agent-1/tasks/$ATTEMPT/plan.json")
+if [ -x "$RUNTIME.bin" ]; then          # of a bundle: its script is nothing that a bare call needs
+    export BARE_LIBRARIES=LD_LIBRARY_PATH=${RUNTIME%/*}/lib
+    RUNTIME=$RUNTIME.bin
+fi
 STATE=$(sed -n 's/.*"runtime_root":"\([^"]*\)".*/\1/p' "$TMP/agent-1/tasks/$ATTEMPT/plan.json")    # in memory, as ours
 bundles() { # bundles COMMAND: for each slot the config.json of the holder with another command and control group
     local i
