@@ -375,6 +375,9 @@ static void describe(struct agent *a, struct arena *mem, struct node_info *info,
     gpus_describe(a->gpus, mem, info);
     runtime_describe(a->runtime, info, mem);
     bind_write(&(struct json_out){ .to = text }, &node_info_fields, info);
+    struct texts has = runtime_goods(a->runtime);
+    for (size_t i = 0; i < has.count; i++)
+        str_text(text, has.at[i]);
 }
 
 /* The runtime is still being tried out when the agent starts, and devices come and go. */
@@ -401,6 +404,7 @@ static void fill_hello(void *arg, struct arena *mem, struct hello *out)
     int64_t *running;
     str_clear(&a->told);
     describe(a, mem, &out->info, &a->told);
+    out->has = runtime_goods(a->runtime);
     out->next = spool_next(a->spool);
     out->running.count = runtime_list(a->runtime, mem, &running);
     out->running.at = ARENA_ARRAY(mem, const char *, out->running.count);

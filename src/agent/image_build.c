@@ -4,6 +4,7 @@
  * It is built beside its place and renamed into it after a sync, so that what has an image's
  * name is whole. Helpers get only arguments that were checked; what they say when they fail is
  * passed on as their last line. */
+#include "agent/goods.h"
 #include "agent/image.h"
 #include "base/fault.h"
 #include "agent/tree.h"
@@ -220,9 +221,12 @@ static bool unpack(struct os *os, const char *layout, struct room *room, struct 
     AUTO(str_done) struct str text = { 0 };
     struct json_out o = { .to = &text };
     bind_write(&o, &image_config_fields, &config);
-    return file_replace(os, arena_printf(mem, "%s/image.json", temp),
-                        (struct slice){ text.at, text.len }, 0600, err)
-           && tree_remove(layout, err);
+    if (!file_replace(os, arena_printf(mem, "%s/image.json", temp),
+                      (struct slice){ text.at, text.len }, 0600, err)
+        || !tree_remove(layout, err))
+        return false;
+    image_weigh(os, temp);
+    return true;
 }
 
 bool image_build(struct os *os, const char *archive, const char *reference, const char *folder,

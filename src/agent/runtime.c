@@ -445,9 +445,12 @@ static bool open_real(struct runtime *r, struct err *err)
     r->blobs = blobs_new(r->os, arena_printf(r->mem, "%s/blobs", r->config.data), r->config.heads);
     if (!images_open(r->os, r->config.data, r->blobs, &r->images, err))
         return false;
+    r->goods = goods_new(r->os, r->config.data);
     trial_start(r);
     return true;
 }
+
+struct texts runtime_goods(struct runtime *r) { return goods_told(r->goods); }
 
 bool runtime_open(struct os *os, const struct runtime_config *config,
                   const struct runtime_events *events, void *arg, struct runtime **out,
@@ -501,6 +504,7 @@ void runtime_close(struct runtime *r)
     if (r->watch)
         watch_stop(r->watch);
     timer_cancel(r->sweep);
+    goods_free(r->goods);
     images_close(r->images);
     blobs_free(r->blobs);
     workshop_close(r->shop);

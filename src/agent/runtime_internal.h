@@ -3,6 +3,7 @@
  * of a dead one), runtime_trial.c (what works on this host). */
 #pragma once
 #include "agent/cgroup.h"
+#include "agent/goods.h"
 #include "agent/image.h"
 #include "agent/inject.h"
 #include "agent/net.h"
@@ -81,6 +82,7 @@ struct runtime {
     int64_t last_spare;
     struct blobs *blobs;
     struct images *images;
+    struct goods *goods;
     struct timer *sweep;
     int lease;
     struct texts hide;

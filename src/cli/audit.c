@@ -36,10 +36,9 @@ int word_audit_list(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
     struct json *list;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     int64_t limit = json_int(f.doc, "limit", 0);
     if (!cli_get_all(c, VERB_AUDIT_LIST, f.doc, limit > 0 ? limit : LIST_DEFAULT, &list, &c->err))
         return print_error(c, &c->err);
@@ -51,10 +50,9 @@ int word_audit_verify(struct cli *c, const struct word *w, int argc, char **argv
 {
     struct flags f;
     struct told t = { .chain = "" };
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     struct json *all = json_new(c->mem, JSON_LIST);
     const char *one = json_text(f.doc, "page");
     AUTO(progress_end) struct progress *p = progress_start(c, "checking", 0);
@@ -90,34 +88,25 @@ int word_audit_verify(struct cli *c, const struct word *w, int argc, char **argv
     return t.problems ? 1 : 0;
 }
 
+static bool export_put(void *arg, const struct json *items)
+{
+    AUTO(str_done) struct str out = { 0 };
+    (void)arg;
+    for (const struct json *m = items->first; m; m = m->next) {
+        json_print(&out, m);
+        str_char(&out, '\n');
+    }
+    return out_write(out.at, out.len);
+}
+
 int word_audit_export(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
-    int64_t left = json_int(f.doc, "limit", 0);
-    bool some = left > 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     if (!json_get(f.doc, "since"))
         doc_set(c, f.doc, "since", "0");
-    for (bool more = true; more && (!some || left > 0);) {
-        AUTO(str_done) struct str out = { 0 };
-        struct json *reply;
-        doc_set(c, f.doc, "limit", arena_printf(c->mem, "%lld", (long long)(some ? MIN(left, 1000) : 1000)));
-        if (!cli_call(c, VERB_AUDIT_LIST, f.doc, &reply, &c->err))
-            return print_error(c, &c->err);
-        struct json *items = json_get(reply, "items");
-        for (struct json *m = items ? items->first : NULL; m; m = m->next, left--) {
-            json_print(&out, m);
-            str_char(&out, '\n');
-        }
-        if (out.len && !out_write(out.at, out.len))
-            return 1;
-        const char *next = json_text(reply, "next");
-        more = text_given(next);
-        if (more)
-            doc_set(c, f.doc, "page", next);
-    }
-    return 0;
+    int64_t most = json_int(f.doc, "limit", 0);
+    return pages_each(c, VERB_AUDIT_LIST, f.doc, MAX(most, 0), export_put, NULL) ? 0 : print_error(c, &c->err);
 }

@@ -144,10 +144,9 @@ int word_backup(struct cli *c, const struct word *w, int argc, char **argv)
     struct flags f;
     struct download d = { .c = c, .fd = -1 };
     AUTO(str_done) struct str size = { 0 };
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const struct backup_own *own = f.own;
     if (!keep(c, own->file, &d, &c->err))
         return err_wrap(&c->err, "no backup was made"), print_error(c, &c->err);

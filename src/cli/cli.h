@@ -64,8 +64,11 @@ const struct word *word_find(int argc, char **argv, int *used);
 bool word_unknown(int argc, char **argv, struct err *err);
 void word_help(const struct word *w);                               /* to standard output */
 void help_all(void);
+struct flags;
 /* flags -> verb -> print */
 int word_generic(struct cli *c, const struct word *w, int argc, char **argv);
+/* how every word begins: its flags. -1: it goes on; else that is its exit code, since they were wrong or help was asked for */
+int word_open(struct cli *c, const struct word *w, int argc, char **argv, struct flags *f);
 /* One of several things failed, and is told: would every other too? Then what is left is told, and it is the end. */
 bool several_end(struct cli *c, size_t left);
 void several_print(struct cli *c, struct json *items);              /* as a list, as -o says */
@@ -107,6 +110,9 @@ MUST_CHECK bool cli_call(struct cli *c, enum verb_id verb, const struct json *as
 /* follows every page unless limit > 0 */
 MUST_CHECK bool cli_get_all(struct cli *c, enum verb_id verb, struct json *ask, int64_t limit,
                             struct json **list, struct err *err);
+/* every page, one after the other (most 0: all items there are); put gets the items of each, and false ends it */
+typedef bool page_fn(void *arg, const struct json *items);
+MUST_CHECK bool pages_each(struct cli *c, enum verb_id verb, const struct json *ask, int64_t most, page_fn *put, void *arg);
 /* The route of a verb: path members into the path, the rest into the query or the body. */
 MUST_CHECK bool cli_route(struct cli *c, enum verb_id verb, const struct json *ask, char **path,
                           struct str *body, struct err *err);
@@ -223,6 +229,8 @@ WORD(word_image_import);
 WORD(word_backup);
 WORD(word_export_trace);
 WORD(word_export_nodes);
+WORD(word_rules);
+WORD(word_rules_weights);
 WORD(word_config_list);
 WORD(word_config_use);
 WORD(word_config_set);

@@ -187,10 +187,9 @@ int word_completion(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
     AUTO(str_done) struct str out = { 0 };
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const char *shell = ((struct completion_own *)f.own)->shell;
     if (!completion_text(&out, shell)) {
         err_set(&c->err, RC_BAD_INPUT, "completion knows bash and zsh, not '%.40s'", shell);

@@ -334,10 +334,9 @@ int word_cp(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
     struct place from, to;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const struct cp_own *own = f.own;
     if (!place_parse(c, own->from, &from, &c->err) || !place_parse(c, own->to, &to, &c->err))
         return print_error(c, &c->err);

@@ -175,10 +175,9 @@ static int describe_all(struct cli *c, const struct kind *kind, const struct tex
 int word_describe(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const struct describe_own *own = f.own;
     const struct kind *kind = NULL;
     for (size_t i = 0; own->name && i < COUNT(kinds); i++)

@@ -220,10 +220,9 @@ int word_events(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
     struct json *list;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const struct json *go_on = json_get(f.doc, "follow");
     int64_t since = json_int(f.doc, "since", 0), limit = json_int(f.doc, "limit", 0);
     if (go_on && go_on->flag)

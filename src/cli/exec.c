@@ -222,10 +222,9 @@ int word_exec(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
     struct exec e = { .c = c };
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const struct json *t = json_get(f.doc, "tty");
     bool tty = t && t->flag, stdin_too = ((struct exec_own *)f.own)->stdin_too;
     struct json *command = json_new(c->mem, JSON_LIST);

@@ -6,8 +6,6 @@
 #include "cli/cli.h"
 #include <stdio.h>
 
-enum { PAGE_TEXT = 256 };
-
 static const char *const trace_columns[] = { "name", "state", "project", "priority", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec",
                                              "creation_time", "scheduled_time", "deletion_time" };
 
@@ -27,7 +25,7 @@ static void cell(struct str *out, bool first, const char *text)
     str_char(out, '"');
 }
 
-struct trace { struct cli *c; struct arena *mem; struct map *seen; bool names; int64_t rows; char page[PAGE_TEXT]; };  /* mem: of the whole */
+struct trace { struct arena *mem; struct map *seen; struct progress *progress; bool names; int64_t rows; };     /* mem: of the whole */
 
 /* p1, p2, ... */
 static const char *nobody(struct trace *t, const char *project, char out[static 32])
@@ -66,61 +64,29 @@ static bool header(const char *const *columns, size_t count)
     return out_write(out.at, out.len);
 }
 
-/* False: it is over, well if the error is none. */
-static bool trace_page(struct trace *t, struct json *ask)
+static bool trace_put(void *arg, const struct json *items)
 {
     AUTO(str_done) struct str out = { 0 };
-    struct cli *c = t->c;
-    struct json *reply;
-    if (*t->page)
-        doc_set(c, ask, "page", t->page);
-    if (!cli_call(c, VERB_TRACE_LIST, ask, &reply, &c->err))
-        return false;
-    const struct json *items = json_get(reply, "items");
-    for (const struct json *m = items ? items->first : NULL; m; m = m->next, t->rows++)
+    struct trace *t = arg;
+    for (const struct json *m = items->first; m; m = m->next, t->rows++)
         trace_line(t, &out, m);
-    if (out.len && !out_write(out.at, out.len))
-        return err_set(&c->err, RC_INTERNAL, "standard output cannot be written");
-    const char *next = json_text(reply, "next");
-    snprintf(t->page, sizeof t->page, "%s", next ? next : "");
-    return *t->page;
-}
-
-static struct json *copy_ask(struct cli *c, const struct json *from)
-{
-    struct json *to = json_new(c->mem, JSON_OBJECT);
-    for (const struct json *m = from->first; m; m = m->next) {
-        struct json *one = json_new(c->mem, m->type);
-        *one = *m;
-        one->next = NULL;
-        json_add(to, m->name, one);
-    }
-    return to;
+    progress_text(t->progress, "%lld lines", (long long)t->rows);
+    return out_write(out.at, out.len);
 }
 
 int word_export_trace(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
-    if (!cli_connect(c, &c->err))
-        return print_error(c, &c->err);
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     AUTO(map_free) struct map *seen = map_new();
     AUTO(progress_end) struct progress *p = progress_start(c, "exporting", 0);
     const char *names = json_text(f.doc, "names");
-    struct trace t = { .c = c, .mem = c->mem, .seen = seen, .names = json_get(f.doc, "names") && !text_is(names, "false") };
-    if (!json_get(f.doc, "limit"))
-        doc_set(c, f.doc, "limit", "1000");
-    for (bool more = header(trace_columns, COUNT(trace_columns)); more;) {
-        c->mem = arena_new();           /* of one page */
-        more = trace_page(&t, copy_ask(c, f.doc));
-        arena_free(c->mem);
-        c->mem = t.mem;
-        progress_text(p, "%lld lines", (long long)t.rows);
-    }
-    return c->err.rc ? print_error(c, &c->err) : 0;
+    struct trace t = { .mem = c->mem, .seen = seen, .progress = p, .names = json_get(f.doc, "names") && !text_is(names, "false") };
+    if (!header(trace_columns, COUNT(trace_columns)))
+        return 1;
+    return pages_each(c, VERB_TRACE_LIST, f.doc, MAX(json_int(f.doc, "limit", 0), 0), trace_put, &t) ? 0 : print_error(c, &c->err);
 }
 
 /* --- the fleet */
@@ -147,10 +113,9 @@ int word_export_nodes(struct cli *c, const struct word *w, int argc, char **argv
     AUTO(str_done) struct str out = { 0 };
     struct flags f;
     struct json *reply;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     if (!cli_get_all(c, VERB_NODE_LIST, json_new(c->mem, JSON_OBJECT), 0, &reply, &c->err))
         return print_error(c, &c->err);
     const struct json *items = json_get(reply, "items");

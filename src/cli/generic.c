@@ -50,14 +50,22 @@ static int ask_several(struct cli *c, const struct word *w, const struct flags *
     return code;
 }
 
+int word_open(struct cli *c, const struct word *w, int argc, char **argv, struct flags *f)
+{
+    if (!flags_parse(c, w, argc, argv, f, &c->err))
+        return print_error(c, &c->err);
+    if (c->help)
+        return word_help(w), 0;
+    return -1;
+}
+
 int word_generic(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
     struct json *reply;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     if (w->many && f.rest.count > 1)
         return ask_several(c, w, &f);
     const struct verb *v = &verbs[w->verb];

@@ -219,10 +219,9 @@ int word_help_word(struct cli *c, const struct word *w, int argc, char **argv)
 int word_version(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     if (c->output == OUT_JSON || c->output == OUT_YAML) {
         struct json *doc = json_new(c->mem, JSON_OBJECT);
         doc_set(c, doc, "version", ARCUS_VERSION);

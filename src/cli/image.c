@@ -88,10 +88,9 @@ int word_image_import(struct cli *c, const struct word *w, int argc, char **argv
     struct stat st;
     struct json *reply;
     const char *digest;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const struct import_own *own = f.own;
     bool ok = json_text(f.doc, "name")
               || err_set(&c->err, RC_BAD_INPUT,

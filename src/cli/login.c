@@ -54,10 +54,9 @@ int word_login(struct cli *c, const struct word *w, int argc, char **argv)
     struct flags f;
     struct json *reply;
     const char *password;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const char *user = json_text(f.doc, "user");
     bool ok
         = load(c, f.own, &c->err)
@@ -98,10 +97,9 @@ int word_user_create(struct cli *c, const struct word *w, int argc, char **argv)
     struct flags f;
     struct json *reply;
     const char *password = "";
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const struct user_own *own = f.own;
     if (!own->no_password && !new_password(c, json_text(f.doc, "name"), &password, &c->err))
         return print_error(c, &c->err);
@@ -120,10 +118,9 @@ int word_user_passwd(struct cli *c, const struct word *w, int argc, char **argv)
     struct flags f;
     struct json *reply;
     const char *password, *old;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const struct user_own *own = f.own;
     struct json *ask = json_new(c->mem, JSON_OBJECT);
     bool ok = own->user ? new_password(c, own->user, &password, &c->err)
@@ -183,10 +180,9 @@ int word_secret_set(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
     struct json *reply;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const char *value = ((struct secret_own *)f.own)->value, *name = json_text(f.doc, "name");
     bool ok = value || read_value(c, name, &value, &c->err);
     ok = ok && (text_given(value) || err_set(&c->err, RC_BAD_INPUT, "the value is empty"));

@@ -28,10 +28,9 @@ static void tell_which(struct cli *c, const char *job)
 int word_logs(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const struct logs_own *own = f.own;
     const struct json *follow = json_get(f.doc, "follow");
     struct tail_ask ask = {

@@ -360,10 +360,9 @@ int word_run(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
     struct json *spec, *job;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const struct run_own *own = f.own;
     if (!own->file && !f.rest.count && !json_get(f.doc, "run") && !json_get(f.doc, "image")) {
         err_set(&c->err, RC_BAD_INPUT, "what to run? arcus run [FLAGS] -- COMMAND [ARG...]");

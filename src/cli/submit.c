@@ -246,10 +246,9 @@ int word_submit(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
     struct json *docs;
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const struct submit_own *own = f.own;
     if (!own->file && !f.doc->first && !f.rest.count) {
         err_set(&c->err, RC_BAD_INPUT,

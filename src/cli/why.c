@@ -93,10 +93,9 @@ int word_plan(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
     struct json *docs, *items = json_new(c->mem, JSON_LIST);
-    if (!flags_parse(c, w, argc, argv, &f, &c->err))
-        return print_error(c, &c->err);
-    if (c->help)
-        return word_help(w), 0;
+    int over = word_open(c, w, argc, argv, &f);
+    if (over >= 0)
+        return over;
     const char *file = submit_file(&f);
     bool data = c->output == OUT_JSON || c->output == OUT_YAML;
     if (!file && !f.doc->first && !f.rest.count) {

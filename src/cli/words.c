@@ -22,7 +22,7 @@ static const struct column node_columns[] = {
 static const struct column gpu_columns[] = {
     { "NODE", "node" }, { "GPU", "index", .right = true }, { "MODEL", "gpus:model" }, { "STATE", "state:state" }, { "MEMORY", "mib:memory_mib", .right = true },
     { "FREE", "free", .right = true }, { "FREE MEMORY", "mib:memory_free_mib", .right = true }, { "TASKS", "tasks", .right = true }, { "WALL", "wall" },
-    { "MIG", "some:mig" }, { "HEALTH", "some:health" }, { "NOTE", "some:note" }, { "DRIVER", "some:driver", .wide = true }, { "PCI", "some:pci", .wide = true },
+    { "MIG", "some:mig" }, { "MIG FREE", "some:mig_free" }, { "HEALTH", "some:health" }, { "NOTE", "some:note" }, { "DRIVER", "some:driver", .wide = true }, { "PCI", "some:pci", .wide = true },
     { "NUMA", "figure:numa", .wide = true, .right = true }, { "NVLINKS", "nvlinks", .wide = true, .right = true }, { "ID", "id", .wide = true },
 };
 static const struct column flavor_columns[] = {
@@ -149,9 +149,12 @@ const struct word words[] = {
     { "flavors list", VERB_FLAVOR_LIST, word_generic, "", "List the standard shapes that this cloud can give", COLUMNS(flavor_columns), .examples = "arcus flavors" },
 
     { "status", VERB_FLEET_GET, word_generic, "", "How the cloud stands: nodes, jobs, and whether too much of it is silent", .takes = "", .examples = "arcus status" },
-    { "rules list", VERB_RULES_GET, word_generic, "", "Show who yields to whom, the brake, and how much silence is too much", .takes = "", .examples = "arcus rules" },
-    { "rules set", VERB_RULES_SET, word_generic, "[FLAGS]", "Change the rules of the cloud; what is not given stays", .takes = "",
-      .examples = "arcus rules set --brake 10% --window 1h\narcus rules set --preempt high:low,spot\narcus rules set --lift 30m\narcus rules set --silent 30%" },
+    { "rules list", VERB_RULES_GET, word_rules, "", "Show who yields to whom, the brake, and how much silence is too much", .takes = "", .examples = "arcus rules" },
+    { "rules set", VERB_RULES_SET, word_rules, "[FLAGS]", "Change the rules of the cloud; what is not given stays", .takes = "",
+      .examples = "arcus rules set --brake 10% --window 1h\narcus rules set --preempt high:low,spot\narcus rules set --lift 30m\narcus rules set --silent 30%\narcus rules set --weights stuck=250,fetch=usual" },
+    { "rules weights", VERB_RULES_GET, word_rules_weights, "", "Show what a place for a task is judged by, how much each counts, and what it is for", .takes = "",
+      .more = "A term is a cost in GPUs, a weight is in thousandths; the node with the least sum is taken. `arcus sim --weight` tries others on a trace,\n"
+              "`arcus rules set --weights` sets them.", .examples = "arcus rules weights" },
     { "reserve list", VERB_RESERVE_LIST, word_generic, "[FLAGS]", "List reservations", .takes = "", COLUMNS(reserve_columns), .examples = "arcus reserve\narcus reserve list --all" },
     { "reserve create", VERB_RESERVE_CREATE, word_generic, "--for PROJECT --gpus GPUS [FLAGS]", "Promise a project a part of the fleet for a time", .takes = "",
       .more = "From its beginning on its places are for jobs of that project, until then and while it is not there for spot work, which yields when it\n"

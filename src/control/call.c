@@ -72,6 +72,8 @@ struct sched_event *emit_news(struct call *c, enum sched_kind kind)
         e->gpus = ARENA_ARRAY(b->mem, struct sched_gpu, SCHED_GPUS);
         e->where = ARENA_ARRAY(b->mem, char, PLACE_ADDRESS);
     }
+    if (kind == SCHED_RULES)
+        e->rules.weight = ARENA_ARRAY(b->mem, int64_t, TERM_COUNT);
     if (kind == SCHED_TASK_HELD)
         e->held = ARENA_ARRAY(b->mem, struct sched_held, SCHED_GPUS);
     return e;

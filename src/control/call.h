@@ -140,6 +140,8 @@ void live_tick(struct call *c);                                                 
 void rule_set(struct call *c, enum rule r, int64_t value);
 MUST_CHECK bool rules_read(struct call *c, struct rules *out, struct err *err); /* in a read */
 void reservations_tick(struct call *c);                                         /* which are over? */
+void goods_take(struct call *c, struct node *n, const struct texts *has);       /* what a node says that it has */
+void goods_tell(struct call *c, const struct node *n);                          /* the planner */
 void rules_tick(struct call *c);                                                /* is the brake lifted no more? */
 void job_evictions(struct call *c, const struct objects *list);                 /* of struct eviction: what the planner wants to yield */
 void node_drain_end(struct call *c, struct node *n);                            /* it is used again, or only cordoned */

@@ -41,6 +41,10 @@ static struct sched_event *news_copy(const struct batch *b, struct arena *mem)
             e->house = arena_text(mem, e->house);
         if (e->where)
             e->where = arena_text(mem, e->where);
+        if (e->good_count)
+            e->goods = memcpy(ARENA_ARRAY(mem, struct good, e->good_count), e->goods, e->good_count * sizeof *e->goods);
+        if (e->rules.weight)
+            e->rules.weight = memcpy(ARENA_ARRAY(mem, int64_t, TERM_COUNT), e->rules.weight, TERM_COUNT * sizeof *e->rules.weight);
         if (e->held_count)
             e->held = memcpy(ARENA_ARRAY(mem, struct sched_held, (size_t)e->held_count), e->held,
                              (size_t)e->held_count * sizeof *e->held);

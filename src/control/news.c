@@ -79,6 +79,7 @@ void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
     text_copy(e->region, sizeof e->region, j->spec.region ? j->spec.region : "");
     text_copy(e->zone, sizeof e->zone, j->spec.zone ? j->spec.zone : "");
     e->only_node = job_home(s, j, &e->by_volume);
+    goods_of_job(s, j, e);
     e->blocked = j->blocked > 0;
     e->told = j->reason == REASON_QUOTA ? REASON_NONE : j->reason; /* which limit it is is told with the reason */
     e->owner = j->owner;
@@ -117,7 +118,10 @@ void sched_of_rules(const struct state *s, int64_t now_ms, struct sched_event *e
 {
     const int64_t *at = s->rules.at;
     e->kind = SCHED_RULES;
+    int64_t *weight = e->rules.weight;
     e->rules = SCHED_RULES_USUAL;
+    if ((e->rules.weight = weight))
+        memcpy(weight, &at[RULE_WEIGHT], TERM_COUNT * sizeof *weight);
     for (int i = 0; i < CLASS_COUNT; i++)
         e->rules.preempt[i] = (uint8_t)at[RULE_PREEMPT + i];
     e->rules.brake_permille = brake_lifted(&s->rules, now_ms) ? 1000 : at[RULE_BRAKE_PERMILLE];

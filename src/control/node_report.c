@@ -220,6 +220,7 @@ bool node_hello(struct call *c, const void *body, struct err *err)
     if (changed || n->state == NODE_DOWN)
         node_write(c, n, n->cordoned ? NODE_CORDONED : NODE_READY,
                    n->state == NODE_DOWN ? "node.up" : "node.changed");
+    goods_take(c, n, &ask->has);
     if (wiped)
         wipe(c, n, &ask->running);
     str_text(&c->r->reply, desired_json(c, n, true, ask->beat));

@@ -1,18 +1,16 @@
 /* read_fleet.c - looking at nodes, GPUs and flavors, from what is committed: inventories and the
  * leases of live attempts. */
-#include "control/call.h"
+#include "control/read_fleet.h"
 #include <stdio.h>
 
-enum { NODES_MOST = 20000 };
+static uint16_t slots_of(const struct json *gpu)
+{
+    const char *mig = json_text(gpu, "mig");
+    int64_t slot = json_int(gpu, "slot", 0), size = json_int(gpu, "size", 0);
+    return mig && slot >= 0 && size > 0 && slot + size <= MIG_SLOTS ? mig_slots((int)slot, (int)size, strstr(mig, "+me")) : 0;
+}
 
-struct held {
-    int64_t cpu, mem, tasks;
-    int64_t gpu_milli[SCHED_GPUS], gpu_mib[SCHED_GPUS], gpu_tasks[SCHED_GPUS];
-    bool gpu_shared[SCHED_GPUS];    /* somebody holds a part of it */
-};
-
-/* Sums the leases of each node: node -> struct held. GPU slots are by index. */
-static bool sum_leases(struct call *c, int64_t node, struct map *sums, struct err *err)
+bool sum_leases(struct call *c, int64_t node, struct map *sums, struct err *err)
 {
     struct rows r;
     if (!ROWS(c, LEASE_LIST, &r, err, V_INT(node)))
@@ -37,12 +35,13 @@ static bool sum_leases(struct call *c, int64_t node, struct map *sums, struct er
             h->gpu_mib[at] += json_int(g, "mem_mib", 0);
             h->gpu_tasks[at]++;
             h->gpu_shared[at] |= json_int(g, "milli", 0) < 1000;
+            h->gpu_slots[at] |= slots_of(g);
         }
     }
     return true;
 }
 
-static bool info_of(struct call *c, const char *text, struct node_info *info)
+bool info_of(struct call *c, const char *text, struct node_info *info)
 {
     struct json *doc;
     struct err ignored;
@@ -51,7 +50,7 @@ static bool info_of(struct call *c, const char *text, struct node_info *info)
            && bind_read_ours(doc, &node_info_fields, c->mem, info, NULL, &ignored);
 }
 
-static struct node_settings settings_of(struct call *c, const char *text)
+struct node_settings settings_of(struct call *c, const char *text)
 {
     struct json *doc;
     struct err ignored;
@@ -173,6 +172,7 @@ bool gpu_list(struct call *c, const void *body, struct err *err)
         if (!info_of(c, row_text(&r, i, 3), &info))
             continue;
         const struct gpu_info *gpus = info.gpus.at;
+        struct node_settings settings = settings_of(c, row_text(&r, i, 9));
         for (size_t g = 0; g < info.gpus.count && g < SCHED_GPUS; g++) {
             int64_t at = MIN(MAX(gpus[g].index, 0), SCHED_GPUS - 1);
             struct gpu_view v = { .id = gpus[g].uuid,
@@ -196,6 +196,12 @@ bool gpu_list(struct call *c, const void *body, struct err *err)
                                   .numa = gpus[g].numa,
                                   .nvlinks = gpus[g].nvlinks,
                                   .power_cap_mw = gpus[g].power_cap_mw };
+            struct mig_now mig;
+            if (mig_now(&gpus[g], &settings, h->gpu_slots[at], &mig)) {
+                v.mig_free = mig_now_text(&mig, c->mem);
+                v.free_milli = mig_now_free_milli(&mig);
+                v.free_mib = MAX(v.free_mib, 0);
+            }
             v.state = !gpus[g].healthy      ? "unhealthy"
                       : state != NODE_READY ? node_state_names.at[state]
                       : h->gpu_milli[at]    ? "in use"
@@ -204,98 +210,6 @@ bool gpu_list(struct call *c, const void *body, struct err *err)
                 v.tasks = 0;
             list_add(&l, &gpu_view_fields, &v);
         }
-    }
-    list_close(&l, NULL);
-    return true;
-}
-
-struct kind {
-    const char *model;
-    int64_t mem_mib, count_most, nodes, whole_free, cpu, mem;
-    bool simulated;
-};
-
-static void flavor_add(struct call *c, struct list *l, const struct kind *k, int64_t milli)
-{
-    char *name = arena_take(c->mem, 48, 1);
-    struct shape shape = { .gpu.milli = milli };
-    struct flavor_view v = { .gpu = k->model,
-                             .gpu_milli = milli,
-                             .gpu_mib = k->mem_mib * milli / 1000,
-                             .cpu_milli = k->cpu * milli / 1000,
-                             .mem_mib = k->mem * milli / 1000,
-                             .nodes = k->nodes,
-                             .free = k->whole_free * 1000 / MAX(milli, 1),
-                             .simulated = k->simulated };
-    v.id = v.name = flavor_of(&shape, k->model, name);
-    v.state = v.free > 0 ? "available" : "full";
-    list_add(l, &flavor_view_fields, &v);
-}
-
-/* The shapes that this fleet can give: for each model 1, 2, 4, 8 of it and even shares; and CPUs
- * alone. */
-bool flavor_list(struct call *c, const void *body, struct err *err)
-{
-    (void)body;
-    static const int64_t sizes[] = { 250, 500, 1000, 2000, 4000, 8000 };
-    enum { KINDS_MOST = 32 };
-    struct kind kinds[KINDS_MOST];
-    size_t count = 0;
-    struct rows r;
-    AUTO(map_free) struct map *sums = map_new();
-    if (!sum_leases(c, 0, sums, err) || !ROWS(c, NODE_LIST, &r, err, V_INT(0), V_INT(NODES_MOST)))
-        return false;
-    int64_t cpu_free = 0, cpu_nodes = 0;
-    for (size_t i = 0; i < r.count; i++) {
-        struct node_info info;
-        const struct held *h = map_get(sums, row_int(&r, i, 0));
-        if (!info_of(c, row_text(&r, i, 3), &info))
-            continue;
-        cpu_nodes++;
-        cpu_free += row_int(&r, i, 2) == NODE_READY
-                        ? MAX(info.cpu_milli - (h ? h->cpu : 0), 0) / 1000
-                        : 0;
-        const struct gpu_info *gpus = info.gpus.at;
-        struct kind *last = NULL;
-        for (size_t g = 0; g < info.gpus.count; g++) {
-            struct kind *k = NULL;
-            for (size_t n = 0; n < count; n++)
-                if (text_is(kinds[n].model, gpus[g].model) && kinds[n].mem_mib == gpus[g].mem_mib)
-                    k = &kinds[n];
-            if (!k && count == KINDS_MOST)
-                break;
-            if (!k) {
-                k = &kinds[count++];
-                *k = (struct kind){ .model = gpus[g].model,
-                                    .mem_mib = gpus[g].mem_mib,
-                                    .simulated = gpus[g].simulated,
-                                    .cpu = info.cpu_milli / (int64_t)info.gpus.count,
-                                    .mem = info.mem_mib / (int64_t)info.gpus.count };
-            }
-            if (k != last)
-                k->nodes++;
-            last = k;
-            k->count_most = MAX(k->count_most, (int64_t)info.gpus.count);
-            int64_t at = MIN(MAX(gpus[g].index, 0), SCHED_GPUS - 1);
-            k->whole_free
-                += row_int(&r, i, 2) == NODE_READY && gpus[g].healthy && !(h && h->gpu_milli[at]);
-        }
-    }
-    struct list l = list_open(c);
-    for (size_t n = 0; n < count; n++)
-        for (size_t s = 0; s < COUNT(sizes); s++)
-            if (sizes[s] <= kinds[n].count_most * 1000)
-                flavor_add(c, &l, &kinds[n], sizes[s]);
-    if (cpu_nodes) {
-        struct flavor_view v = { .id = "cpu.1x4",
-                                 .name = "cpu.1x4",
-                                 .state = cpu_free ? "available" : "full",
-                                 .gpu = "",
-                                 .cpu_milli = 1000,
-                                 .mem_mib = 4096,
-                                 .nodes = cpu_nodes,
-                                 .free = cpu_free };
-        list_add(&l, &flavor_view_fields, &v);
     }
     list_close(&l, NULL);
     return true;

@@ -1,5 +1,5 @@
-/* rules.c - the operator's rules for the whole cloud: who yields to whom, the brake, and from when on silence is ours and not the
- * nodes'. What is not given stays. */
+/* rules.c - the operator's rules for the whole cloud: who yields to whom, the brake, from when on silence is ours and not the
+ * nodes', and the weights of places. What is not given stays. */
 #include "control/call.h"
 
 static const int64_t longest_ms = INT64_C(7) * 86400 * 1000;
@@ -29,6 +29,14 @@ void rules_tick(struct call *c)
         tell(c);
 }
 
+static struct objects weights_of(struct call *c, const struct rules *r)
+{
+    struct weight_view *list = ARENA_ARRAY(c->mem, struct weight_view, TERM_COUNT);
+    for (int i = 0; i < TERM_COUNT; i++)
+        list[i] = (struct weight_view){ terms[i].name, r->at[RULE_WEIGHT + i], weights_usual[i], terms[i].what };
+    return (struct objects){ list, TERM_COUNT };
+}
+
 static void view_of(struct call *c, const struct rules *r, struct rules_view *v)
 {
     bool lifted = brake_lifted(r, c->now_ms);
@@ -41,7 +49,8 @@ static void view_of(struct call *c, const struct rules *r, struct rules_view *v)
                               .lifted_until_ms = lifted ? r->at[RULE_LIFTED_UNTIL_MS] : 0,
                               .spot_notice_s = r->at[RULE_SPOT_NOTICE_S],
                               .backfill_depth = r->at[RULE_BACKFILL_DEPTH],
-                              .silent = r->at[RULE_SILENT_PERMILLE] / 10 };
+                              .silent = r->at[RULE_SILENT_PERMILLE] / 10,
+                              .weights = weights_of(c, r) };
 }
 
 bool rules_read(struct call *c, struct rules *out, struct err *err)
@@ -82,6 +91,8 @@ bool rules_set(struct call *c, const void *body, struct err *err)
     };
     struct rules want = c->s->rules;
     if (was_given(c, "preempt") && !preempt_read(ask->preempt, &want, err))
+        return false;
+    if (was_given(c, "weights") && !weights_read(ask->weights, &want.at[RULE_WEIGHT], err))
         return false;
     for (size_t i = 0; i < COUNT(given); i++)
         if (was_given(c, given[i].field))

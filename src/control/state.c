@@ -280,6 +280,7 @@ static void node_free(struct node *n)
     arena_free(n->settings_mem);
     free(n->settings_text);
     free(n->gone);
+    free(n->goods);
     free(n);
 }
 

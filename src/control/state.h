@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "control/control.h"
 #include "model/ask.h"
+#include "model/goods.h"
 #include "model/ipv4.h"
 #include "model/node.h"
 #include "model/order.h"
@@ -74,6 +75,8 @@ struct node {
     struct arena *settings_mem;
     struct node_settings settings;
     const char *house;          /* who may come: text of model/house.h, in the memory of the state; NULL: everybody */
+    struct good *goods;         /* images and work folders that are there; only memory knows */
+    size_t good_count;
     struct map *attempts;       /* live ones here */
     struct apikey *key, *next_key;  /* in use; brought by the node and not used yet */
     int64_t rotate_ms;          /* a key made before is to be replaced */
@@ -229,6 +232,10 @@ void sched_of_reservation(const struct reservation *r, struct sched_event *e);
 void sched_of_rules(const struct state *s, int64_t now_ms, struct sched_event *e);
 bool brake_lifted(const struct rules *r, int64_t now_ms);
 void sched_of_held(const struct attempt *a, struct sched_event *e);
+
+/* goods.c */
+void goods_of_job(struct state *s, const struct job *j, struct sched_event *e);
+void node_goods_set(struct node *n, const struct good *list, size_t count);    /* copies them */
 
 /* house.c: what nothing overrides. */
 void house_settle(struct state *s, struct node *n);         /* its house, after what its agent or the operator says of it has changed */

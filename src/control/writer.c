@@ -146,6 +146,7 @@ bool writer_load(struct control *c, struct err *err)
             n->live_mem = TAKE(old->live_mem);
             n->live = old->live;
             n->live_ms = old->live_ms;
+            node_goods_set(n, old->goods, old->good_count);
         }
     if (c->writer.state) /* what was refused may have been seen */
         fresh->ids.last = MAX(fresh->ids.last, c->writer.state->ids.last);
@@ -172,8 +173,11 @@ void writer_snapshot(struct control *c, struct batch *b,
     struct node *n;
     s->lifted = brake_lifted(&s->rules, call.now_ms);
     sched_of_rules(s, call.now_ms, emit_news(&call, SCHED_RULES));
-    for (size_t i = 0; (n = map_next(s->nodes, &i));)
+    for (size_t i = 0; (n = map_next(s->nodes, &i));) {
         sched_of_node(s, n, emit_news(&call, SCHED_NODE));
+        if (n->good_count)
+            goods_tell(&call, n);
+    }
     struct reservation *reserved;
     for (size_t i = 0; (reserved = map_next(s->reservations, &i));)
         sched_of_reservation(reserved, emit_news(&call, SCHED_RESERVE));

@@ -296,6 +296,7 @@ static const struct field rules_rows[] = {
     FIELD_AS(struct rules_ask, spot_notice_s, "spot_notice", INT, .min = -1, .max = JOB_GRACE_MAX, .help = "seconds between SIGTERM and SIGKILL of spot work that yields; -1: its own grace period", .example = "120"),
     FIELD(struct rules_ask, backfill_depth, INT, .min = 0, .max = 64, .help = "so many waiting jobs of each class get a start time that is held for them", .example = "1"),
     PERCENT(silent, .help = "if more than this part of the nodes, in per cent, is silent at once (and two at least), nothing is taken from them", .example = "30%"),
+    FIELD(struct rules_ask, weights, TEXT, .max = 512, .flag = "--weights --weight", .help = "how much each term counts where a task is placed, in thousandths: name=number, or name=usual; several with blanks or commas. What is not named stays", .example = "stuck=250,fetch=usual"),
 };
 const struct fields rules_ask_fields = FIELDS(rules_ask, rules_rows);
 

@@ -35,7 +35,7 @@ struct node_join_ask { const char *token, *name, *key; };
 struct node_key_ask { const char *key; };
 struct node_ask { const char *node; int state; struct node_settings settings; struct texts taint; const char *exclusive; };    /* state: enum node_state; ready or cordoned */
 struct node_drain_ask { const char *node; int64_t deadline_s; bool wait, requeue; };
-struct rules_ask { int64_t brake, window_s, spot_notice_s, backfill_depth, silent, lift_s; const char *preempt; };    /* brake, silent: per cent */
+struct rules_ask { int64_t brake, window_s, spot_notice_s, backfill_depth, silent, lift_s; const char *preempt, *weights; };    /* brake, silent: per cent */
 struct reserve_ask { const char *reservation, *project, *name, *gpus; int64_t count, from_ms, until_ms, duration_s; };
 struct reserve_list_ask { const char *page; int64_t limit; bool all; };
 struct gpu_live_ask { const char *page; int64_t limit; const char *node; };

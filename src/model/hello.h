@@ -8,6 +8,7 @@ struct hello {
     const char *kind;           /* "hello" */
     struct node_info info;
     struct texts running;       /* ids of the attempts that have not ended */
+    struct texts has;           /* images and work folders that are there: "KEY:MIB", see goods.h; what cannot be read is passed over */
     int64_t generation;         /* of the last `desired` taken; 0 after a restart of the agent */
     int64_t beat;               /* see struct report */
     int64_t next;               /* the number of the next report item: 1 on a node that never reported */

@@ -458,6 +458,8 @@ static bool settle_gang(struct job_spec *s, struct err *err)
         return err_field(err, "nodes", "nodes: %lld nodes are asked for and one is named; leave node out", (long long)s->nodes);
     if (s->volumes.count)
         return err_field(err, "nodes", "nodes: a volume is on one node, so a gang cannot mount it; use workdir for what all need");
+    if (s->spread)
+        return err_field(err, "spread", "spread: the nodes of a gang are kept close together; it is for arrays (count)");
     return true;
 }
 

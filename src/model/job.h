@@ -26,6 +26,7 @@ int64_t gpu_ask_mib(const struct gpu_ask *ask, int64_t mem_mib);        /* memor
 struct job_retry { int64_t limit; int64_t delay_s; struct texts on; };  /* on: outcomes; empty: any failure that is not the user's cancel */
 struct job_after { const char *job; int when; };                        /* when: enum after_when */
 enum after_when { AFTER_OK, AFTER_ANY, AFTER_FAIL };
+enum spread { SPREAD_NONE, SPREAD_NODE, SPREAD_ZONE, SPREAD_COUNT };
 enum on_lost { ON_LOST_REQUEUE, ON_LOST_WAIT };
 struct job_mount { const char *volume, *path; bool read_only; };
 
@@ -60,6 +61,7 @@ struct job_spec {
     const char *region, *zone;  /* only there */
     int network;                /* enum network (ipv4.h) */
     int64_t nodes;              /* a gang: as many tasks, each on a node of its own, that start and end together; 0: none */
+    int spread;                 /* enum spread: its tasks are to be on different nodes, or in different zones, if there is room */
     int within, prefer;         /* of a gang: what it must not leave, and what it is to be in if it can; see place_ask_names */
 };
 enum place_level job_within(const struct job_spec *s);      /* a region, if it does not say */

@@ -17,6 +17,9 @@ static const char *const after_list[] = { [AFTER_OK] = "ok", [AFTER_ANY] = "any"
 static const struct names after_names = NAMES(after_list);
 static const char *const lost_list[] = { [ON_LOST_REQUEUE] = "requeue", [ON_LOST_WAIT] = "wait" };
 static const struct names lost_names = NAMES(lost_list);
+static const char *const spread_list[] = { [SPREAD_NONE] = "none", [SPREAD_NODE] = "node", [SPREAD_ZONE] = "zone" };
+_Static_assert(COUNT(spread_list) == SPREAD_COUNT, "every kind of spread has a name");
+static const struct names spread_names = NAMES(spread_list);
 
 static const struct field after_rows[] = {
     FIELD(struct job_after, job, TEXT, .required = true, .min = 1, .max = 64, .help = "id or name of the job to wait for", .example = "prepare"),
@@ -101,6 +104,7 @@ static const struct field spec_rows[] = {
     { .name = "topology", .type = F_INLINE, .hidden = true, .sub = &topology_fields },
     WITHIN(.flag = "--within", .help = "what a gang must not leave: nvlink, rack, switch, zone, region (auto) or any; it waits until there is room", .example = "rack"),
     PREFER(.flag = "--prefer", .help = "what a gang is to be in if there is room, else the next wider, up to within; auto: as close together as can be", .example = "rack"),
+    FIELD(struct job_spec, spread, ENUM, .when_set = true, .names = &spread_names, .help = "tasks of an array go to different nodes, or to different zones, as far as there is room; none: wherever they fit best", .example = "zone"),
     FIELD(struct job_spec, region, TEXT, .when_set = true, .max = PLACE_NAME - 1, .help = "only in this region", .example = "eu-west"),
     FIELD(struct job_spec, zone, TEXT, .when_set = true, .max = PLACE_NAME - 1, .aliases = "availability_zone", .help = "only in this zone", .example = "a"),
     FIELD(struct job_spec, node, TEXT, .when_set = true, .max = 64, .aliases = "nodelist", .flag = "--node --nodelist", .help = "only on this node, by name or id", .example = "gpu-07"),

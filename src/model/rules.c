@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum { SPOT_YIELDS_ = 1 << CLASS_SPOT };
-static const struct { const char *name; int64_t usual; } rows[RULE_COUNT] = {
+static const struct { const char *name; int64_t usual; } rows[RULE_WEIGHT] = {
     [RULE_PREEMPT + CLASS_SPOT] = { "preempt_spot", 0 },
     [RULE_PREEMPT + CLASS_LOW] = { "preempt_low", SPOT_YIELDS_ },
     [RULE_PREEMPT + CLASS_NORMAL] = { "preempt_normal", SPOT_YIELDS_ },
@@ -19,12 +19,12 @@ static const struct { const char *name; int64_t usual; } rows[RULE_COUNT] = {
     [RULE_SILENT_SINCE_MS] = { "silent_since_ms", 0 },
 };
 
-const char *rule_name(enum rule r) { return rows[r].name; }
+const char *rule_name(enum rule r) { return r < RULE_WEIGHT ? rows[r].name : terms[r - RULE_WEIGHT].rule; }
 
 bool rule_named(const char *name, enum rule *out)
 {
     for (int i = 0; i < RULE_COUNT; i++)
-        if (text_is(rows[i].name, name))
+        if (text_is(rule_name((enum rule)i), name))
             return *out = (enum rule)i, true;
     return false;
 }
@@ -32,7 +32,7 @@ bool rule_named(const char *name, enum rule *out)
 void rules_usual(struct rules *out)
 {
     for (int i = 0; i < RULE_COUNT; i++)
-        out->at[i] = rows[i].usual;
+        out->at[i] = i < RULE_WEIGHT ? rows[i].usual : weights_usual[i - RULE_WEIGHT];
 }
 
 static bool class_read(const char *text, size_t n, enum priority_class *out)

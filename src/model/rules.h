@@ -1,5 +1,6 @@
-/* rules.h - what an operator may set for the whole cloud: who yields to whom, how much of the fleet at most is evicted in a time, and from
- * which part of silent nodes on nothing is taken from them any more. One table has the names, bounds and defaults of them all.
+/* rules.h - what an operator may set for the whole cloud: who yields to whom, how much of the fleet at most is evicted in a time, from
+ * which part of silent nodes on nothing is taken from them any more, and the weights of places (weights.h). One table has the names and defaults
+ * of them all.
  *
  * A rule is a number: sets of classes are bits. Kept by name, so that a program that does not know one leaves it alone. */
 #pragma once
@@ -7,6 +8,7 @@
 #include "base/err.h"
 #include "base/field.h"
 #include "model/priority.h"
+#include "model/weights.h"
 
 enum rule {
     RULE_PREEMPT,                                   /* CLASS_COUNT of them: for each class the set (1 << class) of those it may evict */
@@ -17,7 +19,8 @@ enum rule {
     RULE_SILENT_PERMILLE,                           /* of the nodes: if more are silent at once nothing is given to others */
     RULE_LIFTED_UNTIL_MS,                           /* the brake counts for nothing until then */
     RULE_SILENT_SINCE_MS,                           /* not set by anybody: since when too many are silent; 0: they are not */
-    RULE_COUNT
+    RULE_WEIGHT,                                    /* TERM_COUNT of them, thousandths */
+    RULE_COUNT = RULE_WEIGHT + TERM_COUNT
 };
 struct rules { int64_t at[RULE_COUNT]; };
 const char *rule_name(enum rule r);

@@ -3,6 +3,7 @@
  * Times are RFC 3339 and null while they have not come; GPUs and CPUs are decimals of whole thousandths. A *_brief table is the
  * same struct without the long member that only `get` shows. */
 #include "model/view.h"
+#include "model/weights.h"
 #include "model/prefix.h"
 
 #define ID(T, p)          FIELD(struct T, id, ID, .prefix = p, .help = "for programs: never used again for another thing")
@@ -266,6 +267,14 @@ static const struct field reserve_rows[] = {
 };
 const struct fields reserve_view_fields = FIELDS(reserve_view, reserve_rows);
 
+static const struct field weight_rows[] = {
+    FIELD(struct weight_view, name, TEXT),
+    FIELD(struct weight_view, weight, INT, .help = "in thousandths"),
+    FIELD(struct weight_view, usual, INT, .help = "what it is when nobody has set it"),
+    FIELD(struct weight_view, what, TEXT, .help = "what it is for"),
+};
+static const struct fields weight_fields = FIELDS(weight_view, weight_rows);
+
 static const struct field rules_rows[] = {
     WORDS_HEAD(rules_view),
     FIELD(struct rules_view, preempt, TEXT, .help = "which classes each class may evict"),
@@ -275,6 +284,7 @@ static const struct field rules_rows[] = {
     FIELD_AS(struct rules_view, spot_notice_s, "spot_notice", INT, .help = "seconds between SIGTERM and SIGKILL of spot work that yields; -1: its own grace period"),
     FIELD(struct rules_view, backfill_depth, INT, .help = "so many waiting jobs of each class get a start time that is held"),
     FIELD(struct rules_view, silent, INT, .help = "if more than this part of the nodes, in per cent, is silent at once, nothing is taken from them"),
+    FIELD(struct rules_view, weights, OBJECTS, .sub = &weight_fields, .max = TERM_COUNT, .help = "what a place is judged by, and how much each counts"),
 };
 const struct fields rules_view_fields = FIELDS(rules_view, rules_rows);
 
@@ -314,6 +324,7 @@ static const struct field gpu_rows[] = {
     FIELD(struct gpu_view, numa, INT, .help = "the NUMA node that it hangs on; -1: none, or not known"),
     FIELD(struct gpu_view, nvlinks, INT, .help = "that are up"),
     FIELD(struct gpu_view, power_cap_mw, INT),
+    FIELD(struct gpu_view, mig_free, TEXT, .help = "in MIG mode: how many of each profile could still be had, of each alone"),
 };
 const struct fields gpu_view_fields = FIELDS(gpu_view, gpu_rows);
 

@@ -360,8 +360,8 @@ bool lent_fits(struct sched *s, struct job *j)
 struct node *place_for(struct sched *s, struct job *j, struct pick *pick)
 {
     struct node *n = s->claims.count ? in_own(s, j, pick) : NULL;
-    if (!n)
-        n = place_find(s, j->class, pick);
+    if (!n && (n = place_find(s, j->class, pick)) && (j->need || s->near.spreads))
+        n = place_near(s, j, n, pick);
     if (!n && s->claims.count && (j->bound_ms || priority_of(j->priority) == CLASS_SPOT))
         n = place_lent(s, j, pick);
     return n;

@@ -23,6 +23,11 @@ static bool allowed_on(struct sched *s, struct class *c, const struct node *n, c
     return quota_allows_on(s, c, n, gpus, count);
 }
 
+bool place_may(struct sched *s, struct class *c, const struct node *n, const struct pick *pick)
+{
+    return within_quota(pick, c->project) && allowed_on(s, c, n, pick);
+}
+
 bool place_allowed(struct sched *s, struct class *c, const struct spot *at)
 {
     return (!c->only_node || c->only_node == at->node->id) && within_quota(&at->pick, c->project)

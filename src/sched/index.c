@@ -399,6 +399,37 @@ void index_each(struct index *x, struct wanted *w, void (*found)(struct lot *l, 
             found(f->lots[i], &p, arg);
 }
 
+bool index_walk(struct index *x, struct wanted *w, bool (*look)(struct lot *l, const struct pick *p, void *arg), void *arg)
+{
+    struct pick p;
+    if (!index_best(x, w, &p) || !w->heap) /* it has read everything now */
+        return true;
+    qsort(w->heap, w->count, sizeof *w->heap, by_rank);
+    for (uint32_t i = 0; i < w->count && (!w->cut || before(&w->heap[i], &w->floor)); i++) {
+        struct lot *l = fleet_lot(x->fleet, w->heap[i].lot);
+        if (!l || !fits(w, l, &p))
+            continue;
+        lot_score(&x->policy, x->mix, &w->is, w->suits, l, &p);
+        if (!look(l, &p, arg))
+            return true;
+    }
+    return !w->cut;
+}
+
+void index_walk_all(struct index *x, struct wanted *w, bool (*look)(struct lot *l, const struct pick *p, void *arg), void *arg)
+{
+    struct fleet *f = x->fleet;
+    struct least least = least_of(w);
+    struct pick p;
+    index_ready(x, w);
+    for (size_t i = 0; i < f->lot_count; i++) {
+        if (!f->briefs[i].birth || !may_fit(&least, &f->briefs[i]) || !fits(w, f->lots[i], &p))
+            continue;
+        lot_score(&x->policy, x->mix, &w->is, w->suits, f->lots[i], &p);
+        (void)look(f->lots[i], &p, arg);
+    }
+}
+
 bool index_on(struct index *x, struct wanted *w, struct node *n, struct pick *out)
 {
     index_ready(x, w);

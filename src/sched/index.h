@@ -45,6 +45,9 @@ struct node *index_best(struct index *x, struct wanted *w, struct pick *out);
 struct node *index_scan(struct index *x, struct wanted *w, bool (*allowed)(const struct pick *p, void *arg), void *arg, struct pick *out);
 /* Every lot with room; the pick has no score yet. Nothing may change meanwhile. */
 void index_each(struct index *x, struct wanted *w, void (*found)(struct lot *l, const struct pick *p, void *arg), void *arg);
+/* The same with their scores, the better first, until `look` says that it has seen enough; false: there may be more than the ranking knows. */
+bool index_walk(struct index *x, struct wanted *w, bool (*look)(struct lot *l, const struct pick *p, void *arg), void *arg);
+void index_walk_all(struct index *x, struct wanted *w, bool (*look)(struct lot *l, const struct pick *p, void *arg), void *arg);    /* all, in no order */
 /* On one node. */
 bool index_on(struct index *x, struct wanted *w, struct node *n, struct pick *out);
 /* On one node as its numbers stand, whatever its lot says, and with which devices. */

@@ -76,13 +76,17 @@ static void print_reserve(const struct reserve *r, struct str *out)
                LL(w->mem_mib), LL(w->gpu.milli), w->gpu.model);
 }
 
-static void print_rules(const struct sched_rules *r, struct str *out)
+static void print_rules(const struct sched *s, struct str *out)
 {
+    const struct sched_rules *r = &s->rules;
     str_text(out, "rules");
     for (int i = 0; i < CLASS_COUNT; i++)
         str_printf(out, " %s:%u", priorities[i].name, r->preempt[i]);
     str_printf(out, " brake %lld in %lld notice %lld depth %lld\n", LL(r->brake_permille), LL(r->brake_window_ms),
                LL(r->notice_ms), LL(r->backfill_depth));
+    for (int i = 0; i < TERM_COUNT; i++)
+        if (s->index.policy.weight[i] != weights_usual[i])
+            str_printf(out, "  weight %s %lld\n", terms[i].name, LL(s->index.policy.weight[i]));
 }
 
 static int by_reserve(const void *a, const void *b)
@@ -142,12 +146,14 @@ static void **sorted(const struct map *m, int (*order)(const void *, const void 
 
 void sched_print(const struct sched *s, struct str *out)
 {
-    for (size_t i = 0; i < s->fleet.count; i++)
+    for (size_t i = 0; i < s->fleet.count; i++) {
         print_node(&s->fleet, s->fleet.nodes[i], out);
+        near_print_node(s, s->fleet.nodes[i]->id, out);
+    }
     void **projects = sorted(s->projects, by_project), **jobs = sorted(s->jobs, by_order),
          **holds = sorted(s->holds, by_task), **reserves = sorted(s->reserves, by_reserve);
     if (s->rules.brake_permille || s->rules.notice_ms)
-        print_rules(&s->rules, out);
+        print_rules(s, out);
     for (void **at = projects; *at; at++) {
         const struct project *p = *at;
         if (p->told || p->gpu_held || p->cpu_held || p->mem_held)
@@ -160,8 +166,10 @@ void sched_print(const struct sched *s, struct str *out)
             str_printf(out, "  residency %s\n", p->residency);
         print_limits(&p->limits, out);
     }
-    for (void **at = jobs; *at; at++)
+    for (void **at = jobs; *at; at++) {
         print_job(*at, out);
+        near_print_job(s, *at, out);
+    }
     for (void **at = holds; *at; at++)
         for (const struct hold *h = *at; h; h = h->same)
             print_hold(h, out);

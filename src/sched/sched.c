@@ -99,6 +99,7 @@ void sched_free(struct sched *s)
     free_all(s->classes, class_chain_free);
     index_done(&s->index);
     mix_done(&s->mix);
+    near_done(s);
     fleet_done(&s->fleet);
     free(s->fresh);
     free(s->touched);
@@ -150,10 +151,14 @@ static void on_node(struct sched *s, const struct sched_event *e)
 {
     order_node(s, fleet_node(&s->fleet, e->node), -1);
     size_t named = s->fleet.named ? map_count(s->fleet.named) : 0;
+    const struct node *was = fleet_node(&s->fleet, e->node);
+    uint32_t site = was ? place_site(was->place)->id : 0;
     fleet_set(&s->fleet, e);
     if (map_count(s->fleet.named) != named)
         guests_change(s);
     struct node *n = fleet_node(&s->fleet, e->node);
+    if (s->near.spreads && place_site(n->place)->id != site)
+        near_places(s);
     order_node(s, n, 1);
     for (const struct hold *h = map_get(s->held_on, n->id); h; h = h->next)
         fleet_take(&s->fleet, n, h->project->id, h->cpu_milli, h->mem_mib, h->gpus, h->count);
@@ -166,6 +171,8 @@ static void on_node_gone(struct sched *s, const struct sched_event *e)
 {
     order_node(s, fleet_node(&s->fleet, e->node), -1);
     s->dirty = fleet_drop(&s->fleet, e->node) || s->dirty;
+    near_node_gone(s, e->node);
+    near_places(s);
     claims_node(s, e->node);
 }
 
@@ -299,6 +306,8 @@ struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, 
         memcpy(h->gpus, gpus, (size_t)count * sizeof *gpus);
     hold_count(s, h, 1);
     hold_enter(s, h);
+    if (s->near.spreads)
+        near_hold(s, h, 1);
     return h;
 }
 
@@ -308,6 +317,8 @@ void hold_end(struct sched *s, struct hold *h)
     hold_count(s, h, -1);
     quota_end(s, h);
     hold_tally(s, h, false);
+    if (s->near.spreads)
+        near_hold(s, h, -1);
     hold_leave(s, h);
     hold_free(h);
     ahead_touch(s, node);
@@ -470,9 +481,14 @@ static void on_job(struct sched *s, const struct sched_event *e)
         map_put(s->jobs, j->id, j);
         mix_seen(&s->mix, &e->shape, e->last_task - e->first_task + 1);
     }
+    uint32_t need = j->need;
     j->class = c;
+    j->need = need_enter(s, e->needs);
+    need_leave(s, need);
+    if (e->spread || s->near.spreads)
+        near_job(s, e);
     j->bound_ms = e->bound_ms;
-    j->priority = (int32_t)e->priority;
+    j->priority = (int16_t)e->priority;
     j->created_ms = e->created_ms;
     j->since_ms = MAX(j->since_ms, e->created_ms);
     j->blocked = e->blocked;
@@ -487,6 +503,8 @@ static void on_job_gone(struct sched *s, const struct sched_event *e)
         return;
     order_remove(s, j);
     class_leave(s, j->class);
+    need_leave(s, j->need);
+    near_job_gone(s, e->job);
     job_free(j);
     claims_drop_of(s, e->job);
     s->dirty = true;
@@ -602,15 +620,28 @@ static void on_kept(struct sched *s, const struct sched_event *e)
         evict_kept(s, h);
 }
 
+static void rankings_drop(struct index *x)
+{
+    while (x->newest)
+        ranking_drop(x, x->newest);
+}
+
 static void on_rules(struct sched *s, const struct sched_event *e)
 {
+    int64_t *weight = s->index.policy.weight;
     s->rules = e->rules;
+    s->rules.weight = NULL; /* it was lent */
+    if (e->rules.weight && memcmp(weight, e->rules.weight, sizeof s->index.policy.weight) != 0) {
+        memcpy(weight, e->rules.weight, sizeof s->index.policy.weight);
+        rankings_drop(&s->index);
+    }
     s->rules.brake_window_ms = MAX(s->rules.brake_window_ms, 1);
     s->dirty = true;
 }
 
 static void (*const on[])(struct sched *, const struct sched_event *) = {
     [SCHED_NODE] = on_node,           [SCHED_NODE_GONE] = on_node_gone,
+    [SCHED_NODE_HAS] = near_goods,
     [SCHED_PROJECT] = on_project,     [SCHED_LIMIT] = quota_of,         [SCHED_JOB] = on_job,
     [SCHED_JOB_GONE] = on_job_gone,   [SCHED_TASK_HELD] = on_held,
     [SCHED_TASK_FREED] = on_freed,    [SCHED_TASK_QUEUED] = on_queued,
@@ -626,18 +657,15 @@ bool sched_policy(struct sched *s, const char *name)
     if (!p)
         return false;
     s->index.policy = *p;
-    while (s->index.newest)
-        ranking_drop(&s->index, s->index.newest);
+    rankings_drop(&s->index);
     return true;
 }
 
 bool sched_weight(struct sched *s, const char *term, int64_t thousandths)
 {
-    for (size_t i = 0; i < TERM_COUNT; i++)
-        if (text_is(terms[i].name, term)) {
-            s->index.policy.weight[i] = thousandths;
-            return true;
-        }
+    enum term which;
+    if (term_named(term, &which))
+        return s->index.policy.weight[which] = thousandths, true;
     if (text_is(term, "grain"))
         s->index.policy.grain = MAX(thousandths, 1);
     return text_is(term, "grain");

@@ -9,16 +9,19 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "model/ask.h"
+#include "model/goods.h"
 #include "model/house.h"
 #include "model/mig.h"
 #include "model/node.h"
 #include "model/order.h"
 #include "model/priority.h"
+#include "model/weights.h"
 #include "sched/filter.h"
 
 enum sched_kind {
     SCHED_NODE,             /* a node is there, or changed: capacity, gpus, usable */
     SCHED_NODE_GONE,
+    SCHED_NODE_HAS,         /* the bytes that are there: goods; all that there are. Also of one that is not told yet, until it is gone */
     SCHED_PROJECT,          /* quota and weight of a project */
     SCHED_LIMIT,            /* what a project, a user of it, or either of one model may hold and use */
     SCHED_JOB,              /* a job was queued, or its priority changed */
@@ -34,7 +37,7 @@ enum sched_kind {
     SCHED_RULES,            /* who yields to whom, and how many at most; until it is told nobody is evicted */
     SCHED_KIND_COUNT
 };
-enum { SCHED_GPUS = 16 };   /* of one node; more are refused at hello */
+enum { SCHED_GPUS = 16, SCHED_NEEDS = 2 };   /* of one node, more are refused at hello; of a job: its image and its work folder */
 
 /* whole_only: no shares of it. mixes: shares of several projects may be on it. equal: only shares of one size, which divides 1000. */
 struct sched_gpu { int64_t index, mem_mib; char model[48]; bool healthy, simulated, whole_only, mixes, equal; struct mig_layout mig; };
@@ -46,9 +49,10 @@ struct sched_rules {
     int64_t brake_permille, brake_window_ms;    /* of all GPUs at most so many are evicted in such a time (one node's always); 0: none */
     int64_t notice_ms;                          /* until a task that was told to yield is gone, as far as the planner reckons */
     int64_t backfill_depth;                     /* so many of the first of a class that cannot start get a time that is held for them; 0: none */
+    int64_t *weight;                            /* of each term, TERM_COUNT of them; NULL: they stay as they are */
 };
 #define SPOT_YIELDS (1 << CLASS_SPOT)
-#define SCHED_RULES_USUAL ((struct sched_rules){ { 0, SPOT_YIELDS, SPOT_YIELDS, SPOT_YIELDS, SPOT_YIELDS }, 100, 3600 * 1000, 60 * 1000, 1 })
+#define SCHED_RULES_USUAL ((struct sched_rules){ { 0, SPOT_YIELDS, SPOT_YIELDS, SPOT_YIELDS, SPOT_YIELDS }, 100, 3600 * 1000, 60 * 1000, 1, NULL })
 struct sched_event {
     enum sched_kind kind;
     int64_t node, project, job, task, reserve;
@@ -62,6 +66,9 @@ struct sched_event {
     int gpu_count;
     struct sched_gpu *gpus;     /* gpu_count of them; a pointer, for most events have none and there are many */
     char *where;            /* its topology address (model/place.h), of PLACE_ADDRESS bytes; NULL: not known */
+    /* SCHED_NODE_HAS */
+    struct good *goods;
+    size_t good_count;
     /* SCHED_PROJECT */
     struct quota quota;
     int64_t weight_milli;   /* of its fair share; 0: 1000 */
@@ -83,6 +90,8 @@ struct sched_event {
     char region[PLACE_NAME], zone[PLACE_NAME];  /* only there; "": anywhere */
     int64_t gang;           /* tasks that start together, each on a node of its own: all of the job's; 0 or 1: none */
     uint8_t within, prefer; /* enum place_level, of a gang: what it must be in, and what it is to be in if that is possible */
+    enum spread spread;     /* its tasks are to be on different nodes, or in different zones, if they can */
+    int64_t needs[SCHED_NEEDS];     /* bytes that its tasks fetch where they are not there yet: keys of goods.h; 0: none */
     int64_t only_node;      /* 0: any; else the node of its volume, or the one it named */
     bool by_volume;         /* only_node is the node of its volume: then it waits with REASON_VOLUME, not REASON_RESOURCES */
     enum reason told;       /* why it waits, as its owner was told already; REASON_NONE: nothing */

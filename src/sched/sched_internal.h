@@ -63,8 +63,9 @@ struct job {
     int64_t bound_ms;
     struct class *class;
     struct waiting waiting;
-    int32_t priority;
-    bool blocked, ready;        /* ready: it is in its class's list */
+    uint32_t need;              /* which bytes, see near.c; 0: none */
+    int16_t priority;
+    bool blocked : 1, ready : 1;    /* ready: it is in its class's list */
     uint8_t told;               /* enum reason: the last given out; not part of the picture */
 };
 struct hold {
@@ -163,6 +164,31 @@ struct start_hint crew_start(struct sched *s, struct class *c, int64_t job);    
 bool crew_evict(struct sched *s, struct job *j, unsigned ranks);
 void evict_time(struct sched *s, int64_t now_ms);                   /* the brake lets go of what was long ago */
 
+/* --- near.c: bytes that are there already, and how the tasks of a job are spread. Not used: all NULL. */
+struct near {
+    struct map *goods, *of;     /* key -> where it is; node -> what it has */
+    struct map *by_hash;        /* of needs, each set of keys once */
+    struct need **needs;
+    uint32_t *free;             /* numbers of needs, counted from 1 */
+    size_t need_count, need_room, free_count;
+    struct map *spreads;        /* job -> where its tasks are */
+    uint64_t scans_pass;
+    int scans;                  /* in that pass */
+};
+uint32_t need_enter(struct sched *s, const int64_t key[static SCHED_NEEDS]);
+void need_leave(struct sched *s, uint32_t number);
+void near_goods(struct sched *s, const struct sched_event *e);      /* SCHED_NODE_HAS */
+void near_node_gone(struct sched *s, int64_t node);
+void near_places(struct sched *s);                                  /* a node came, went, or is in another zone */
+void near_job(struct sched *s, const struct sched_event *e);
+void near_job_gone(struct sched *s, int64_t job);
+void near_hold(struct sched *s, const struct hold *h, int by);      /* only where there are spreads */
+void near_print_node(const struct sched *s, int64_t node, struct str *out);
+void near_print_job(const struct sched *s, const struct job *j, struct str *out);
+void near_done(struct sched *s);
+/* The best place for a task of it, which place_find found, or a better one by what is there already. */
+struct node *place_near(struct sched *s, const struct job *j, struct node *n, struct pick *pick);
+
 /* --- reserve.c */
 struct reserve {
     int64_t id, from_ms, until_ms, count, tried_ms;
@@ -217,6 +243,7 @@ struct sched {
     struct start_hint *starts;
     size_t start_count, start_room;
     uint64_t searches;          /* of gangs: a number for each */
+    struct near near;
 };
 
 int job_order(const struct job *a, const struct job *b);           /* by priority, then age; <0: a goes first. For one project, and to print */
@@ -279,6 +306,7 @@ bool class_possible(struct sched *s, struct class *c);              /* some node
 /* --- fit.c */
 /* The best place for a task of that class now, within its project's quota; NULL: there is none. */
 struct node *place_find(struct sched *s, struct class *c, struct pick *pick);
+bool place_may(struct sched *s, struct class *c, const struct node *n, const struct pick *pick);    /* its quota and limits allow it there */
 bool place_allowed(struct sched *s, struct class *c, const struct spot *at);    /* its quota and limits allow it there */
 
 /* --- gang.c */

@@ -1,31 +1,12 @@
-/* score.c - filters, terms and weights. See score.h and doc/scheduling.md, which has this table with its reasons.
+/* score.c - filters and terms. See score.h, model/weights.h for the table of terms, and doc/scheduling.md for its reasons.
  *
  * Terms are costs in millionths of a GPU. The first three are about the state that a node is left in, against the one it was in. */
 #include "sched/score.h"
 
-const struct term_row terms[TERM_COUNT] = {
-    [TERM_STUCK] = { "stuck", "idle GPU that the tasks usually asked for cannot use" },
-    [TERM_FEED] = { "feed", "idle GPU that the node's free CPUs can no longer feed" },
-    [TERM_SLIVER] = { "sliver", "rests of shared GPUs too small for the shares usually asked for" },
-    [TERM_BREAK] = { "break", "a whole GPU that a share breaks" },
-    [TERM_FIT] = { "fit", "what stays free on the node: fill the fullest" },
-    [TERM_SCARCE]
-    = { "scarce", "GPU of nodes that others, for their model or their size, cannot do without" },
-    [TERM_PREFER] = { "prefer", "GPU that is not the task's first choice" },
-    [TERM_SLICE] = { "slice", "places for large MIG profiles that a slice takes away" },
-    [TERM_DARK] = { "dark", "a node where nothing runs yet, and which could sleep" },
-};
-
 static const struct policy policies[] = {
     { .name = "arcus",
       .what = "what the server does",
-      .weight = { [TERM_STUCK] = 300,
-                  [TERM_FEED] = 2000,
-                  [TERM_SLIVER] = 6000,
-                  [TERM_FIT] = 40,
-                  [TERM_SCARCE] = 600,
-                  [TERM_PREFER] = 1000,
-                  [TERM_SLICE] = 1000 },
+      .weight = WEIGHTS_USUAL,
       .grain = 57000,
       .lit = true },
     { .name = "fgd",

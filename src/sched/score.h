@@ -5,12 +5,6 @@
 #pragma once
 #include "sched/mix.h"
 
-enum term {
-    TERM_STUCK, TERM_FEED, TERM_SLIVER, TERM_BREAK, TERM_FIT, TERM_SCARCE, TERM_PREFER, TERM_DARK, TERM_SLICE, TERM_COUNT
-};
-struct term_row { const char *name, *what; };
-extern const struct term_row terms[TERM_COUNT];
-
 struct policy {
     const char *name, *what;
     int64_t weight[TERM_COUNT]; /* thousandths */

@@ -19,6 +19,10 @@ struct live {
     int64_t *came_ms;
     uint32_t
         *starts; /* how often it started: an end that was planned for an earlier start is none */
+    struct guests {             /* of each node: who came there; some may have left. Only where nodes fail */
+        uint32_t *at;
+        size_t count, room;
+    } *guests;
     int64_t first_ms, last_ms, seen_ms;
     double used; /* thousandths of GPUs times milliseconds */
 };
@@ -65,9 +69,38 @@ static struct happening next_one(struct live *l)
     return first;
 }
 
+static bool is_on(struct world *w, size_t arrival, uint32_t node)
+{
+    bool there = false;
+    for (int64_t i = 0; i < world_task(w, arrival)->nodes; i++) {
+        const struct stay *s = world_stay(w, arrival, i);
+        there |= s->placed && s->node == node;
+    }
+    return there;
+}
+
+static void guest_add(struct world *w, struct guests *g, uint32_t node, size_t arrival)
+{
+    size_t live = 0;
+    for (size_t i = 0; g->count == g->room && i < g->count; i++)
+        if (is_on(w, g->at[i], node) && g->at[i] != arrival)
+            g->at[live++] = g->at[i];
+    g->count = g->count == g->room ? live : g->count;
+    if (2 * g->count >= g->room) {
+        g->room = g->room ? g->room * 2 : 8;
+        g->at = must(reallocarray(g->at, g->room, sizeof *g->at));
+    }
+    g->at[g->count++] = (uint32_t)arrival;
+}
+
+/* Once for all tasks of it. */
 static void started(struct world *w, size_t arrival, int64_t now_ms)
 {
     struct live *l = w->live;
+    for (int64_t i = 0; l->guests && i < world_task(w, arrival)->nodes; i++) {
+        uint32_t node = world_stay(w, arrival, i)->node;
+        guest_add(w, &l->guests[node], node, arrival);
+    }
     if (l->wait_ms[arrival] < 0)
         l->wait_ms[arrival] = now_ms - l->came_ms[arrival];
     happen(l, now_ms + world_length_ms(w, world_task(w, arrival)), TASK_ENDS, (uint32_t)arrival,
@@ -86,13 +119,17 @@ static void node_fails(struct world *w, uint32_t node, int64_t now_ms)
     struct live *l = w->live;
     world_node(w, node, false);
     w->out->failures++;
-    for (size_t i = 0; i < w->count; i++)
-        if (w->stays[i].placed && w->stays[i].node == node) {
-            world_freed(w, i);
-            world_tell(w, SCHED_TASK_QUEUED, i);
-            l->starts[i]++;
-            w->out->placed--;
-        }
+    struct guests *g = &l->guests[node];
+    for (size_t i = 0; i < g->count; i++) {
+        uint32_t a = g->at[i];
+        if (!is_on(w, a, node))
+            continue;
+        world_freed(w, a); /* of a gang all start again */
+        world_tell(w, SCHED_TASK_QUEUED, a);
+        l->starts[a]++;
+        w->out->placed--;
+    }
+    g->count = 0;
     happen(l, now_ms + w->ask->repair_s * 1000, NODE_BACK, node, 0);
 }
 
@@ -102,7 +139,7 @@ static void take_place(struct world *w, const struct happening *h)
     switch (h->what) {
     case TASK_COMES:
         world_arrive(w, h->which, h->at_ms);
-        w->out->asked_milli += trace_milli(world_task(w, h->which));
+        w->out->asked_milli += trace_asks(world_task(w, h->which));
         w->out->decisions++;
         break;
     case TASK_ENDS:
@@ -156,7 +193,7 @@ static void waits(struct world *w, struct live *l)
     for (size_t i = 0; i < w->count; i++)
         if (l->wait_ms[i] >= 0) {
             sum += (double)l->wait_ms[i];
-            if (world_task(w, i)->gpus > 1) {
+            if (world_task(w, i)->gpus * world_task(w, i)->nodes > 1) {
                 several += (double)l->wait_ms[i];
                 several_count++;
             }
@@ -174,31 +211,17 @@ static void waits(struct world *w, struct live *l)
     o->wait_max_s = l->wait_ms[n - 1] / 1000;
 }
 
-/* Jain's index of how much of its time from arrival to end a project's tasks were running, weighted by GPU. */
+/* How much of its time from arrival to end a project's tasks were running, weighted by GPU. */
 static void fairness(struct world *w, struct live *l)
 {
-    size_t projects = map_count(w->projects);
-    double *ran = must(calloc(projects + 1, sizeof *ran)),
-           *asked = must(calloc(projects + 1, sizeof *asked)), sum = 0, squares = 0;
-    size_t n = 0;
+    struct fair f = fair_open(w);
     for (size_t i = 0; i < w->count; i++) {
         const struct trace_task *t = world_task(w, i);
-        double length = (double)world_length_ms(w, t), weight = (double)MAX(trace_milli(t), 1);
-        int64_t p = world_project(w, t),
-                wait = l->wait_ms[i] < 0 ? l->seen_ms - l->came_ms[i] : l->wait_ms[i];
-        asked[p] += weight * (length + (double)wait);
-        ran[p] += l->wait_ms[i] < 0 ? 0 : weight * length;
+        double length = (double)world_length_ms(w, t), weight = (double)MAX(trace_asks(t), 1);
+        int64_t wait = l->wait_ms[i] < 0 ? l->seen_ms - l->came_ms[i] : l->wait_ms[i];
+        fair_add(&f, world_project(w, t), weight * (length + (double)wait), l->wait_ms[i] < 0 ? 0 : weight * length);
     }
-    for (size_t p = 1; p <= projects; p++) {
-        double x = asked[p] > 0 ? ran[p] / asked[p] : 0;
-        n++;
-        sum += x;
-        squares += x * x;
-    }
-    w->out->fairness
-        = squares > 0 ? (int64_t)(sum * sum / ((double)n * squares) * 10000 + 0.5) : 10000;
-    free(ran);
-    free(asked);
+    w->out->fairness = fair_close(&f);
 }
 
 static void run(struct world *w, struct live *l)
@@ -227,6 +250,9 @@ bool world_live(struct world *w, struct err *err)
     struct live l = { .wait_ms = must(calloc(w->count, sizeof *l.wait_ms)),
                       .came_ms = must(calloc(w->count, sizeof *l.came_ms)),
                       .starts = must(calloc(w->count, sizeof *l.starts)) };
+    size_t nodes = w->ask->trace->node_count;
+    if (w->ask->fail_every_s)
+        l.guests = must(calloc(nodes, sizeof *l.guests));
     w->live = &l;
     if (w->ask->no_backfill)
         sched_apply(w->sched, &(struct sched_event){ .kind = SCHED_RULES });
@@ -237,6 +263,9 @@ bool world_live(struct world *w, struct err *err)
         fairness(w, &l);
         waits(w, &l);
     }
+    for (size_t i = 0; l.guests && i < nodes; i++)
+        free(l.guests[i].at);
+    free(l.guests);
     free(l.heap);
     free(l.wait_ms);
     free(l.came_ms);

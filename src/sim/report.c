@@ -50,11 +50,16 @@ static size_t sum_of(const struct sim_report *r, size_t offset)
 }
 #define SUM(r, member) sum_of(r, offsetof(struct sim_result, member))
 
-static void put_percent(struct json_out *o, double value)
+static void put_number(struct json_out *o, double value, int decimals)
 {
     AUTO(str_done) struct str text = { 0 };
-    str_printf(&text, "%.2f", value);
+    str_printf(&text, "%.*f", decimals, value);
     json_put_raw(o, value < 0 ? NULL : text.at);
+}
+
+static void put_percent(struct json_out *o, double value)
+{
+    put_number(o, value, 2);
 }
 
 static void put_run(struct json_out *o, const struct sim_report *r)
@@ -106,9 +111,9 @@ static void put_run(struct json_out *o, const struct sim_report *r)
             json_put_int(o, mean_of(r, times[i].offset));
         }
         json_close(o, '}');
-        json_key(o, "fairness");
-        put_percent(o, (double)MEAN(r, fairness) / 10000);
     }
+    json_key(o, "fairness");
+    put_number(o, (double)MEAN(r, fairness) / 10000, 4);
     json_key(o, "decisions_per_second");
     json_put_int(o, speed(r));
 }
@@ -145,7 +150,7 @@ void report_csv(struct str *out, const struct sim_report *r, size_t count)
         out,
         "policy,seed,tasks,placed,refused,refused_feasible,allocation_95,allocation_100,allocation_"
         "110,allocation_130,fragmentation,"
-        "used,wait_mean_s,wait_median_s,wait_p95_s,wait_max_s,fairness,decisions_per_second\n");
+        "used,wait_mean_s,wait_median_s,wait_p95_s,wait_max_s,wait_several_gpus_mean_s,waiting,node_failures,fairness,decisions_per_second\n");
     for (size_t k = 0; k < count; k++)
         for (size_t i = 0; i < r[k].count; i++) {
             const struct sim_result *x = &r[k].runs[i];
@@ -158,11 +163,14 @@ void report_csv(struct str *out, const struct sim_report *r, size_t count)
                     str_text(out, ",");
                 else
                     str_printf(out, ",%.2f", x->curve[marks[m]] / 100.0);
-            str_printf(out, ",%.2f,%.2f,%lld,%lld,%lld,%lld,%.4f,%lld\n", stuck_percent(&one),
-                       (double)x->used_mean / 100, (long long)x->wait_mean_s,
-                       (long long)x->wait_median_s, (long long)x->wait_95_s,
-                       (long long)x->wait_max_s, (double)x->fairness / 10000,
-                       (long long)speed(&one));
+            str_printf(out, ",%.2f,", stuck_percent(&one));
+            if (r[k].leave) /* nobody waits where nobody leaves */
+                str_printf(out, "%.2f,%lld,%lld,%lld,%lld,%lld,%zu,%zu", (double)x->used_mean / 100, (long long)x->wait_mean_s,
+                           (long long)x->wait_median_s, (long long)x->wait_95_s, (long long)x->wait_max_s, (long long)x->wait_several_s,
+                           x->waiting, x->failures);
+            else
+                str_text(out, ",,,,,,,");
+            str_printf(out, ",%.4f,%lld\n", (double)x->fairness / 10000, (long long)speed(&one));
         }
 }
 

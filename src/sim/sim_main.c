@@ -17,8 +17,8 @@ static const char help[]
       "and tells how well it went. The files are\n"
       "CSV whose first line names the columns; nodes: sn, cpu_milli, memory_mib, gpu, model; "
       "tasks: cpu_milli, memory_mib, num_gpu, gpu_milli,\n"
-      "gpu_spec (models allowed, | between them), and project, priority, creation_time, "
-      "scheduled_time, deletion_time where they are known.\n\n"
+      "gpu_spec (models allowed, | between them), nodes (a gang: as much on each of so many nodes, all or nothing), and project, priority,\n"
+      "creation_time, scheduled_time, deletion_time where they are known. Other columns are passed over.\n\n"
       "  --nodes FILE        the fleet\n"
       "  --tasks FILE        what is asked for\n"
       "  --policy P          arcus (what the server does), fgd, bestfit, packing, random; several "
@@ -163,6 +163,8 @@ static bool file_read(const char *path, struct str *out, struct err *err)
         n = fread(str_grow(out, 1 << 20), 1, 1 << 20, f);
     } while (n && out->len + n <= file_max);
     bool ok = !ferror(f) || err_errno(err, "%s", path);
+    if (ok && !n && !out->len)
+        ok = err_set(err, RC_BAD_INPUT, "%s is empty; its first line names the columns", path);
     if (f != stdin)
         fclose(f);
     if (ok && n)
@@ -213,7 +215,7 @@ static bool trace_load(const struct words *w, struct arena *mem, struct trace *t
     return true;
 }
 
-static bool weights_read(const struct words *w, struct arena *mem, struct sim_ask *ask,
+static bool weights_of(const struct words *w, struct arena *mem, struct sim_ask *ask,
                          struct err *err)
 {
     for (size_t i = 0; i < w->weight_count; i++) {
@@ -238,7 +240,7 @@ static bool ask_read(const struct words *w, struct arena *mem, const struct trac
     };
     if (!number("--seed", w->seed, 0, INT64_MAX, 1, &seed, err)
         || !number("--seeds", w->seeds, 1, SEEDS_MAX, 1, seeds, err)
-        || !weights_read(w, mem, ask, err))
+        || !weights_of(w, mem, ask, err))
         return false;
     ask->seed = (uint64_t)seed;
     if (w->inflate

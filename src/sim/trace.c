@@ -29,6 +29,7 @@ static const struct column task_columns[] = {
     NUMBER(trace_task, gpus, "num_gpu", .max = TRACE_GPUS_MAX, .required = true, .like = "a number of GPUs from 0 to 16"),
     NUMBER(trace_task, milli, "gpu_milli", .max = 1000, .otherwise = 1000, .like = "thousandths of one GPU, from 1 to 1000"),
     NUMBER(trace_task, spec, "gpu_spec", .text = true),
+    NUMBER(trace_task, nodes, "nodes", .also = "num_nodes", .min = 1, .max = TRACE_NODES_MAX, .otherwise = 1, .like = "a number of nodes from 1 to 1024"),
     NUMBER(trace_task, project, "project", .text = true),
     NUMBER(trace_task, priority, "priority", .max = 100, .otherwise = 50, .like = "0 to 100"),
     NUMBER(trace_task, created_s, "creation_time", .max = MAX_AMOUNT, .otherwise = -1, .like = "seconds"),

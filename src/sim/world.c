@@ -37,7 +37,7 @@ static void arrivals(struct world *w)
     w->order = must(calloc(room, sizeof *w->order));
     for (size_t i = 0; i < t->task_count; i++) {
         w->order[i] = (uint32_t)i;
-        asked += trace_milli(&t->tasks[i]);
+        asked += trace_asks(&t->tasks[i]);
     }
     w->count = t->task_count;
     if (!w->ask->in_order)
@@ -53,8 +53,23 @@ static void arrivals(struct world *w)
             w->order = must(reallocarray(w->order, room, sizeof *w->order));
         }
         w->order[w->count++] = clone;
-        asked += trace_milli(&t->tasks[clone]);
+        asked += trace_asks(&t->tasks[clone]);
     }
+}
+
+/* Where each arrival's stays are: one behind the other, and only gangs have several. */
+static void stays_make(struct world *w)
+{
+    size_t sum = 0;
+    bool gangs = false;
+    for (size_t i = 0; i < w->count; i++)
+        gangs |= world_task(w, i)->nodes > 1;
+    if (gangs)
+        w->first_stay = must(calloc(w->count, sizeof *w->first_stay));
+    for (size_t i = 0; i < w->count; sum += (size_t)world_task(w, i++)->nodes)
+        if (gangs)
+            w->first_stay[i] = sum;
+    w->stays = must(calloc(sum, sizeof *w->stays));
 }
 
 /* --- the fleet */
@@ -137,8 +152,9 @@ static bool book_fits(struct world *w, size_t i, const struct trace_task *t, con
 bool book_somewhere(struct world *w, const struct trace_task *t)
 {
     struct shape s = shape_of(t);
+    int64_t nodes = 0;
     for (size_t i = 0; i < w->ask->trace->node_count; i++)
-        if (book_fits(w, i, t, &s))
+        if (book_fits(w, i, t, &s) && ++nodes == t->nodes)
             return true;
     return false;
 }
@@ -164,12 +180,14 @@ static void placed(struct world *w, const struct placement *p, int64_t now_ms)
 {
     size_t a = (size_t)p->job - 1;
     const struct trace_task *t = world_task(w, a);
-    struct stay *s = &w->stays[a];
+    struct stay *s = world_stay(w, a, p->task);
     const struct order_gpu *gpus = p->gpus.at;
     struct shape shape = shape_of(t);
     struct sched_held held[TRACE_GPUS_MAX];
     *s = (struct stay){ .node = w->by_id[p->node], .gpus = (uint8_t)p->gpus.count, .placed = true };
-    bool right = book_fits(w, s->node, t, &shape) && s->gpus == t->gpus;
+    bool right = book_fits(w, s->node, t, &shape) && s->gpus == t->gpus && p->task < t->nodes;
+    for (int64_t i = 0; i < t->nodes; i++) /* of a gang each on a node of its own */
+        right = right && (i == p->task || !world_stay(w, a, i)->placed || world_stay(w, a, i)->node != s->node);
     for (int i = 0; i < s->gpus; i++) {
         s->gpu[i] = (uint8_t)gpus[i].index;
         held[i] = (struct sched_held){ gpus[i].index, gpus[i].milli, gpus[i].mem_mib };
@@ -179,6 +197,7 @@ static void placed(struct world *w, const struct placement *p, int64_t now_ms)
                              .node = p->node,
                              .project = world_project(w, t),
                              .job = p->job,
+                             .task = p->task,
                              .at_ms = w->ask->leave ? now_ms : 0,
                              .priority = t->priority,
                              .bound_ms = world_length_ms(w, t),
@@ -187,18 +206,23 @@ static void placed(struct world *w, const struct placement *p, int64_t now_ms)
                              .held_count = s->gpus,
                              .held = held };
     sched_apply(w->sched, &e);
-    w->out->placed++;
+    w->out->placed += p->task == 0;
 }
 
 void world_tell(struct world *w, enum sched_kind kind, size_t arrival)
 {
-    sched_apply(w->sched, &(struct sched_event){ .kind = kind, .job = (int64_t)arrival + 1 });
+    int64_t tasks = kind == SCHED_JOB_GONE ? 1 : world_task(w, arrival)->nodes;
+    for (int64_t i = 0; i < tasks; i++)
+        sched_apply(w->sched, &(struct sched_event){ .kind = kind, .job = (int64_t)arrival + 1, .task = i });
 }
 
 void world_freed(struct world *w, size_t arrival)
 {
-    book_count(w, &w->stays[arrival], world_task(w, arrival), -1);
-    w->stays[arrival].placed = false;
+    const struct trace_task *t = world_task(w, arrival);
+    for (int64_t i = 0; i < t->nodes; i++) {
+        book_count(w, world_stay(w, arrival, i), t, -1);
+        world_stay(w, arrival, i)->placed = false;
+    }
     world_tell(w, SCHED_TASK_FREED, arrival);
 }
 
@@ -221,6 +245,10 @@ void world_arrive(struct world *w, size_t arrival, int64_t now_ms)
                              .priority = t->priority,
                              .created_ms = now_ms,
                              .bound_ms = world_length_ms(w, t),
+                             .last_task = t->nodes - 1,
+                             .gang = t->nodes,
+                             .within = PLACE_REGION,
+                             .prefer = PLACE_REGION,
                              .shape = shape_of(t) };
     sched_apply(w->sched, &e);
 }
@@ -236,7 +264,7 @@ bool world_plan(struct world *w, int64_t now_ms)
         w->out->busy_us += now_us() - from;
         for (size_t i = 0; i < p.count; i++) {
             placed(w, &p.placements[i], now_ms);
-            if (w->on_start)
+            if (w->on_start && p.placements[i].task == 0)
                 w->on_start(w, (size_t)p.placements[i].job - 1, now_ms);
         }
         any = any || p.count;
@@ -269,12 +297,18 @@ static void all_stay(struct world *w)
             o->refused_feasible += book_somewhere(w, t);
         }
         world_tell(w, SCHED_JOB_GONE, i); /* it stays where it is, and nobody asks for it again */
-        o->asked_milli += trace_milli(t);
+        o->asked_milli += trace_asks(t);
         curve_note(w);
         if (w->ask->on_progress && i % 1024 == 0)
             w->ask->on_progress(w->ask->arg, i, w->count);
     }
-    o->fairness = 10000;
+    struct fair f = fair_open(w);
+    for (size_t i = 0; i < w->count; i++) {
+        const struct trace_task *t = world_task(w, i);
+        double asks = (double)MAX(trace_asks(t), 1);
+        fair_add(&f, world_project(w, t), asks, world_stay(w, i, 0)->placed ? asks : 0);
+    }
+    o->fairness = fair_close(&f);
 }
 
 /* --- a run */
@@ -321,7 +355,7 @@ bool sim_run(const struct sim_ask *ask, struct sim_result *out, struct err *err)
         fleet_make(&w);
         arrivals(&w);
         result.tasks = w.count;
-        w.stays = must(calloc(w.count, sizeof *w.stays));
+        stays_make(&w);
         if (sched_foreknown(s))
             foretell(&w);
         if (ask->leave)
@@ -335,5 +369,6 @@ bool sim_run(const struct sim_ask *ask, struct sim_result *out, struct err *err)
     free(w.books);
     free(w.by_id);
     free(w.stays);
+    free(w.first_stay);
     return ok;
 }

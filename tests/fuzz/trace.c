@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         MUST(t.task_count > 0 && t.task_count <= size);
         for (size_t i = 0; i < t.task_count; i++)
             MUST(t.tasks[i].gpus >= 0 && t.tasks[i].gpus <= TRACE_GPUS_MAX && t.tasks[i].cpu_milli > 0 && strlen(t.tasks[i].spec) < 64
-                 && trace_milli(&t.tasks[i]) >= 0 && (t.tasks[i].gpus != 1 || t.tasks[i].milli > 0));
+                 && t.tasks[i].nodes >= 1 && t.tasks[i].nodes <= TRACE_NODES_MAX && trace_asks(&t.tasks[i]) >= 0 && (t.tasks[i].gpus != 1 || t.tasks[i].milli > 0));
     } else {
         MUST(err.rc == RC_BAD_INPUT && err.text[0] && !t.tasks);
     }

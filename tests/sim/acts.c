@@ -4,6 +4,7 @@
  * So a run is a text that can be kept, shortened and played again whatever chance would write today. A line that makes no sense any more
  * (about a job that is not there) does nothing. */
 #include "base/fault.h"
+#include "base/when.h"
 #include "cloud.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -306,6 +307,29 @@ static void act_drain(struct cloud *c, const struct words *w)
     wish_send(x);
 }
 
+/* reserve PROJECT NAME GPUS SECONDS-UNTIL SECONDS; one that cannot be kept is refused, and that is as good. */
+static void act_reserve(struct cloud *c, const struct words *w)
+{
+    char from[WHEN_TEXT];
+    struct wish *x = wish_new(c, WISH_CHANGE, 0);
+    if (!x)
+        return;
+    snprintf(x->path, sizeof x->path, "/v1/reservations");
+    str_printf(&x->body, "{\"project\":\"%s\",\"name\":\"%s\",\"gpus\":\"%s\",\"from\":\"%s\",\"duration\":%lld}", w->at[1], w->at[2], w->at[3],
+               when_text(from, os_wall_ms(c->client.os) + number(w, 4) * 1000), (long long)number(w, 5));
+    wish_send(x);
+}
+
+static void act_unreserve(struct cloud *c, const struct words *w)
+{
+    struct wish *x = wish_new(c, WISH_CHANGE, 0);
+    if (!x)
+        return;
+    x->method = "DELETE";
+    snprintf(x->path, sizeof x->path, "/v1/reservations/%s", w->at[1]);
+    wish_send(x);
+}
+
 static void act_key(struct cloud *c, const struct words *w)
 {
     (void)w;
@@ -337,7 +361,7 @@ static const struct act {
     { "wait", 1, act_wait },          { "linked", 0, act_linked },     { "check", 0, act_check },
     { "submit", 14, act_submit },     { "cancel", 3, act_cancel },     { "read", 1, act_read },
     { "logs", 2, act_logs },          { "priority", 2, act_priority }, { "node", 2, act_node },
-    { "drain", 2, act_drain },
+    { "drain", 2, act_drain },        { "reserve", 5, act_reserve },   { "unreserve", 1, act_unreserve },
     { "key", 0, act_key },            { "key-try", 1, act_key_try },   { "key-off", 1, act_key_off },
     { "secret", 1, act_secret },      { "quota", 0, act_quota },       { "faults", 0, act_faults },
     { "kill", 2, act_kill, true },    { "crash", 2, act_crash, true }, { "leave", 2, act_leave, true },

@@ -241,6 +241,17 @@ void wish_drain(struct cloud *c)
     act(c, "drain %s %s", c->nodes[chance(c, 0, c->node_count - 1)].host, how[rng_below(&c->rng, COUNT(how))]);
 }
 
+/* Short ones, some of which begin later: when they are over whoever waits for their place must come to run. */
+void wish_reserve(struct cloud *c)
+{
+    int64_t which = chance(c, 0, 3);
+    if (chance(c, 0, 3) == 0)
+        act(c, "unreserve r%lld", (long long)which);
+    else
+        act(c, "reserve %s r%lld %s %lld %lld", chance(c, 0, 1) ? "beta" : "default", (long long)which, chance(c, 0, 1) ? "1" : "0.5",
+            (long long)chance(c, 0, 20), (long long)chance(c, 5, 60));
+}
+
 void wish_read(struct cloud *c)
 {
     struct wish *target = some_job(c);

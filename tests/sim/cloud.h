@@ -173,6 +173,7 @@ struct wish *wish_work(struct cloud *c, int64_t run_ms, int64_t exit_code, int64
 void wish_cancel(struct cloud *c);
 void wish_read(struct cloud *c);
 void wish_change(struct cloud *c);                                  /* a job's priority, or whether a node takes new work */
+void wish_reserve(struct cloud *c);                                 /* room for a project in a time, or its end */
 void wish_drain(struct cloud *c);                                   /* a node is to be emptied */
 void wish_uncordon(struct cloud *c, int node);
 bool wishes_done(struct cloud *c);

@@ -92,6 +92,9 @@ static void tenancy(struct lines *l, const struct state *s)
             map_count(n->attempts), n->info_text);
     for (size_t i = 0; i < s->evicted_count; i++)
         ADD(l, "evicted %lld at %lld of %lld", LL(s->evicted[i].attempt), LL(s->evicted[i].at_ms), LL(s->evicted[i].gpu_milli));
+    struct reservation *v;
+    for (size_t i = 0; (v = map_next(s->reservations, &i));)
+        ADD(l, "reservation %lld %s of %lld: %lld of %s from %lld until %lld", LL(v->id), v->name, LL(v->project->id), LL(v->count), v->gpus, LL(v->from_ms), LL(v->until_ms));
     for (int r = 0; r < RULE_COUNT; r++)
         ADD(l, "rule %s %lld", rule_name((enum rule)r), LL(s->rules.at[r]));
     ADD(l, "last event %lld, persons %zu, secrets %zu, volumes %zu, images %zu", LL(s->last_event),

@@ -18,6 +18,25 @@ TEST(rules_are_kept_and_what_is_not_given_stays)
     CHECK(text_is(memory, memory_text(d, memory_of(d), 0)));
 }
 
+TEST(weights_are_shown_with_what_they_are_for_and_the_planner_takes_new_ones)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    struct answer a = door_ask(d, d->admin, VERB_RULES_GET, NULL);
+    const struct json *list = json_get(a.json, "weights"), *first = list ? list->first : NULL;
+    CHECK(a.ok && first && text_is(json_text(first, "name"), "stuck") && json_int(first, "weight", -1) == weights_usual[TERM_STUCK]
+          && json_int(first, "usual", -1) == weights_usual[TERM_STUCK] && text_given(json_text(first, "what")));
+    a = door_ask(d, d->admin, VERB_RULES_SET, "{\"weights\":\"stuck=17 fetch=0\"}");
+    CHECK(a.ok && json_int(json_get(a.json, "weights")->first, "weight", 0) == 17);
+    check_picture(d, "weights");
+    CHECK(door_crash(d));
+    a = door_ask(d, d->admin, VERB_RULES_GET, NULL);
+    CHECK(json_int(json_get(a.json, "weights")->first, "weight", 0) == 17);
+    check_books(d, "weights");
+    check_picture(d, "weights after a crash");
+    CHECK(door_ask(d, d->admin, VERB_RULES_SET, "{\"weights\":\"stuck=usual\"}").ok && memory_of(d)->rules.at[RULE_WEIGHT + TERM_STUCK] == weights_usual[TERM_STUCK]);
+    CHECK(!door_ask(d, d->admin, VERB_RULES_SET, "{\"weights\":\"stuck=100001\"}").ok && !door_ask(d, d->admin, VERB_RULES_SET, "{\"weights\":\"luck=1\"}").ok);
+}
+
 TEST(the_brake_is_lifted_for_a_time)
 {
     AUTO(door_free) struct door *d = door_new(false);

@@ -13,7 +13,8 @@ struct truth_job { bool live; struct sched_event e; int64_t tasks; struct truth_
 struct truth {
     struct rng rng;
     struct sched *a, *b;        /* two that are told the same */
-    struct sched_event nodes[NODES_MAX], projects[PROJECTS], reserves[2], rules;
+    struct sched_event nodes[NODES_MAX], goods[NODES_MAX], projects[PROJECTS], reserves[2], rules;
+    int64_t weight[TERM_COUNT];
     bool node_there[NODES_MAX];
     struct truth_job jobs[JOBS_MAX];
     int job_count;
@@ -38,6 +39,7 @@ static void change_node(struct truth *t)
     int64_t id = i + 1;
     if (t->node_there[i] && chance(t, 20)) {
         t->node_there[i] = false;
+        t->goods[i] = (struct sched_event){ 0 };
         tell(t, &(struct sched_event){ .kind = SCHED_NODE_GONE, .node = id });
         return;
     }
@@ -68,6 +70,17 @@ static void change_node(struct truth *t)
     tell(t, &t->nodes[i]);
 }
 
+static void change_goods(struct truth *t)
+{
+    int i = (int)rng_below(&t->rng, NODES_MAX);
+    if (!t->node_there[i])
+        return;
+    t->goods[i] = (struct sched_event){ .kind = SCHED_NODE_HAS, .node = i + 1, .good_count = rng_below(&t->rng, 4), .goods = kit_keep(4, sizeof(struct good)) };
+    for (size_t k = 0; k < t->goods[i].good_count; k++)
+        t->goods[i].goods[k] = (struct good){ 1 + (int64_t)rng_below(&t->rng, 5), 1 + (int64_t)rng_below(&t->rng, 50000) };
+    tell(t, &t->goods[i]);
+}
+
 static void change_project(struct truth *t)
 {
     int i = (int)rng_below(&t->rng, PROJECTS);
@@ -83,6 +96,11 @@ static void change_rules(struct truth *t)
     t->rules.rules.brake_permille = 1 + (int64_t)rng_below(&t->rng, 1000);
     t->rules.rules.brake_window_ms = 1000;
     t->rules.rules.preempt[CLASS_URGENT] = (uint8_t)rng_below(&t->rng, 16);
+    if (chance(t, 50)) {
+        memcpy(t->weight, weights_usual, sizeof t->weight);
+        t->weight[rng_below(&t->rng, TERM_COUNT)] = (int64_t)rng_below(&t->rng, 10000);
+    }
+    t->rules.rules.weight = t->weight[TERM_SLIVER] ? t->weight : NULL;
     tell(t, &t->rules);
 }
 
@@ -115,6 +133,9 @@ static void new_job(struct truth *t)
                          asks[rng_below(&t->rng, COUNT(asks))], (int64_t)rng_below(&t->rng, 4), 100 * (int64_t)rng_below(&t->rng, 40), j->tasks);
     j->e.created_ms = (int64_t)rng_below(&t->rng, 3);
     j->e.blocked = chance(t, 10);
+    for (int k = 0; chance(t, 50) && k < SCHED_NEEDS; k++)
+        j->e.needs[k] = (int64_t)rng_below(&t->rng, 5);
+    j->e.spread = chance(t, 30) ? (enum spread)rng_below(&t->rng, SPREAD_COUNT) : SPREAD_NONE;
     j->e.house = kit_tolerations[rng_below(&t->rng, COUNT(kit_tolerations))];
     j->e.wants_host_image = chance(t, 20);
     if (chance(t, 15))
@@ -342,8 +363,11 @@ static struct sched *from_scratch(const struct truth *t)
         if (t->projects[i].project)
             sched_apply(s, &t->projects[i]);
     for (int i = 0; i < NODES_MAX; i++)
-        if (t->node_there[i])
+        if (t->node_there[i]) {
             sched_apply(s, &t->nodes[i]);
+            if (t->goods[i].node)
+                sched_apply(s, &t->goods[i]);
+        }
     for (size_t i = 0; i < COUNT(t->reserves); i++)
         if (t->reserves[i].reserve)
             sched_apply(s, &t->reserves[i]);
@@ -417,7 +441,7 @@ static void check_quota(struct truth *t, const int64_t before[PROJECTS][3])
 static void step(struct truth *t)
 {
     static void (*const acts[])(struct truth *) = { change_node, change_project, new_job, new_job, live_on, live_on, live_on, live_on,
-                                                    new_job, live_on, live_on, change_rules, change_reserve };
+                                                    new_job, live_on, live_on, change_rules, change_reserve, change_goods };
     int64_t before[PROJECTS][3];
     AUTO(arena_free) struct arena *mem = arena_new();
     t->now += (int64_t)rng_below(&t->rng, 400);

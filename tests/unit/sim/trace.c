@@ -48,6 +48,18 @@ TEST(what_is_wrong_is_told_with_line_column_value_and_the_fix)
     }
 }
 
+TEST(a_gang_is_a_number_of_nodes)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct trace t = { 0 };
+    struct err err = { 0 };
+    CHECK(tasks("cpu_milli,memory_mib,num_gpu,nodes\n1,2,8,4\n1,2,1,\n", mem, &t, &err) && t.tasks[0].nodes == 4 && t.tasks[1].nodes == 1);
+    CHECK(trace_asks(&t.tasks[0]) == 32000 && trace_milli(&t.tasks[0]) == 8000);
+    CHECK(tasks("cpu_milli,memory_mib,num_gpu,num_nodes\n1,2,8,3\n", mem, &t, &err) && t.tasks[0].nodes == 3);
+    CHECK(!tasks("cpu_milli,memory_mib,num_gpu,nodes\n1,2,8,0\n", mem, &t, &err) && strstr(err.text, "column nodes: '0'"));
+    CHECK(!tasks("cpu_milli,memory_mib,num_gpu,nodes\n1,2,8,1025\n", mem, &t, &err));
+}
+
 TEST(a_zero_byte_and_a_value_without_end_are_refused)
 {
     AUTO(arena_free) struct arena *mem = arena_new();

@@ -24,7 +24,7 @@ static struct cluster cluster_new(uint64_t seed, size_t nodes, size_t tasks)
         int64_t gpus = (int64_t)rng_below(&r, 12), created = (int64_t)rng_below(&r, 10000);
         gpus = gpus < 2 ? 0 : gpus < 11 ? 1 : 2 << rng_below(&r, 3);
         c.trace.tasks[i] = (struct trace_task){ .cpu_milli = 1000 * (1 + (int64_t)rng_below(&r, 14)), .mem_mib = 1024 * (1 + (int64_t)rng_below(&r, 20)), .gpus = gpus,
-                                                .milli = gpus == 1 ? milli[rng_below(&r, 7)] : 1000, .priority = 50, .created_s = created, .scheduled_s = -1,
+                                                .milli = gpus == 1 ? milli[rng_below(&r, 7)] : 1000, .nodes = 1, .priority = 50, .created_s = created, .scheduled_s = -1,
                                                 .deleted_s = created + 1 + (int64_t)rng_below(&r, 4000), .spec = gpus ? specs[rng_below(&r, 5)] : "",
                                                 .project = rng_below(&r, 2) ? "a" : "b" };
     }
@@ -69,6 +69,38 @@ TEST(tasks_that_leave_all_run_in_the_end_though_nodes_fail)
     ask.fail_every_s = 20000;
     ask.repair_s = 500;
     CHECK(sim_run(&ask, &r, &err) && r.failures > 0 && r.wrong == 0 && r.held_milli == 0 && r.waiting == waiting);
+}
+
+TEST(gangs_are_placed_as_a_whole_and_start_again_as_a_whole)
+{
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        AUTO(cluster_free) struct cluster c = cluster_new(seed, 20, 300);
+        struct sim_result r;
+        struct err err = { 0 };
+        for (size_t i = 0; i < c.trace.task_count; i += 5)
+            c.trace.tasks[i].nodes = 2 + (int64_t)(i % 7);
+        struct sim_ask ask = { .trace = &c.trace, .policy = "arcus", .seed = seed, .inflate_milli = 1300 };
+        CHECK(sim_run(&ask, &r, &err) && r.wrong == 0 && r.refused_feasible == 0 && r.placed + r.refused == r.tasks);
+        ask.leave = true;
+        CHECK(sim_run(&ask, &r, &err) && r.wrong == 0 && r.held_milli == 0);
+        size_t waiting = r.waiting;
+        ask.fail_every_s = 20000;
+        ask.repair_s = 500;
+        CHECK(sim_run(&ask, &r, &err) && r.failures > 0 && r.wrong == 0 && r.held_milli == 0 && r.waiting == waiting);
+    }
+}
+
+TEST(fairness_is_one_where_projects_fare_alike_and_less_where_one_is_refused)
+{
+    AUTO(cluster_free) struct cluster c = cluster_new(3, 4, 40);
+    struct sim_result r;
+    struct err err = { 0 };
+    for (size_t i = 0; i < 40; i++)
+        c.trace.tasks[i] = (struct trace_task){ .cpu_milli = 1, .mem_mib = 1, .gpus = i < 20 ? 0 : 1, .milli = 1000, .nodes = 1, .spec = i < 20 ? "" : "none of these", .project = i < 20 ? "a" : "b" };
+    CHECK(sim_run(&(struct sim_ask){ .trace = &c.trace, .policy = "arcus" }, &r, &err) && r.refused == 20 && r.fairness == 5000);
+    for (size_t i = 0; i < 40; i++)
+        c.trace.tasks[i].project = i % 2 ? "a" : "b";
+    CHECK(sim_run(&(struct sim_ask){ .trace = &c.trace, .policy = "arcus" }, &r, &err) && r.refused == 20 && r.fairness == 10000);
 }
 
 TEST(bad_settings_and_traces_without_times_are_told)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# 39-gangs.t - four nodes in two racks: a gang of three starts on three of them at once or not at all, knows its ranks, and starts again as a whole when one
+# 41-gangs.t - four nodes in two racks: a gang of three starts on three of them at once or not at all, knows its ranks, and starts again as a whole when one
 # of its tasks is killed; one that must be in a rack that is too small says so and waits; regions and zones are kept to.
 . "$(dirname "$0")/lib.sh"
 server_start server --listen 127.0.0.1:0 --default-image host
