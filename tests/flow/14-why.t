@@ -69,7 +69,8 @@ arcus export nodes >"$BASE/nodes.csv"
 arcus export trace >"$BASE/tasks.csv"
 is "the fleet is exported" "$(wc -l <"$BASE/nodes.csv") $(head -n 1 "$BASE/nodes.csv")" "2 sn,cpu_milli,memory_mib,gpu,model,gpu_mib"
 is "what ran and what runs is exported, without names" "$(cut -d, -f2,3,7,8 "$BASE/tasks.csv" | sort | uniq -c | awk '{print $1, $2}' | tr '\n' ';')" "1 ended,p1,0,0;1 ended,p1,1,1000;1 ended,p1,1,500;1 running,p1,2,1000;1 state,project,num_gpu,gpu_milli;"
-like "... with them if asked" "$(arcus export trace --names --limit 1 | cut -d, -f1,3 | tr '\n' ' ')" 'name,project .*half,default.*holds,default'
+like "... with them if asked" "$(arcus export trace --names | cut -d, -f1,3 | tr '\n' ' ')" 'name,project .*half,default.*holds,default'
+is "... and no more than that" "$(arcus export trace --limit 1 | wc -l)" 2
 is "arcus sim replays it: all of it finds its place" "$("$ARCUS" sim -q --nodes "$BASE/nodes.csv" --tasks "$BASE/tasks.csv" --in-order -o json | jq -c '[.tasks, .placed, .refused, .refused_feasible]')" "[4,4,0,0]"
 is "... in its own time, too" "$("$ARCUS" sim -q --nodes "$BASE/nodes.csv" --tasks "$BASE/tasks.csv" --leave -o json | jq -c '[.tasks, .waiting]')" "[4,0]"
 like "a time before all has nothing" "$(arcus export trace --to 2020-01-01 | wc -l)" '^1$'

@@ -249,7 +249,7 @@ void wish_reserve(struct cloud *c)
         act(c, "unreserve r%lld", (long long)which);
     else
         act(c, "reserve %s r%lld %s %lld %lld", chance(c, 0, 1) ? "beta" : "default", (long long)which, chance(c, 0, 1) ? "1" : "0.5",
-            (long long)chance(c, 0, 20), (long long)chance(c, 5, 60));
+            (long long)chance(c, 0, 20), (long long)chance(c, 60, 90));
 }
 
 void wish_read(struct cloud *c)
