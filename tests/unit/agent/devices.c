@@ -132,7 +132,8 @@ static void rooted_open(struct rooted *r, struct containers *c)
     static int64_t count = 0;
     struct err err = { 0 };
     struct slice program;
-    *r = (struct rooted){ .c = c, .lower = containers_path(c, "%s/lower-%d", c->top, (int)++count), .victim = containers_path(c, "%s/victim-%d", c->top, (int)count),
+    count++;
+    *r = (struct rooted){ .c = c, .lower = containers_path(c, "%s/lower-%d", c->top, (int)count), .victim = containers_path(c, "%s/victim-%d", c->top, (int)count),
                           .folder = containers_path(c, "%s/task-%d", c->top, (int)count), .run = containers_path(c, "%s/tasks/dev-%d-%d", c->run, getpid(), (int)count) };
     static const char *const folders[] = { "proc", "sys", "dev", "etc", "usr", "tmp", "outputs" };
     for (size_t i = 0; i < COUNT(folders); i++)
