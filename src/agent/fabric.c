@@ -97,13 +97,14 @@ static bool try_links(struct fabric *f, struct err *err)
 }
 
 /* A number that no project has. */
-static void try_tunnel(struct fabric *f, uint32_t local)
+static void try_tunnel(struct fabric *f, const struct fabric_config *c)
 {
-    struct rtnl_vxlan v = { .name = "try2", .id = (1 << 24) - 1, .local = local, .port = FABRIC_PORT, .mtu = FABRIC_MTU - FABRIC_HEAD };
-    if (!local)
+    int mtu = (c->underlay_mtu ? c->underlay_mtu : FABRIC_MTU) - FABRIC_HEAD;
+    struct rtnl_vxlan v = { .name = "try2", .id = (1 << 24) - 1, .local = c->local, .port = FABRIC_PORT, .mtu = mtu };
+    if (!c->local)
         return;
     if (!broken("fabric.tunnel") && rtnl_vxlan(f->underlay, &v, f->ns) && rtnl_remove(f->socket, "try2"))
-        f->local = local;
+        f->local = c->local, f->mtu = mtu;
     else
         lacks(f, "network: it ends at this node, the kernel makes no VXLAN (%s)", strerror(errno));
 }
@@ -231,8 +232,7 @@ void fabric_open(struct fabric *f, const struct fabric_config *c, int found)
     else if (f->uplink && !f->resolver)
         lacks(f, "network: tasks cannot look up names, the node has no name server but itself");
     if (f->works)
-        try_tunnel(f, c->local);
-    f->mtu = f->local ? FABRIC_MTU - FABRIC_HEAD : FABRIC_MTU;
+        try_tunnel(f, c);
     if (node_ns != -1)
         close(node_ns);
 }

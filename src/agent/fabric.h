@@ -17,6 +17,7 @@ enum { FABRIC_PORT = 4789, FABRIC_MTU = 1500, FABRIC_HEAD = 50, FABRIC_LACKS = 6
 struct fabric_config {
     bool uplink;                /* tasks may leave through this node, as their project's egress says */
     uint32_t local;             /* of a trusted underlay: our address there; 0: networks end at this node */
+    int underlay_mtu;           /* the largest packet that it carries; 0: FABRIC_MTU */
     const char *key;            /* whatever tells this agent from others on the machine */
     const uint32_t *closed;     /* addresses that are reached by nobody: the servers */
     size_t closed_count;

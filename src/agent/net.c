@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SERVERS_MOST = 16 };
+enum { SERVERS_MOST = 16, MTU_LEAST = 1280, MTU_MOST = 9000 };
 
 struct net {
     struct workshop *shop;
@@ -62,13 +62,17 @@ static size_t resolve(const char *url, uint32_t *out, size_t room)
     return n;
 }
 
-/* The address from which that server is reached. */
-static uint32_t seen_by(uint32_t server)
+/* The address from which that server is reached, if none is given, and how large a packet may be on the way. */
+static uint32_t seen_by(uint32_t server, uint32_t given, int *mtu)
 {
     struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(server) }, from = { 0 };
-    socklen_t n = sizeof from;
+    struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(given) };
+    socklen_t n = sizeof from, four = sizeof *mtu;
     int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool ok = s != -1 && connect(s, (struct sockaddr *)&to, sizeof to) == 0 && getsockname(s, (struct sockaddr *)&from, &n) == 0;
+    bool ok = s != -1 && (!given || bind(s, (struct sockaddr *)&own, sizeof own) == 0) && connect(s, (struct sockaddr *)&to, sizeof to) == 0
+              && getsockname(s, (struct sockaddr *)&from, &n) == 0;
+    if (ok && getsockopt(s, IPPROTO_IP, IP_MTU, mtu, &four) == 0)
+        *mtu = MIN(MAX(*mtu, MTU_LEAST), MTU_MOST);
     if (s != -1)
         close(s);
     uint32_t address = ok ? ntohl(from.sin_addr.s_addr) : 0;
@@ -91,7 +95,9 @@ static void open_run(struct work *w)
     for (size_t i = 0; (c->uplink || c->underlay) && i < c->servers.count; i++)
         config.closed_count += resolve(c->servers.at[i], closed + config.closed_count, SERVERS_MOST - config.closed_count);
     if (c->underlay && !ipv4_parse(c->underlay_address, &config.local))
-        config.local = config.closed_count ? seen_by(closed[0]) : 0;
+        config.local = 0;
+    uint32_t seen = c->underlay && config.closed_count ? seen_by(closed[0], config.local, &config.underlay_mtu) : 0;
+    config.local = config.local ? config.local : seen;
     fabric_open(o->fabric, &config, o->found);
 }
 

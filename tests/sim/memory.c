@@ -58,11 +58,11 @@ static void attempts(struct lines *l, const struct state *s)
     for (size_t i = 0; (a = map_next(s->attempts, &i));) {
         ADD(l,
             "attempt %lld of %lld.%lld on %s state %d times %lld %lld run for %lld%s as %d %s cpu "
-            "%lld mem %lld gpu %lld mib %lld x%d",
+            "%lld mem %lld gpu %lld mib %lld x%d address %u",
             LL(a->id), LL(a->task->job->id), LL(a->task->index), a->node->name, a->state,
             LL(a->placed_ms), LL(a->started_ms), LL(a->run_for_s), a->stop ? " stop" : "",
             a->stop ? a->stop_as : 0, a->stop_why ? a->stop_why : "", LL(a->cpu_milli), LL(a->mem_mib), LL(a->gpu_milli),
-            LL(a->gpu_mib), a->gpu_count);
+            LL(a->gpu_mib), a->gpu_count, a->address);
         for (int g = 0; g < a->gpu_count; g++)
             ADD(l, "lease %lld gpu %lld %s milli %lld mem %lld", LL(a->id), LL(a->gpus[g].index),
                 a->gpus[g].uuid, LL(a->gpus[g].milli), LL(a->gpus[g].mem_mib));

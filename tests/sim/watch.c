@@ -67,8 +67,29 @@ static void note_given(struct cloud *c, const struct attempt *a)
     }
 }
 
+/* Each its own, of its project's range, and as many are taken as are held. */
+static void check_addresses(struct cloud *c, struct state *s)
+{
+    AUTO(map_free) struct map *seen = map_new();
+    struct attempt *a;
+    struct project *p;
+    size_t taken = 0;
+    for (size_t i = 0; (a = map_next(s->attempts, &i));) {
+        if (a->address && (map_get(seen, a->address) || !net_has(a->task->job->project->net, a->address)))
+            cloud_fail(c, "a task of %s has an address that is not its own", a->task->job->name);
+        if (a->address)
+            map_put(seen, a->address, a);
+    }
+    for (size_t i = 0; (p = map_next(s->projects, &i));)
+        for (size_t k = 0; p->addresses && k < COUNT(p->addresses->used); k++)
+            taken += (size_t)__builtin_popcountll(p->addresses->used[k]);
+    if (taken != map_count(seen))
+        cloud_fail(c, "%zu addresses are taken and %zu held", taken, map_count(seen));
+}
+
 static void check_attempts(struct cloud *c, struct state *s)
 {
+    check_addresses(c, s);
     struct attempt *a;
     for (size_t i = 0; (a = map_next(s->attempts, &i));) {
         if (a->task->attempt != a)
