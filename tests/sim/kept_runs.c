@@ -33,5 +33,11 @@ const struct kept kept[] = {
       "arm 117\n"
       "wait 6000\n"
       "submit w2 0 0 300 0 1 0 0 0 0 0 - 0 \"command\":[\"work\",\"300\",\"0\",\"obeys\"],\"retries\":0,\"retry_delay\":\"1s\"\n" },
+    { "A status that a power cut had torn was read again for half a minute before its task was given up (seed 46, once supervisors left the disk to the agent; runtime.c, find_one).",
+      "cloud 46 1 2 1 0\n"
+      "submit w20 0 0 16657 0 1 2 0 0 0 0 w11 0 \"command\":[\"work\",\"16657\",\"0\",\"obeys\"],\"count\":1,\"cpus\":3,\"memory\":\"9GB\",\"priority\":11,\"retries\":2,\"retry_delay\":\"3s\",\"grace\":\"2s\",\"gpus\":\"0.25\"\n"
+      "submit w24 0 0 16648 0 1 0 0 0 0 0 - 0 \"command\":[\"work\",\"16648\",\"0\",\"obeys\"],\"count\":1,\"cpus\":1,\"memory\":\"9GB\",\"priority\":82,\"retries\":0,\"retry_delay\":\"2s\",\"grace\":\"2s\"\n"
+      "wait 2271\n"
+      "crash n1 60380\n" },
 };
 const size_t kept_count = sizeof kept / sizeof kept[0];
