@@ -49,6 +49,7 @@ struct life {
     int64_t kill_at; /* boot clock; 0: the grace period has not begun */
     bool killed;
     int64_t began; /* boot clock */
+    int64_t contact; /* boot clock: of the server with the agent, as far as we have looked; it only ever moves on */
     int64_t tell_at; /* boot clock: the agent is told how far it is, unless it has ended by then; 0: it was */
     const char *stop_path;
     pid_t sessions[SESSIONS_MAX];
@@ -153,7 +154,7 @@ static void on_counted(struct life *l, int status)
 static int check_deadlines(struct life *l)
 {
     const struct plan *p = &l->t->plan;
-    int64_t now = boot_ms(), next = INT64_MAX, contact = l->began;
+    int64_t now = boot_ms(), next = INT64_MAX;
     if (p->max_duration_s > 0 && l->t->status.started_ms && l->as == OUTCOME_NONE) {
         int64_t at = l->began + p->max_duration_s * 1000;
         if (now >= at)
@@ -162,8 +163,9 @@ static int check_deadlines(struct life *l)
             next = MIN(next, at);
     }
     if (p->run_for_s > 0 && l->as != OUTCOME_NODE_LOST) {
-        read_lease(p, &contact);
-        int64_t at = contact + p->run_for_s * 1000;
+        if (now >= l->contact + p->run_for_s * 1000 && !read_lease(p, &l->contact))
+            l->contact = l->began;
+        int64_t at = l->contact + p->run_for_s * 1000;
         if (now >= at) /* no grace: the server may start it elsewhere a margin after this moment */
             end_it(l, OUTCOME_NODE_LOST, 0);
         else
