@@ -100,6 +100,7 @@ void probe_host(const char *sys, struct arena *mem, struct node_info *out)
         helper_cannot(out, mem, "processors and NUMA nodes are not told: hwloc is not there (Debian: apt-get install libhwloc15)");
         return;
     }
+    setenv("HWLOC_HIDE_ERRORS", "2", 1);        /* what it cannot tell is seen by what is missing */
     move_root(sys, mem);
     if (h.hwloc_topology_init(&t) != 0)
         return;

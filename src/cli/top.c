@@ -168,7 +168,7 @@ static void picture(struct str *out, const struct top *t, const struct json *rep
             put_task(out, k);
     }
     if (!items->first)
-        str_text(out, "no task of yours holds a GPU, and the others' are not shown\n");
+        str_text(out, "no GPUs to show: operators see every one, others those that tasks of their project hold\n");
 }
 
 /* In place: what does not fit is left out, and what was there before goes. */

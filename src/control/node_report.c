@@ -206,6 +206,7 @@ bool node_hello(struct call *c, const void *body, struct err *err)
     struct json_out o = { .to = &text };
     bind_write(&o, &node_info_fields, &ask->info);
     bool changed = !text_is(n->info_text, text.at);
+    struct objects turned = changed ? gpus_turned(c, n, &ask->info.gpus) : (struct objects){ 0 };
     if (changed && !state_node_info(n, text.at, err))
         return false;
     house_settle(c->s, n);
@@ -221,6 +222,7 @@ bool node_hello(struct call *c, const void *body, struct err *err)
         node_write(c, n, n->cordoned ? NODE_CORDONED : NODE_READY,
                    n->state == NODE_DOWN ? "node.up" : "node.changed");
     goods_take(c, n, &ask->has);
+    gpus_tell_turned(c, n, &turned);
     if (wiped)
         wipe(c, n, &ask->running);
     str_text(&c->r->reply, desired_json(c, n, true, ask->beat));

@@ -64,6 +64,7 @@ state() { [ "$(gpus ".items[$1].state")" = "\"$2\"" ]; }
 echo "xid $free 79" >>"$LIB/nvml.conf"
 ok "a bad error takes a GPU out" until_ok 30 state "$free" unhealthy
 like "and is told in words" "$(gpus ".items[$free].health")" 'fallen off the bus'
+like "and as an event" "$(get '/v1/events?limit=1000' | jq -c '.items[] | select(.name == "gpu.unhealthy") | .data')" "\"gpu\":$free,\"why\":\"it has fallen off the bus"
 late=$(submit '{"name":"late","command":["true"],"gpus":1,"image":"host"}')
 waits() { [ "$(get "/v1/jobs/$late" | jq -r .state)" = queued ] && get "/v1/jobs/$late/why" | jq -e '.nodes_with_room == 0'; }
 ok "nothing is placed there" until_ok 30 waits

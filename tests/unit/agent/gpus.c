@@ -13,6 +13,7 @@ struct try {
     struct gpus *g;
     char top[64], helper[96];
     int found, lived;
+    int64_t begin_ms;
     bool over;
     bool (*done)(struct try *t);
 };
@@ -52,7 +53,7 @@ static void put(struct try *t, const char *name, const char *text)
 static void begin(struct try *t)
 {
     static const struct gpus_events events = { on_found, on_live };
-    struct gpus_config config = { .self = t->helper, .data = t->top, .late_ms = 300, .begin_ms = 20000 };
+    struct gpus_config config = { .self = t->helper, .data = t->top, .late_ms = 300, .begin_ms = t->begin_ms };
     t->g = gpus_new(t->os, &config, &events, t);
     CHECK(t->g && !gpus_ready(t->g) && !gpus_none(t->g));
 }
@@ -61,7 +62,7 @@ static void try_open(struct try *t)
 {
     struct err err = { 0 };
     char script[512];
-    *t = (struct try){ .os = os_real_new(&err) };
+    *t = (struct try){ .os = os_real_new(&err), .begin_ms = 30000 };
     snprintf(t->top, sizeof t->top, "/tmp/arcus-test-XXXXXX");
     CHECK(t->os && mkdtemp(t->top));
     snprintf(t->helper, sizeof t->helper, "%s/helper", t->top);
@@ -155,6 +156,26 @@ TEST(a_driver_that_hangs_makes_gpus_unhealthy_and_they_come_back)
     snprintf(path, sizeof path, "%s/hang", t.top);
     CHECK(unlink(path) == 0);
     until(&t, is_well);
+}
+
+TEST(a_driver_that_hangs_from_the_start_keeps_nobody_waiting_and_makes_nothing_up)
+{
+    AUTO(try_done) struct try t;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    try_open(&t);
+    put(&t, "look", FOUND(GPU(0, "a")));
+    put(&t, "live", LIVE("a", ""));
+    put(&t, "hang", "");
+    t.begin_ms = 300;
+    begin(&t);
+    until(&t, is_ready);
+    struct node_info info = seen(&t, mem);
+    CHECK(!gpus_none(t.g) && info.gpus.count == 0 && info.cannot.count == 1 && strstr(info.cannot.at[0], "does not answer"));
+    char path[96];
+    snprintf(path, sizeof path, "%s/hang", t.top);
+    CHECK(unlink(path) == 0);
+    until(&t, has_lived);
+    CHECK(is_well(&t) && seen(&t, mem).cannot.count == 0);
 }
 
 TEST(a_helper_that_dies_keeps_nobody_waiting_and_is_started_again)
