@@ -45,7 +45,7 @@ static void put_memory(struct str *out, int64_t used, int64_t all)
     else
         str_printf(out, "%5lld.%lld", (long long)(used / 1024), (long long)(used % 1024 * 10 / 1024));
     if (all > 0)
-        str_printf(out, "/%5lld GB", (long long)(all + 512) / 1024);
+        str_printf(out, "/%5lld GB", (long long)all / 1024);
     else
         str_printf(out, " GB      ");
 }
@@ -104,6 +104,8 @@ static void put_gpu(struct str *out, const struct json *g)
     put_power(out, json_int(g, "power_mw", -1), json_int(g, "power_cap_mw", 0));
     put_number(out, 4, json_int(g, "temperature_c", -1), "C");
     put_number(out, 6, json_int(g, "clock_mhz", -1), "MHz");
+    while (out->at[out->len - 1] == ' ')
+        out->at[--out->len] = 0;
     str_char(out, '\n');
     put_why(out, "", word(g, "health"));
     put_why(out, "slowed down by: ", word(g, "throttle"));
