@@ -13,13 +13,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LATE_MS = 10000, BEGIN_MS = 30000, LOOK_EVERY_MS = 60000, LOOK_SOON_MS = 3000, NONE_AGAIN_MS = 600000, AGAIN_MS = 500, AGAIN_MOST_MS = 60000, LINE_MOST = 1 << 20 };
+enum {
+    LATE_MS = 10000,
+    BEGIN_MS = 30000,
+    LOOK_EVERY_MS = 60000,
+    LOOK_SOON_MS = 3000,
+    NONE_AGAIN_MS = 600000,
+    AGAIN_MS = 500,
+    AGAIN_MOST_MS = 60000,
+    LINE_MOST = 1 << 20
+};
 
-struct talk {                   /* what the stream's callbacks get: it outlives the picture when that is freed first */
+struct
+    talk { /* what the stream's callbacks get: it outlives the picture when that is freed first */
     struct gpus *gpus;
     struct stream *stream;
 };
-struct known { char uuid[96]; int64_t index, xid; };
+struct known {
+    char uuid[96];
+    int64_t index, xid;
+};
 struct gpus {
     struct os *os;
     struct arena *config_mem;
@@ -27,8 +40,8 @@ struct gpus {
     const struct gpus_events *events;
     void *arg;
     struct proc *proc;
-    struct talk *talk;          /* NULL: there is nobody to ask */
-    const char *asked;          /* the word on its way; NULL: none */
+    struct talk *talk; /* NULL: there is nobody to ask */
+    const char *asked; /* the word on its way; NULL: none */
     struct timer *late, *next, *again;
     int64_t again_ms, pace_ms, looked_ms;
     bool ready, answered, silent, look_wanted;
@@ -52,7 +65,10 @@ static void tell(struct gpus *g)
 
 /* --- numbers that stay */
 
-static const char *file_of(const struct gpus *g, struct arena *mem) { return arena_printf(mem, "%s/gpus", g->config.data); }
+static const char *file_of(const struct gpus *g, struct arena *mem)
+{
+    return arena_printf(mem, "%s/gpus", g->config.data);
+}
 
 static void numbers_load(struct gpus *g)
 {
@@ -63,7 +79,10 @@ static void numbers_load(struct gpus *g)
         return;
     int used;
     struct known k = { 0 };
-    for (const char *at = arena_bytes(mem, text.at, text.len); g->known_count < NODE_GPUS && sscanf(at, "%" SCNd64 " %95s%n", &k.index, k.uuid, &used) == 2; at += used)
+    for (const char *at = arena_bytes(mem, text.at, text.len);
+         g->known_count < NODE_GPUS
+         && sscanf(at, "%" SCNd64 " %95s%n", &k.index, k.uuid, &used) == 2;
+         at += used)
         if (k.index >= 0 && k.index < NODE_GPUS)
             g->known[g->known_count++] = k;
 }
@@ -75,7 +94,8 @@ static void numbers_store(struct gpus *g)
     struct err err = { 0 };
     for (size_t i = 0; i < g->known_count; i++)
         str_printf(&text, "%" PRId64 " %s\n", g->known[i].index, g->known[i].uuid);
-    if (text.len && !file_replace(g->os, file_of(g, mem), (struct slice){ text.at, text.len }, 0644, &err))
+    if (text.len
+        && !file_replace(g->os, file_of(g, mem), (struct slice){ text.at, text.len }, 0644, &err))
         log_line(LOG_WARN, "gpus", "%s; GPUs may be numbered anew after a restart", err.text);
 }
 
@@ -134,7 +154,9 @@ static void number_all(struct gpus *g, struct node_info *found)
         struct gpu_peer *peers = gpus[i].peers.at;
         gpus[i].index = to[i];
         for (size_t p = 0; p < gpus[i].peers.count; p++)
-            peers[p].index = peers[p].index >= 0 && peers[p].index < (int64_t)found->gpus.count ? to[peers[p].index] : 0;
+            peers[p].index = peers[p].index >= 0 && peers[p].index < (int64_t)found->gpus.count
+                                 ? to[peers[p].index]
+                                 : 0;
     }
     struct nic_info *nics = found->nics.at;
     for (size_t i = 0; i < found->nics.count; i++)
@@ -153,7 +175,8 @@ static void keep_gone(struct gpus *g, const struct node_info *before, struct nod
 {
     const struct gpu_info *old = before->gpus.at;
     struct gpu_info *gpus = now->gpus.at;
-    struct gpu_info *all = ARENA_ARRAY(g->found_mem, struct gpu_info, before->gpus.count + now->gpus.count);
+    struct gpu_info *all
+        = ARENA_ARRAY(g->found_mem, struct gpu_info, before->gpus.count + now->gpus.count);
     size_t count = 0;
     for (size_t i = 0; i < now->gpus.count; i++)
         all[count++] = gpus[i];
@@ -201,7 +224,10 @@ static bool is_odd(const struct gpus *g, const struct gpu_live *l)
     const struct gpu_info *gpus = g->found.gpus.at;
     for (size_t i = 0; i < g->found.gpus.count; i++)
         if (text_is(gpus[i].uuid, l->uuid))
-            return gpus[i].healthy && (l->ecc_uncorrected > 0 || l->row_failure > 0 || (l->mem_used_mib < 0 && l->temp_c < 0 && text_is(gpus[i].vendor, "nvidia")));
+            return gpus[i].healthy
+                   && (l->ecc_uncorrected > 0 || l->row_failure > 0
+                       || (l->mem_used_mib < 0 && l->temp_c < 0
+                           && text_is(gpus[i].vendor, "nvidia")));
     return true;
 }
 
@@ -223,7 +249,8 @@ static void take_xid(struct gpus *g, const struct helper_said *said)
 {
     struct known *k = said->uuid ? known_of(g, said->uuid) : NULL;
     const char *bad = xid_bad(said->xid);
-    log_line(bad ? LOG_ERROR : LOG_WARN, "gpus", "%s: the driver told XID %" PRId64 "%s%s", said->uuid ? said->uuid : "a GPU", said->xid, bad ? ": " : "", bad ? bad : "");
+    log_line(bad ? LOG_ERROR : LOG_WARN, "gpus", "%s: the driver told XID %" PRId64 "%s%s",
+             said->uuid ? said->uuid : "a GPU", said->xid, bad ? ": " : "", bad ? bad : "");
     if (!k || !bad)
         return;
     k->xid = said->xid;
@@ -265,7 +292,8 @@ static bool take(struct gpus *g, struct slice line, struct err *err)
     AUTO(arena_free) struct arena *mem = arena_new();
     struct json *doc;
     struct helper_said said = { 0 };
-    if (!json_parse(line, mem, &doc, err) || !bind_read_ours(doc, &helper_said_fields, mem, &said, NULL, err))
+    if (!json_parse(line, mem, &doc, err)
+        || !bind_read_ours(doc, &helper_said_fields, mem, &said, NULL, err))
         return false;
     if (text_is(said.kind, "xid"))
         take_xid(g, &said);
@@ -273,7 +301,9 @@ static bool take(struct gpus *g, struct slice line, struct err *err)
         take_found(g, &said);
     else if (text_is(said.kind, "live"))
         take_live(g, &said);
-    if (g->asked && ((text_is(said.kind, "found") && text_is(g->asked, "look")) || text_is(said.kind, g->asked)))
+    if (g->asked
+        && ((text_is(said.kind, "found") && text_is(g->asked, "look"))
+            || text_is(said.kind, g->asked)))
         answered(g);
     return true;
 }
@@ -290,7 +320,8 @@ static size_t on_data(void *arg, const char *at, size_t n)
         struct slice line = { at + used, (size_t)(end - at) - used };
         used += line.len + 1;
         if (!take(t->gpus, line, &err))
-            log_line(LOG_ERROR, "gpus", "the device helper said what cannot be understood: %s", err.text);
+            log_line(LOG_ERROR, "gpus", "the device helper said what cannot be understood: %s",
+                     err.text);
     }
     if (n - used >= LINE_MOST / 2)
         stream_close(t->stream);
@@ -323,9 +354,11 @@ static void on_exit_of(void *arg, int status)
         stream_close(g->talk->stream);
     timer_cancel(TAKE(g->next));
     if (!idle)
-        log_line(LOG_WARN, "gpus", "the device helper ended (%s %d); starting it again", WIFSIGNALED(status) ? "signal" : "exit code", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        log_line(LOG_WARN, "gpus", "the device helper ended (%s %d); starting it again",
+                 WIFSIGNALED(status) ? "signal" : "exit code",
+                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     if (!g->ready)
-        tell(g);                /* whoever waits for it need not any more */
+        tell(g); /* whoever waits for it need not any more */
     g->again = timer_start(g->os, idle ? NONE_AGAIN_MS : g->again_ms, on_again, g);
     g->again_ms = MIN(g->again_ms * 2, (int64_t)AGAIN_MOST_MS);
 }
@@ -345,7 +378,8 @@ static void on_late(void *arg)
 
 static void ask(struct gpus *g, const char *word)
 {
-    int64_t begin = g->config.begin_ms ? g->config.begin_ms : BEGIN_MS, late = g->config.late_ms ? g->config.late_ms : LATE_MS;
+    int64_t begin = g->config.begin_ms ? g->config.begin_ms : BEGIN_MS,
+            late = g->config.late_ms ? g->config.late_ms : LATE_MS;
     char line[16];
     g->asked = word;
     if (!g->late)
@@ -356,14 +390,21 @@ static void ask(struct gpus *g, const char *word)
 static void spawn(struct gpus *g)
 {
     static const struct stream_events events = { .on_data = on_data, .on_close = on_close };
-    const char *argv[] = { g->config.self, "device-helper", "--sys", g->config.sys, g->config.nvml ? "--nvml" : NULL, g->config.nvml, NULL };
+    const char *argv[] = { g->config.self,
+                           "device-helper",
+                           "--sys",
+                           g->config.sys,
+                           g->config.nvml ? "--nvml" : NULL,
+                           g->config.nvml,
+                           NULL };
     struct err err = { 0 };
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == -1) {
         g->again = timer_start(g->os, AGAIN_MOST_MS, on_again, g);
         return;
     }
-    struct proc_spec spec = { .argv = argv, .dir = "/", .in = pair[1], .out = pair[1], .err = STDERR_FILENO };
+    struct proc_spec spec
+        = { .argv = argv, .dir = "/", .in = pair[1], .out = pair[1], .err = STDERR_FILENO };
     bool ok = proc_spawn(g->os, &spec, on_exit_of, g, &g->proc, &err);
     close(pair[1]);
     if (!ok) {
@@ -434,17 +475,30 @@ void gpus_pace(struct gpus *g, int64_t every_ms)
     }
 }
 
-bool gpus_ready(const struct gpus *g) { return !g || g->ready; }
-bool gpus_none(const struct gpus *g) { return !g || (g->answered && !g->found.gpus.count); }
+bool gpus_ready(const struct gpus *g)
+{
+    return !g || g->ready;
+}
+bool gpus_none(const struct gpus *g)
+{
+    return !g || (g->answered && !g->found.gpus.count);
+}
 
-struct gpus *gpus_new(struct os *os, const struct gpus_config *config, const struct gpus_events *events, void *arg)
+struct gpus *gpus_new(struct os *os, const struct gpus_config *config,
+                      const struct gpus_events *events, void *arg)
 {
     if (os_is_simulated(os) || !text_given(config->self))
         return NULL;
     struct gpus *g = calloc(1, sizeof *g);
     if (!g)
         abort();
-    *g = (struct gpus){ .os = os, .config_mem = arena_new(), .config = *config, .events = events, .arg = arg, .again_ms = AGAIN_MS, .pace_ms = LIVE_IDLE_MS };
+    *g = (struct gpus){ .os = os,
+                        .config_mem = arena_new(),
+                        .config = *config,
+                        .events = events,
+                        .arg = arg,
+                        .again_ms = AGAIN_MS,
+                        .pace_ms = LIVE_IDLE_MS };
     g->config.self = arena_text(g->config_mem, config->self);
     g->config.data = arena_text(g->config_mem, config->data);
     g->config.nvml = arena_text(g->config_mem, config->nvml);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* clang-format off */
 static const struct field found_rows[] = {
     FIELD(struct node_info, gpus, OBJECTS, .sub = &gpu_info_fields, .max = NODE_GPUS, .when_set = true),
     FIELD(struct node_info, cpu_model, TEXT, .max = 128, .when_set = true),
@@ -32,6 +33,7 @@ static const struct field said_rows[] = {
     FIELD(struct helper_said, xid, INT, .min = 0, .max = 1 << 20, .when_set = true),
 };
 const struct fields helper_said_fields = FIELDS(helper_said, said_rows);
+/* clang-format on */
 
 static const struct device_probe *const probes[] = { &device_nvidia, &device_amd, &device_intel };
 
@@ -120,12 +122,14 @@ void helper_add_process(struct gpu_live *live, struct arena *mem, int64_t attemp
         return;
     if (!tasks)
         live->tasks.at = tasks = ARENA_ARRAY(mem, struct live_task, TASKS_MOST);
-    tasks[live->tasks.count++] = (struct live_task){ .attempt = attempt, .mem_mib = mem_mib, .processes = 1 };
+    tasks[live->tasks.count++]
+        = (struct live_task){ .attempt = attempt, .mem_mib = mem_mib, .processes = 1 };
 }
 
 /* --- saying */
 
-static pthread_mutex_t saying = PTHREAD_MUTEX_INITIALIZER;      /* an error of a device is told by a thread that waits for it */
+static pthread_mutex_t saying
+    = PTHREAD_MUTEX_INITIALIZER; /* an error of a device is told by a thread that waits for it */
 
 static void say(const struct helper_said *what)
 {
@@ -136,7 +140,7 @@ static void say(const struct helper_said *what)
     for (size_t done = 0; done < line.len;) {
         ssize_t n = write(STDOUT_FILENO, line.at + done, line.len - done);
         if (n < 0 && errno != EINTR)
-            _exit(1);           /* nobody listens any more */
+            _exit(1); /* nobody listens any more */
         done += n > 0 ? (size_t)n : 0;
     }
     pthread_mutex_unlock(&saying);
@@ -151,8 +155,12 @@ void helper_xid(const char *uuid, int64_t xid)
 
 struct helper {
     struct helper_config config;
-    struct { bool open; void *state; char cannot[240]; } probes[COUNT(probes)];
-    struct arena *mem;          /* of what was found of the machine, once */
+    struct {
+        bool open;
+        void *state;
+        char cannot[240];
+    } probes[COUNT(probes)];
+    struct arena *mem; /* of what was found of the machine, once */
     struct node_info machine;
 };
 
@@ -171,7 +179,8 @@ static void open_probes(struct helper *h)
         if (h->probes[i].open)
             continue;
         h->probes[i].open = probes[i]->open(&h->config, &h->probes[i].state, &err);
-        text_cut(h->probes[i].cannot, sizeof h->probes[i].cannot, h->probes[i].open || err.rc == RC_NOT_FOUND ? "" : err.text);
+        text_cut(h->probes[i].cannot, sizeof h->probes[i].cannot,
+                 h->probes[i].open || err.rc == RC_NOT_FOUND ? "" : err.text);
     }
 }
 
@@ -202,7 +211,10 @@ static void live(struct helper *h)
     say(&said);
 }
 
-static const struct { const char *word; void (*answer)(struct helper *h); } asks[] = { { "look", look }, { "live", live } };
+static const struct {
+    const char *word;
+    void (*answer)(struct helper *h);
+} asks[] = { { "look", look }, { "live", live } };
 
 static bool read_flags(int argc, char **argv, struct helper_config *c)
 {
@@ -235,5 +247,5 @@ int helper_main(int argc, char **argv)
             if (text_is(line, asks[i].word))
                 asks[i].answer(&h);
     }
-    _exit(0);                   /* a driver that hangs could not be closed */
+    _exit(0); /* a driver that hangs could not be closed */
 }

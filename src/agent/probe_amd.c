@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct amd { const char *sys; };
+struct amd {
+    const char *sys;
+};
 
 static bool is_amd(const char *sys, const char *card)
 {
@@ -28,14 +30,22 @@ static bool amd_open(const struct helper_config *config, void **state, struct er
     return *state = a, true;
 }
 
-static void amd_close(void *state) { free(state); }
+static void amd_close(void *state)
+{
+    free(state);
+}
 
 /* Where a newer driver does not name it. */
 static const char *model_of(int64_t id)
 {
-    static const struct { int64_t id; const char *name; } all[] = {
-        { 0x738c, "AMD Instinct MI100" }, { 0x740f, "AMD Instinct MI210" }, { 0x740c, "AMD Instinct MI250" }, { 0x7408, "AMD Instinct MI250X" },
-        { 0x74a0, "AMD Instinct MI300A" }, { 0x74a1, "AMD Instinct MI300X" }, { 0x74a2, "AMD Instinct MI308X" }, { 0x74a5, "AMD Instinct MI325X" },
+    static const struct {
+        int64_t id;
+        const char *name;
+    } all[] = {
+        { 0x738c, "AMD Instinct MI100" },  { 0x740f, "AMD Instinct MI210" },
+        { 0x740c, "AMD Instinct MI250" },  { 0x7408, "AMD Instinct MI250X" },
+        { 0x74a0, "AMD Instinct MI300A" }, { 0x74a1, "AMD Instinct MI300X" },
+        { 0x74a2, "AMD Instinct MI308X" }, { 0x74a5, "AMD Instinct MI325X" },
         { 0x75a0, "AMD Instinct MI350X" }, { 0x75a3, "AMD Instinct MI355X" },
     };
     for (size_t i = 0; i < COUNT(all); i++)
@@ -51,7 +61,8 @@ static const char *kfd_unique_id(const struct amd *a, struct arena *mem, int64_t
     for (size_t i = 0; i < nodes.count; i++) {
         char path[SYSFS_PATH], key[64];
         unsigned long long value, unique = 0, minor = 0;
-        snprintf(path, sizeof path, "%s/class/kfd/kfd/topology/nodes/%s/properties", a->sys, nodes.at[i]);
+        snprintf(path, sizeof path, "%s/class/kfd/kfd/topology/nodes/%s/properties", a->sys,
+                 nodes.at[i]);
         FILE *f = fopen(path, "re");
         while (f && fscanf(f, "%63s %llu", key, &value) == 2) {
             unique = text_is(key, "unique_id") ? value : unique;
@@ -88,7 +99,8 @@ static const char *render_of(const struct amd *a, struct arena *mem, const char 
 static const char *uuid_of(const struct amd *a, struct arena *mem, const char *card)
 {
     const char *render = render_of(a, mem, card);
-    const char *unique = render ? kfd_unique_id(a, mem, strtol(render + strlen("renderD"), NULL, 10)) : NULL;
+    const char *unique
+        = render ? kfd_unique_id(a, mem, strtol(render + strlen("renderD"), NULL, 10)) : NULL;
     return unique ? arena_printf(mem, "GPU-%s", unique) : NULL;
 }
 
@@ -103,25 +115,37 @@ static bool amd_find(void *state, struct arena *mem, struct node_info *out, stru
             continue;
         const char *name = sysfs_text(mem, "%s/class/drm/%s/device/product_name", a->sys, card);
         struct texts hwmon = sysfs_list(mem, "hwmon", "%s/class/drm/%s/device/hwmon", a->sys, card);
-        int64_t cap = hwmon.count ? sysfs_int("%s/class/drm/%s/device/hwmon/%s/power1_cap", a->sys, card, hwmon.at[0]) : -1;
+        int64_t cap = hwmon.count ? sysfs_int("%s/class/drm/%s/device/hwmon/%s/power1_cap", a->sys,
+                                              card, hwmon.at[0])
+                                  : -1;
         int64_t broken = ras_count(a, card, "ue");
-        struct gpu_info g = { .uuid = uuid,
-                              .vendor = "amd",
-                              .model = text_given(name) ? arena_printf(mem, "%.90s", name) : model_of(sysfs_int("%s/class/drm/%s/device/device", a->sys, card)),
-                              .mem_mib = MAX(sysfs_int("%s/class/drm/%s/device/mem_info_vram_total", a->sys, card), 0) >> 20,
-                              .device = arena_printf(mem, "/dev/dri/%.40s", render_of(a, mem, card)),
-                              .pci = sysfs_base(sysfs_real(mem, "%s/class/drm/%s/device", a->sys, card)),
-                              .numa = -1,
-                              .driver = "amdgpu",
-                              .ecc_off = broken < 0,
-                              .power_cap_mw = MAX(cap, 0) / 1000,
-                              .health = broken > 0 ? arena_printf(mem, "%lld uncorrectable memory errors since its driver was loaded", (long long)broken) : NULL };
+        struct gpu_info g = {
+            .uuid = uuid,
+            .vendor = "amd",
+            .model = text_given(name)
+                         ? arena_printf(mem, "%.90s", name)
+                         : model_of(sysfs_int("%s/class/drm/%s/device/device", a->sys, card)),
+            .mem_mib
+            = MAX(sysfs_int("%s/class/drm/%s/device/mem_info_vram_total", a->sys, card), 0) >> 20,
+            .device = arena_printf(mem, "/dev/dri/%.40s", render_of(a, mem, card)),
+            .pci = sysfs_base(sysfs_real(mem, "%s/class/drm/%s/device", a->sys, card)),
+            .numa = -1,
+            .driver = "amdgpu",
+            .ecc_off = broken<0, .power_cap_mw = MAX(cap, 0) / 1000, .health = broken> 0
+                           ? arena_printf(
+                               mem, "%lld uncorrectable memory errors since its driver was loaded",
+                               (long long)broken)
+                           : NULL
+        };
         helper_add_gpu(out, mem, &g);
     }
     return true;
 }
 
-static int64_t per_mille(int64_t n) { return n < 0 ? -1 : n / 1000; }
+static int64_t per_mille(int64_t n)
+{
+    return n < 0 ? -1 : n / 1000;
+}
 
 static void amd_live(void *state, struct arena *mem, int64_t now_ms, struct objects *out)
 {
@@ -133,9 +157,12 @@ static void amd_live(void *state, struct arena *mem, int64_t now_ms, struct obje
         if (!uuid)
             continue;
         struct texts hwmon = sysfs_list(mem, "hwmon", "%s/class/drm/%s/device/hwmon", a->sys, card);
-        const char *h = arena_printf(mem, "%s/class/drm/%s/device/hwmon/%s", a->sys, card, hwmon.count ? hwmon.at[0] : "none");
-        int64_t total = sysfs_int("%s/class/drm/%s/device/mem_info_vram_total", a->sys, card), used = sysfs_int("%s/class/drm/%s/device/mem_info_vram_used", a->sys, card);
-        int64_t average = sysfs_int("%s/power1_average", h), sm = sysfs_int("%s/freq1_input", h), memory = sysfs_int("%s/freq2_input", h);
+        const char *h = arena_printf(mem, "%s/class/drm/%s/device/hwmon/%s", a->sys, card,
+                                     hwmon.count ? hwmon.at[0] : "none");
+        int64_t total = sysfs_int("%s/class/drm/%s/device/mem_info_vram_total", a->sys, card),
+                used = sysfs_int("%s/class/drm/%s/device/mem_info_vram_used", a->sys, card);
+        int64_t average = sysfs_int("%s/power1_average", h), sm = sysfs_int("%s/freq1_input", h),
+                memory = sysfs_int("%s/freq2_input", h);
         struct gpu_live l = gpu_live_unknown(uuid);
         l.util = MIN(sysfs_int("%s/class/drm/%s/device/gpu_busy_percent", a->sys, card), 100);
         l.mem_util = MIN(sysfs_int("%s/class/drm/%s/device/mem_busy_percent", a->sys, card), 100);

@@ -5,9 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct intel { const char *sys; };
+struct intel {
+    const char *sys;
+};
 
-static const struct { int64_t from, to; const char *name; int64_t mem_mib; } models[] = {
+static const struct {
+    int64_t from, to;
+    const char *name;
+    int64_t mem_mib;
+} models[] = {
     { 0x0bd4, 0x0bd9, "Intel Data Center GPU Max", 0 },
     { 0x0bda, 0x0bda, "Intel Data Center GPU Max 1100", 49152 },
     { 0x0bdb, 0x0bdb, "Intel Data Center GPU Max 1450", 0 },
@@ -49,7 +55,10 @@ static bool intel_open(const struct helper_config *config, void **state, struct 
     return *state = n, true;
 }
 
-static void intel_close(void *state) { free(state); }
+static void intel_close(void *state)
+{
+    free(state);
+}
 
 /* The third region of its address space is its memory, all of it where the machine lets it: "0xFROM 0xTO 0xFLAGS". */
 static int64_t memory_of(const struct intel *n, const char *card, int kind)
@@ -70,7 +79,8 @@ static int64_t memory_of(const struct intel *n, const char *card, int kind)
 
 static const char *uuid_of(struct arena *mem, const char *pci)
 {
-    return arena_printf(mem, "GPU-8086-%.20s", pci ? pci : "unknown");      /* it tells none of its own */
+    return arena_printf(mem, "GPU-8086-%.20s",
+                        pci ? pci : "unknown"); /* it tells none of its own */
 }
 
 static bool intel_find(void *state, struct arena *mem, struct node_info *out, struct err *err)
@@ -84,17 +94,21 @@ static bool intel_find(void *state, struct arena *mem, struct node_info *out, st
         if (kind < 0)
             continue;
         const char *pci = sysfs_base(sysfs_real(mem, "%s/class/drm/%s/device", n->sys, card));
-        const char *driver = sysfs_base(sysfs_real(mem, "%s/class/drm/%s/device/driver", n->sys, card));
-        struct texts render = sysfs_list(mem, "renderD", "%s/class/drm/%s/device/drm", n->sys, card);
-        helper_add_gpu(out, mem,
-                       &(struct gpu_info){ .uuid = uuid_of(mem, pci),
-                                           .vendor = "intel",
-                                           .model = models[kind].name,
-                                           .mem_mib = memory_of(n, card, kind),
-                                           .device = render.count ? arena_printf(mem, "/dev/dri/%.40s", render.at[0]) : NULL,
-                                           .pci = pci,
-                                           .numa = -1,
-                                           .driver = driver ? arena_printf(mem, "%.60s", driver) : NULL });
+        const char *driver
+            = sysfs_base(sysfs_real(mem, "%s/class/drm/%s/device/driver", n->sys, card));
+        struct texts render
+            = sysfs_list(mem, "renderD", "%s/class/drm/%s/device/drm", n->sys, card);
+        helper_add_gpu(
+            out, mem,
+            &(struct gpu_info){
+                .uuid = uuid_of(mem, pci),
+                .vendor = "intel",
+                .model = models[kind].name,
+                .mem_mib = memory_of(n, card, kind),
+                .device = render.count ? arena_printf(mem, "/dev/dri/%.40s", render.at[0]) : NULL,
+                .pci = pci,
+                .numa = -1,
+                .driver = driver ? arena_printf(mem, "%.60s", driver) : NULL });
     }
     return true;
 }
@@ -109,15 +123,20 @@ static void intel_live(void *state, struct arena *mem, int64_t now_ms, struct ob
         if (kind_of(n->sys, card) < 0)
             continue;
         struct texts hwmon = sysfs_list(mem, "hwmon", "%s/class/drm/%s/device/hwmon", n->sys, card);
-        const char *h = arena_printf(mem, "%s/class/drm/%s/device/hwmon/%s", n->sys, card, hwmon.count ? hwmon.at[0] : "none");
+        const char *h = arena_printf(mem, "%s/class/drm/%s/device/hwmon/%s", n->sys, card,
+                                     hwmon.count ? hwmon.at[0] : "none");
         int64_t uj = sysfs_int("%s/energy1_input", h), temp = sysfs_int("%s/temp2_input", h);
-        struct gpu_live l = gpu_live_unknown(uuid_of(mem, sysfs_base(sysfs_real(mem, "%s/class/drm/%s/device", n->sys, card))));
+        struct gpu_live l = gpu_live_unknown(
+            uuid_of(mem, sysfs_base(sysfs_real(mem, "%s/class/drm/%s/device", n->sys, card))));
         int64_t gt = sysfs_int("%s/class/drm/%s/gt_act_freq_mhz", n->sys, card);
-        l.sm_mhz = gt >= 0 ? gt : sysfs_int("%s/class/drm/%s/device/tile0/gt0/freq0/act_freq", n->sys, card);
+        l.sm_mhz = gt >= 0
+                       ? gt
+                       : sysfs_int("%s/class/drm/%s/device/tile0/gt0/freq0/act_freq", n->sys, card);
         l.energy_mj = uj < 0 ? -1 : uj / 1000;
         l.temp_c = temp < 0 ? -1 : temp / 1000;
         helper_add_live(out, mem, &l);
     }
 }
 
-const struct device_probe device_intel = { "intel", intel_open, intel_find, intel_live, intel_close };
+const struct device_probe device_intel
+    = { "intel", intel_open, intel_find, intel_live, intel_close };

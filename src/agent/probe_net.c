@@ -14,7 +14,7 @@ const char *probe_path_word(const char *a, int64_t a_numa, const char *b, int64_
     size_t shared = 0, parts = 0;
     while (x && y && x[shared] && x[shared] == y[shared])
         shared++;
-    for (size_t i = 1; i <= shared && shared; i++)      /* whole parts only */
+    for (size_t i = 1; i <= shared && shared; i++) /* whole parts only */
         parts += (x[i] == '/' || !x[i]) && (y[i] == '/' || !y[i]);
     if (parts > 1)
         return "switch";
@@ -34,14 +34,17 @@ static int64_t numa_of(const char *sys, const char *pci)
 }
 
 /* What its probe has in `peers` are cards by their addresses, with the links that go straight there. */
-static struct gpu_peer peer_of(const struct gpu_info *me, const struct gpu_info *other, const char *mine, const char *its)
+static struct gpu_peer peer_of(const struct gpu_info *me, const struct gpu_info *other,
+                               const char *mine, const char *its)
 {
     const struct gpu_peer *known = me->peers.at;
-    struct gpu_peer p = { .index = other->index, .path = probe_path_word(mine, me->numa, its, other->numa) };
+    struct gpu_peer p
+        = { .index = other->index, .path = probe_path_word(mine, me->numa, its, other->numa) };
     for (size_t i = 0; i < me->peers.count; i++)
         if (known[i].index < 0 && text_is(known[i].path, other->pci))
             p.links = known[i].links;
-    if (!p.links && !me->peers.count && me->nvlinks && other->nvlinks)      /* through switches: all of them */
+    if (!p.links && !me->peers.count && me->nvlinks
+        && other->nvlinks) /* through switches: all of them */
         p.links = MIN(me->nvlinks, other->nvlinks);
     if (p.links)
         p.path = "nvlink";
@@ -70,7 +73,8 @@ void probe_paths(const char *sys, struct arena *mem, struct node_info *out)
 
 /* --- interfaces */
 
-static void add(struct node_info *out, const char *sys, struct arena *mem, struct nic_info nic, const char *device)
+static void add(struct node_info *out, const char *sys, struct arena *mem, struct nic_info nic,
+                const char *device)
 {
     const struct gpu_info *gpus = out->gpus.at;
     if (out->nics.count == NODE_NICS)
@@ -84,7 +88,8 @@ static void add(struct node_info *out, const char *sys, struct arena *mem, struc
     for (size_t i = 0; i < out->gpus.count; i++)
         nic.near.at[nic.near.count++]
             = (struct pair){ arena_printf(mem, "%zu", i),
-                             probe_path_word(device, nic.numa, place_of(sys, mem, gpus[i].pci), numa_of(sys, gpus[i].pci)) };
+                             probe_path_word(device, nic.numa, place_of(sys, mem, gpus[i].pci),
+                                             numa_of(sys, gpus[i].pci)) };
     ((struct nic_info *)out->nics.at)[out->nics.count++] = nic;
 }
 
@@ -93,21 +98,26 @@ static void find_ports(const char *sys, struct arena *mem, const char *name, str
     const char *device = sysfs_real(mem, "%s/class/infiniband/%s/device", sys, name);
     struct texts ports = sysfs_list(mem, "", "%s/class/infiniband/%s/ports", sys, name);
     for (size_t i = 0; device && i < ports.count; i++) {
-        const char *layer = sysfs_text(mem, "%s/class/infiniband/%s/ports/%s/link_layer", sys, name, ports.at[i]);
-        const char *state = sysfs_text(mem, "%s/class/infiniband/%s/ports/%s/state", sys, name, ports.at[i]);
-        const char *rate = sysfs_text(mem, "%s/class/infiniband/%s/ports/%s/rate", sys, name, ports.at[i]);    /* "400 Gb/sec (4X NDR)" */
+        const char *layer
+            = sysfs_text(mem, "%s/class/infiniband/%s/ports/%s/link_layer", sys, name, ports.at[i]);
+        const char *state
+            = sysfs_text(mem, "%s/class/infiniband/%s/ports/%s/state", sys, name, ports.at[i]);
+        const char *rate = sysfs_text(mem, "%s/class/infiniband/%s/ports/%s/rate", sys, name,
+                                      ports.at[i]); /* "400 Gb/sec (4X NDR)" */
         add(out, sys, mem,
             (struct nic_info){ .name = arena_printf(mem, "%.40s:%.8s", name, ports.at[i]),
                                .kind = layer && text_is(layer, "Ethernet") ? "roce" : "infiniband",
                                .state = state && strstr(state, "ACTIVE") ? "up" : "down",
-                               .mbps = rate ? MIN(MAX(strtoll(rate, NULL, 10), 0), 1000000) * 1000 : 0 },
+                               .mbps
+                               = rate ? MIN(MAX(strtoll(rate, NULL, 10), 0), 1000000) * 1000 : 0 },
             device);
     }
 }
 
 void probe_nics(const char *sys, struct arena *mem, struct node_info *out)
 {
-    struct texts nets = sysfs_list(mem, "", "%s/class/net", sys), hcas = sysfs_list(mem, "", "%s/class/infiniband", sys);
+    struct texts nets = sysfs_list(mem, "", "%s/class/net", sys),
+                 hcas = sysfs_list(mem, "", "%s/class/infiniband", sys);
     out->nics = (struct objects){ 0 };
     for (size_t i = 0; i < hcas.count; i++)
         find_ports(sys, mem, hcas.at[i], out);
@@ -115,10 +125,13 @@ void probe_nics(const char *sys, struct arena *mem, struct node_info *out)
         const char *device = sysfs_real(mem, "%s/class/net/%s/device", sys, nets.at[i]);
         const char *state = sysfs_text(mem, "%s/class/net/%s/operstate", sys, nets.at[i]);
         if (!device)
-            continue;           /* bridges, tunnels, ends of tasks' cables: they come and go, and are no hardware */
+            continue; /* bridges, tunnels, ends of tasks' cables: they come and go, and are no hardware */
         add(out, sys, mem,
-            (struct nic_info){ .name = arena_printf(mem, "%.32s", nets.at[i]), .kind = "ethernet", .state = state && text_is(state, "up") ? "up" : "down",
-                               .mbps = MAX(sysfs_int("%s/class/net/%s/speed", sys, nets.at[i]), 0) },
+            (struct nic_info){ .name = arena_printf(mem, "%.32s", nets.at[i]),
+                               .kind = "ethernet",
+                               .state = state && text_is(state, "up") ? "up" : "down",
+                               .mbps
+                               = MAX(sysfs_int("%s/class/net/%s/speed", sys, nets.at[i]), 0) },
             device);
     }
 }

@@ -5,6 +5,7 @@
 
 enum { AGAIN = 3, AGAIN_MS = 1000 };
 
+/* clang-format off */
 static const struct column gpu_columns[] = {
     { "GPU", "index", .right = true }, { "MODEL", "gpus:model" }, { "MEMORY", "mib:mem_mib", .right = true }, { "HEALTH", "word" }, { "NOTE", "some:note" }, { "ECC", "ecc" },
     { "MIG", "some:mig" }, { "MODE", "some:mode" }, { "POWER CAP", "watts:power_cap_mw", .right = true }, { "NUMA", "figure:numa", .right = true }, { "PCI", "some:pci" },
@@ -23,8 +24,12 @@ static const struct column nic_columns[] = {
 static const struct column numa_columns[] = {
     { "NUMA", "node", .right = true }, { "CPUS", "cpus" }, { "MEMORY", "mib:mem_mib", .right = true },
 };
+/* clang-format on */
 
-static void put(struct cli *c, struct json *thing, const char *name, const char *text) { doc_set(c, thing, name, text); }
+static void put(struct cli *c, struct json *thing, const char *name, const char *text)
+{
+    doc_set(c, thing, name, text);
+}
 
 static bool flag(const struct json *thing, const char *name)
 {
@@ -32,7 +37,8 @@ static bool flag(const struct json *thing, const char *name)
     return m && m->flag;
 }
 
-static void section(struct cli *c, const char *title, const struct column *columns, size_t count, const struct json *items)
+static void section(struct cli *c, const char *title, const struct column *columns, size_t count,
+                    const struct json *items)
 {
     AUTO(str_done) struct str out = { 0 };
     if (!items || !items->first)
@@ -54,14 +60,23 @@ static void gpu_words(struct cli *c, struct json *gpus)
 static void live_words(struct cli *c, struct json *live)
 {
     for (struct json *g = live ? live->first : NULL; g; g = g->next) {
-        int64_t corrected = json_int(g, "ecc_corrected", -1), not = json_int(g, "ecc_uncorrected", -1), rows = json_int(g, "rows_corrected", -1);
+        int64_t corrected = json_int(g, "ecc_corrected", -1),
+                not = json_int(g, "ecc_uncorrected", -1), rows = json_int(g, "rows_corrected", -1);
         const struct json *tasks = json_get(g, "tasks");
         size_t held = 0;
         for (const struct json *t = tasks ? tasks->first : NULL; t; t = t->next)
             held += json_text(t, "job") != NULL;
         put(c, g, "held", arena_printf(c->mem, "%zu", held));
-        put(c, g, "errors", corrected < 0 && not < 0 ? "" : arena_printf(c->mem, "%lld corrected, %lld not", (long long)MAX(corrected, 0), (long long)MAX(not, 0)));
-        put(c, g, "rows", rows < 0 ? "" : arena_printf(c->mem, "%lld", (long long)(rows + MAX(json_int(g, "rows_uncorrected", 0), 0))));
+        put(c, g, "errors",
+            corrected < 0 && not < 0
+                ? ""
+                : arena_printf(c->mem, "%lld corrected, %lld not", (long long)MAX(corrected, 0),
+                               (long long)MAX(not, 0)));
+        put(c, g, "rows",
+            rows < 0
+                ? ""
+                : arena_printf(c->mem, "%lld",
+                               (long long)(rows + MAX(json_int(g, "rows_uncorrected", 0), 0))));
     }
 }
 
@@ -69,7 +84,11 @@ static void nic_words(struct cli *c, struct json *nics)
 {
     for (struct json *n = nics ? nics->first : NULL; n; n = n->next) {
         int64_t mbps = json_int(n, "mbps", 0);
-        put(c, n, "gbits", !mbps ? "" : mbps % 1000 ? arena_printf(c->mem, "%lld.%lld", (long long)(mbps / 1000), (long long)(mbps % 1000 / 100)) : arena_printf(c->mem, "%lld", (long long)(mbps / 1000)));
+        put(c, n, "gbits",
+            !mbps         ? ""
+            : mbps % 1000 ? arena_printf(c->mem, "%lld.%lld", (long long)(mbps / 1000),
+                                         (long long)(mbps % 1000 / 100))
+                          : arena_printf(c->mem, "%lld", (long long)(mbps / 1000)));
     }
 }
 
@@ -82,7 +101,9 @@ static const char *path_between(struct cli *c, const struct json *gpu, int64_t o
         if (json_int(p, "index", -1) == other) {
             int64_t links = json_int(p, "links", 0);
             const char *path = json_text(p, "path");
-            return links ? arena_printf(c->mem, "nvlink x%lld", (long long)links) : path ? path : "";
+            return links  ? arena_printf(c->mem, "nvlink x%lld", (long long)links)
+                   : path ? path
+                          : "";
         }
     return json_int(gpu, "index", -1) == other ? "self" : "";
 }
@@ -98,7 +119,10 @@ static void print_near(struct cli *c, const struct json *gpus, const struct json
         nic_count++;
     if (!gpu_count || gpu_count + nic_count < 2)
         return;
-    str_printf(&out, "\nhow near (nvlink; one PCIe switch, one host bridge, one NUMA node, or across the system):\n%-16s", "");
+    str_printf(&out,
+               "\nhow near (nvlink; one PCIe switch, one host bridge, one NUMA node, or across the "
+               "system):\n%-16s",
+               "");
     for (const struct json *g = gpus->first; g; g = g->next)
         str_printf(&out, "  GPU %-8lld", (long long)json_int(g, "index", 0));
     str_char(&out, '\n');
@@ -129,7 +153,8 @@ static bool waits_for_figures(const struct json *live)
 {
     const struct json *items = json_get(live, "items");
     for (const struct json *g = items ? items->first : NULL; g; g = g->next)
-        if (!json_text(g, "at") && !flag(g, "simulated") && (text_is(json_text(g, "state"), "free") || text_is(json_text(g, "state"), "in use")))
+        if (!json_text(g, "at") && !flag(g, "simulated")
+            && (text_is(json_text(g, "state"), "free") || text_is(json_text(g, "state"), "in use")))
             return true;
     return false;
 }
@@ -137,7 +162,8 @@ static bool waits_for_figures(const struct json *live)
 bool describe_node(struct cli *c, const char *name, struct json **thing)
 {
     struct json *ask = json_new(c->mem, JSON_OBJECT), *node, *live;
-    struct err ignored;             /* the rest is worth showing, also where no server has figures at the moment */
+    struct err
+        ignored; /* the rest is worth showing, also where no server has figures at the moment */
     doc_set(c, ask, "node", name);
     if (!cli_call(c, VERB_NODE_GET, ask, &node, &c->err))
         return false;
@@ -155,7 +181,8 @@ bool describe_node(struct cli *c, const char *name, struct json **thing)
 void print_node(struct cli *c, struct json *node)
 {
     struct json *info = json_get(node, "info"), *live = json_get(node, "live");
-    struct json *gpus = json_get(info, "gpus"), *nics = json_get(info, "nics"), *numas = json_get(info, "numas");
+    struct json *gpus = json_get(info, "gpus"), *nics = json_get(info, "nics"),
+                *numas = json_get(info, "numas");
     bool known = info && info->type == JSON_OBJECT;
     doc_drop(node, "live");
     if (known) {

@@ -35,7 +35,8 @@ void gpus_tell_turned(struct call *c, const struct node *n, const struct objects
         json_put_int(&o, gpus[i].index);
         if (!gpus[i].healthy) {
             json_key(&o, "why");
-            json_put_text(&o, text_given(gpus[i].health) ? gpus[i].health : "its node does not say why");
+            json_put_text(&o, text_given(gpus[i].health) ? gpus[i].health
+                                                         : "its node does not say why");
         }
         json_close(&o, '}');
         emit_event(c, 0, gpus[i].healthy ? "gpu.healthy" : "gpu.unhealthy", gpus[i].uuid, data.at);

@@ -65,12 +65,17 @@ static const struct live_task *figures_of(const struct gpu_live *l, int64_t atte
     return NULL;
 }
 
-static bool sees_all(const struct call *c) { return c->who->roles & PLATFORM_ROLES; }
+static bool sees_all(const struct call *c)
+{
+    return c->who->roles & PLATFORM_ROLES;
+}
 
 /* The caller's tasks on it; *held: thousandths that anybody holds, *own: that the caller sees. */
-static struct objects tasks_on(struct call *c, const struct node *n, int64_t index, const struct gpu_live *l, int64_t *held, int64_t *own)
+static struct objects tasks_on(struct call *c, const struct node *n, int64_t index,
+                               const struct gpu_live *l, int64_t *held, int64_t *own)
 {
-    struct live_task_view *list = ARENA_ARRAY(c->mem, struct live_task_view, map_count(n->attempts) + 1);
+    struct live_task_view *list
+        = ARENA_ARRAY(c->mem, struct live_task_view, map_count(n->attempts) + 1);
     size_t count = 0;
     struct attempt *a;
     *held = *own = 0;
@@ -84,20 +89,34 @@ static struct objects tasks_on(struct call *c, const struct node *n, int64_t ind
                 continue;
             *own += a->gpus[g].milli;
             const struct live_task *t = figures_of(l, a->id);
-            list[count++] = (struct live_task_view){ .job = j->id, .attempt = a->id, .task = a->task->index, .name = j->name, .project = j->project->name,
-                                                     .wall = wall_of(&a->gpus[g]), .gpu_milli = a->gpus[g].milli, .mem_mib = a->gpus[g].mem_mib,
-                                                     .mem_used_mib = t ? t->mem_mib : l ? 0 : -1, .processes = t ? t->processes : 0 };
+            list[count++] = (struct live_task_view){ .job = j->id,
+                                                     .attempt = a->id,
+                                                     .task = a->task->index,
+                                                     .name = j->name,
+                                                     .project = j->project->name,
+                                                     .wall = wall_of(&a->gpus[g]),
+                                                     .gpu_milli = a->gpus[g].milli,
+                                                     .mem_mib = a->gpus[g].mem_mib,
+                                                     .mem_used_mib = t   ? t->mem_mib
+                                                                     : l ? 0
+                                                                         : -1,
+                                                     .processes = t ? t->processes : 0 };
             break;
         }
     const struct live_task *other = sees_all(c) ? figures_of(l, 0) : NULL;
     if (other)
-        list[count++] = (struct live_task_view){ .name = "(not the cloud's)", .project = "", .wall = "", .mem_used_mib = other->mem_mib, .processes = other->processes };
+        list[count++] = (struct live_task_view){ .name = "(not the cloud's)",
+                                                 .project = "",
+                                                 .wall = "",
+                                                 .mem_used_mib = other->mem_mib,
+                                                 .processes = other->processes };
     return (struct objects){ list, count };
 }
 
 /* --- one GPU, for one who asks */
 
-static const struct gpu_live *live_of(const struct call *c, const struct node *n, const struct gpu_info *g)
+static const struct gpu_live *live_of(const struct call *c, const struct node *n,
+                                      const struct gpu_info *g)
 {
     const struct gpu_live *all = n->live.at;
     bool fresh = n->live_ms && n->state != NODE_DOWN && c->now_ms - n->live_ms < STALE_MS;
@@ -120,16 +139,28 @@ static struct gpu_live own_part(const struct live_view *v)
 }
 
 /* False: the caller has nothing to do with it. */
-static bool view_of(struct call *c, const struct node *n, const struct gpu_info *g, struct live_view *v)
+static bool view_of(struct call *c, const struct node *n, const struct gpu_info *g,
+                    struct live_view *v)
 {
     int64_t held, own;
     const struct gpu_live *l = live_of(c, n, g);
-    *v = (struct live_view){ .id = g->uuid, .name = arena_printf(c->mem, "%s/%lld", n->name, (long long)g->index), .node = n->name, .model = g->model,
-                             .health = g->health ? g->health : "", .index = g->index, .mem_mib = g->mem_mib, .power_cap_mw = g->power_cap_mw,
-                             .at_ms = l ? n->live_ms : 0, .simulated = g->simulated, .live = l ? *l : gpu_live_unknown(g->uuid) };
+    *v = (struct live_view){ .id = g->uuid,
+                             .name = arena_printf(c->mem, "%s/%lld", n->name, (long long)g->index),
+                             .node = n->name,
+                             .model = g->model,
+                             .health = g->health ? g->health : "",
+                             .index = g->index,
+                             .mem_mib = g->mem_mib,
+                             .power_cap_mw = g->power_cap_mw,
+                             .at_ms = l ? n->live_ms : 0,
+                             .simulated = g->simulated,
+                             .live = l ? *l : gpu_live_unknown(g->uuid) };
     v->tasks = tasks_on(c, n, g->index, l, &held, &own);
     v->live.throttle = v->live.throttle ? v->live.throttle : "";
-    v->state = !g->healthy ? "unhealthy" : n->state != NODE_READY ? node_state_word(n->state, n->drain) : held ? "in use" : "free";
+    v->state = !g->healthy              ? "unhealthy"
+               : n->state != NODE_READY ? node_state_word(n->state, n->drain)
+               : held                   ? "in use"
+                                        : "free";
     if (sees_all(c))
         return true;
     if (own < 1000)
@@ -143,13 +174,15 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct live_rows live_rows(struct call *c, const struct gpu_live_ask *ask, int64_t after, size_t most)
+struct live_rows live_rows(struct call *c, const struct gpu_live_ask *ask, int64_t after,
+                           size_t most)
 {
     struct live_rows out = { 0 };
     struct node **nodes = ARENA_ARRAY(c->mem, struct node *, map_count(c->s->nodes)), *n;
     size_t count = 0, room = 0;
     for (size_t i = 0; (n = map_next(c->s->nodes, &i));)
-        if (n->id > after && n->info.gpus.count && (!text_given(ask->node) || n == state_node(c->s, ask->node))) {
+        if (n->id > after && n->info.gpus.count
+            && (!text_given(ask->node) || n == state_node(c->s, ask->node))) {
             nodes[count++] = n;
             room += n->info.gpus.count;
         }
@@ -174,7 +207,8 @@ struct live_rows live_rows(struct call *c, const struct gpu_live_ask *ask, int64
 
 bool live_node_check(struct call *c, const struct gpu_live_ask *ask, struct err *err)
 {
-    return !text_given(ask->node) || !sees_all(c) || state_node(c->s, ask->node) || err_set(err, RC_NOT_FOUND, "there is no node '%s'", ask->node);
+    return !text_given(ask->node) || !sees_all(c) || state_node(c->s, ask->node)
+           || err_set(err, RC_NOT_FOUND, "there is no node '%s'", ask->node);
 }
 
 bool gpu_live(struct call *c, const void *body, struct err *err)
