@@ -11,7 +11,7 @@
 struct os;
 struct os *os_real_new(struct err *err);
 void os_keep_memory(void);                                      /* of this process: it goes into no core file, and nobody but root may look into it */
-void os_hold_freed(void);                                       /* what was freed stays this process's until os_give_back: a burst does not take the same pages again and again */
+void os_hold_freed(struct os *os);                              /* real only; what was freed stays this process's until os_give_back: a burst does not take the same pages again and again, and threads take them in large steps */
 /* What was freed and is still this process's goes back to the machine, where that is much and there is little to do: it takes some
  * milliseconds. For every few seconds; what it remembers between them is zero at first. */
 struct os_spare { size_t kept; int64_t at_ms, cpu_ms; };

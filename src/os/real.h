@@ -46,6 +46,7 @@ struct real {
     char *spare[64];                /* out-buffers of SPARE_BYTES that nobody uses */
     int spares;
     struct signals *signals;
+    size_t heap_step;               /* of the heaps of actors; 0: as the C library does it */
 };
 enum { SCRATCH = 64 * 1024, SPARE_BYTES = 16 * 1024 };
 

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HEAP_STEP = 64 * 1024 };         /* less than what is trimmed */
-
 struct ractor {
     struct actor base;
     pthread_t thread;
@@ -22,9 +20,9 @@ struct ractor {
 };
 
 /* The C library lets the heap of a thread grow by a page at a time, with a system call for each. What is given back here stays at its end. */
-static void heap_ahead(void)
+static void heap_ahead(size_t step)
 {
-    void *volatile ahead = malloc(HEAP_STEP);
+    void *volatile ahead = step ? malloc(step) : NULL;
     free(ahead);
 }
 
@@ -43,7 +41,7 @@ static void *actor_main(void *arg)
         a->last = &a->first;
         a->busy = true;
         pthread_mutex_unlock(&a->lock);
-        heap_ahead();
+        heap_ahead(real_of(a->base.os)->heap_step);
         a->on_posts(a->arg, all);
         pthread_mutex_lock(&a->lock);
         a->busy = false;

@@ -312,8 +312,9 @@ void os_keep_memory(void)
     prctl(PR_SET_DUMPABLE, 0);
 }
 
-void os_hold_freed(void)
+void os_hold_freed(struct os *os)
 {
+    real_of(os)->heap_step = HOLD_STEP;
     mallopt(M_MMAP_THRESHOLD, HOLD_ONE);
     mallopt(M_TRIM_THRESHOLD, HOLD_FREED);
     mallopt(M_TOP_PAD, HOLD_STEP);

@@ -278,8 +278,10 @@ static bool serve(struct run *r, struct err *err)
     if (r->up && geteuid() != 0)        /* its agent would end again and again */
         return err_set(err, RC_DENIED, "running containers needs root; `arcus server`, the head node alone, does not");
     os_keep_memory(); /* the master keys are in it */
-    os_hold_freed();
-    if (!settle(r, err) || !(r->os = os_real_new(err)) || !server_lock(r->os, r->config.data, &lock, err) || !server_open(r->os, &r->config, &r->server, err))
+    if (!settle(r, err) || !(r->os = os_real_new(err)))
+        return false;
+    os_hold_freed(r->os);
+    if (!server_lock(r->os, r->config.data, &lock, err) || !server_open(r->os, &r->config, &r->server, err))
         return false;
     os_on_signal(r->os, SIGTERM, on_signal, r);
     os_on_signal(r->os, SIGINT, on_signal, r);

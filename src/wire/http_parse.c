@@ -2,7 +2,7 @@
  *
  * Debian's libhttp-parser is built lenient and would take a missing CR, a folded line or a blank before the colon. So a
  * head is collected line by line and every line is checked here first; the library then reads what is left to
- * read (method, version, Connection) and refuses what it knows better. Bodies are http_body.c's. Nothing is decided
+ * read (method, version, Connection) and refuses what it knows better, where there is anything. Bodies are http_body.c's. Nothing is decided
  * in the middle of a line, so it does not matter how the bytes were cut on their way. */
 #include "wire/http_parse.h"
 #include "wire/http_parse_internal.h"
@@ -149,6 +149,30 @@ static bool library_agrees(struct http_parse *p, struct err *err)
     return e == HPE_OK || err_set(err, RC_BAD_INPUT, "not HTTP: %s", http_errno_description(e));
 }
 
+/* Nearly every request says nothing that the library would read or refuse: a common method and a plain target, and none of the headers
+ * that it knows besides the length, which is checked here. NULL: it is not so plain; else its method. */
+static const char *plain_method(const struct http_parse *p)
+{
+    static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD" };
+    static const char *const known[] = { "connection", "proxy-connection", "transfer-encoding", "upgrade" };
+    const struct http_head *h = p->head;
+    const char *blank = memchr(p->buf.at, ' ', p->buf.len), *method = NULL, *at = blank + 1;
+    for (size_t i = 0; i < COUNT(methods) && !method; i++)
+        if (strlen(methods[i]) == (size_t)(blank - p->buf.at) && memcmp(methods[i], p->buf.at, strlen(methods[i])) == 0)
+            method = methods[i];
+    if (!method || *at != '/')
+        return NULL;
+    while (is_token(at, 1) || *at == '/')
+        at++;
+    if (memcmp(at, " HTTP/1.1\r", 10) != 0)
+        return NULL;
+    for (size_t i = 0; i < h->header_count; i++)
+        for (size_t k = 0; k < COUNT(known); k++)
+            if (h->headers[i].name[0] == known[k][0] && strcmp(h->headers[i].name, known[k]) == 0)
+                return NULL;
+    return method;
+}
+
 /* How many of that name, and the last of them. */
 static int count_of(const struct http_head *h, const char *name, const char **value)
 {
@@ -215,7 +239,11 @@ static bool read_head(struct http_parse *p, struct err *err)
             return false;
         at = cr + 2;
     }
-    if (!library_agrees(p, err) || !check_length(h, err))
+    if (p->kind == HTTP_PARSE_REQUEST && (h->method = plain_method(p)))
+        h->minor = 1, h->keep_alive = true;
+    else if (!library_agrees(p, err))
+        return false;
+    if (!check_length(h, err))
         return false;
     if (p->kind == HTTP_PARSE_RESPONSE)
         return true;

@@ -294,3 +294,24 @@ TEST(headers_are_found_by_their_lower_name)
     struct http_head h = { .headers = pairs, .header_count = COUNT(pairs) };
     CHECK(text_is(http_head_get(&h, "a"), "1") && text_is(http_head_get(&h, "b"), "2") && !http_head_get(&h, "c"));
 }
+
+/* A header of the connection hands the head to the library; without one it may be read here alone. */
+TEST(a_plain_head_means_the_same_as_one_that_the_library_has_read)
+{
+    static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "get", "POSTS", "PO" };
+    static const char *const targets[] = { "/", "/v1/jobs/job-1/logs", "/a%20b~c", "/a?b=c", "/a|b^c`d", "/\xc3\xa4", "/a<b>\"", "*" };
+    for (size_t m = 0; m < COUNT(methods); m++)
+        for (size_t t = 0; t < COUNT(targets); t++) {
+            struct seen plain = { 0 }, read = { 0 };
+            AUTO(arena_free) struct arena *mem = arena_new();
+            const char *head = arena_printf(mem, "%s %s HTTP/1.1\r\nHost: a\r\nX-Y: \xc3\xa4 z\r\nContent-Length: 0\r\n", methods[m], targets[t]);
+            const char *one = arena_printf(mem, "%s\r\n", head), *two = arena_printf(mem, "%sConnection: keep-alive\r\n\r\n", head);
+            CHECK(verdict(HTTP_PARSE_REQUEST, one, strlen(one), 0, false, &plain) == verdict(HTTP_PARSE_REQUEST, two, strlen(two), 0, false, &read));
+            char *more = read.log.len ? strstr(read.log.at, "|connection=keep-alive") : NULL;
+            if (more)
+                memmove(more, more + 22, strlen(more + 22) + 1);
+            CHECK(text_is(plain.log.len ? plain.log.at : "", read.log.len ? read.log.at : ""));
+            str_done(&plain.log);
+            str_done(&read.log);
+        }
+}
