@@ -12,18 +12,20 @@ enum { ROW_USUAL = 500 };       /* bytes */
 
 void audit_put_int(struct str *s, int64_t n)
 {
-    unsigned char bytes[8];
+    unsigned char *to = (unsigned char *)(s->room - s->len < 9 ? str_grow(s, 8) : s->at + s->len);
     for (int i = 0; i < 8; i++)
-        bytes[i] = (unsigned char)((uint64_t)n >> (8 * i));
-    str_put(s, bytes, sizeof bytes);
+        to[i] = (unsigned char)((uint64_t)n >> (8 * i));
+    s->len += 8;
+    s->at[s->len] = 0;
 }
 
 /* With its length, so that nothing can move from one column to the next. */
 void audit_put_text(struct str *s, const char *text)
 {
-    audit_put_int(s, text ? (int64_t)strlen(text) : -1);
-    if (text)
-        str_text(s, text);
+    size_t n = text ? strlen(text) : 0;
+    audit_put_int(s, text ? (int64_t)n : -1);
+    if (n)
+        str_put(s, text, n);
 }
 
 void audit_hash(const struct control *c, const char *before, const struct audit_row *r,

@@ -82,7 +82,7 @@ struct post { struct post *next; void (*fn)(void *arg, struct post *p); void *ar
 struct actor;
 struct actor *actor_new(struct os *os, const char *name, void (*on_posts)(void *arg, struct post *first), void *arg);
 void actor_post(struct actor *a, struct post *p);               /* from any thread; order of one poster is kept */
-void actor_post_soon(struct actor *a, struct post *p);          /* from the loop, for what comes by the dozen: it wakes the actor once, at the end of the turn */
+void actor_post_soon(struct actor *a, struct post *p);          /* from the loop, for what comes by the dozen: it wakes the actor at the end of the turn, or by so many together */
 void actor_settle(struct actor *a);                             /* waits until what was posted is done; never from that actor itself */
 void actor_stop(struct actor *a);                               /* the same, and it is freed; NULL is fine */
 void os_post(struct os *os, struct post *p);                    /* runs p->fn(p->arg, p) on the loop */

@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { SOON_MOST = 16 };
+
 struct ractor {
     struct actor base;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t more, rest;
-    struct link asleep;         /* on the loop's: something waits, and it is woken at the end of the turn */
+    struct link asleep;         /* on the loop's: something waits, and it is woken at the end of the turn, */
+    int soon;                   /* or when so much waits that there is enough to do meanwhile */
     struct post *first, **last;
     bool stopping, busy;
     int waiting;                /* for it to be at rest */
@@ -84,6 +87,13 @@ void real_actor_post(struct actor *actor, struct post *p)
     pthread_mutex_unlock(&a->lock);
 }
 
+static void wake(struct ractor *a)
+{
+    link_cut(&a->asleep);
+    a->soon = 0;
+    pthread_cond_signal(&a->more);
+}
+
 /* One that is awake looks into its mailbox again by itself. */
 void real_actor_post_soon(struct actor *actor, struct post *p)
 {
@@ -96,15 +106,14 @@ void real_actor_post_soon(struct actor *actor, struct post *p)
     pthread_mutex_unlock(&a->lock);
     if (sleeps)
         link_add(&real_of(actor->os)->asleep, &a->asleep);
+    if (a->asleep.next && ++a->soon >= SOON_MOST)
+        wake(a);
 }
 
 void actors_wake(struct real *r)
 {
-    while (!link_empty(&r->asleep)) {
-        struct ractor *a = CONTAINER(r->asleep.next, struct ractor, asleep);
-        link_cut(&a->asleep);
-        pthread_cond_signal(&a->more);
-    }
+    while (!link_empty(&r->asleep))
+        wake(CONTAINER(r->asleep.next, struct ractor, asleep));
 }
 
 void real_actor_settle(struct actor *actor)

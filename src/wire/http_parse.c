@@ -11,6 +11,25 @@
 
 enum { BLANK_LINES = 4, HEADERS = 128 };
 
+/* Eight together: printable ASCII, as nearly all is, has none. */
+static bool has_control(const char *at, size_t n)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t w;
+        while (n - i >= sizeof w) {
+            memcpy(&w, at + i, sizeof w);
+            if ((w | (w - ones * 0x20) | ((w ^ ones * 0x7f) - ones)) & high)
+                break;
+            i += sizeof w;
+        }
+        unsigned char c = i < n ? (unsigned char)at[i] : ' ';
+        if ((c < 0x20 && c != '\t') || c == 0x7f)
+            return true;
+    }
+    return false;
+}
+
 bool http_line(struct http_parse *p, const char **at, const char *end, size_t limit,
                struct slice *line, struct err *err)
 {
@@ -29,12 +48,7 @@ bool http_line(struct http_parse *p, const char **at, const char *end, size_t li
     if (!line->len || line->at[line->len - 1] != '\r')
         return err_set(err, RC_BAD_INPUT, "a line must end with CR and LF");
     line->len--;
-    for (size_t i = 0; i < line->len; i++) {
-        unsigned char c = (unsigned char)line->at[i];
-        if ((c < 0x20 && c != '\t') || c == 0x7f)
-            return err_set(err, RC_BAD_INPUT, "a control character in the head of the message");
-    }
-    return true;
+    return !has_control(line->at, line->len) || err_set(err, RC_BAD_INPUT, "a control character in the head of the message");
 }
 
 static bool is_token(const char *at, size_t n)

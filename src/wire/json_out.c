@@ -82,10 +82,31 @@ void json_close(struct json_out *o, char bracket)
     o->comma = true;
 }
 
+/* A short text in which nothing is odd, as nearly all names and most values are: looked at and copied in one go. */
+static bool put_short(struct json_out *o, const char *text)
+{
+    enum { SHORT = 64 };
+    struct str *s = o->to;
+    char *to = s->room - s->len < SHORT + 4 ? str_grow(s, SHORT + 3) : s->at + s->len;
+    size_t before = o->comma, n = 0;
+    to[0] = ',';
+    to += before;
+    *to++ = '"';
+    for (; n < SHORT && ordinary[(unsigned char)text[n]]; n++)
+        to[n] = text[n];
+    if (text[n])
+        return s->at[s->len] = 0, false;
+    memcpy(to + n, "\"", 2);
+    s->len += before + n + 2;
+    return o->comma = true;
+}
+
 void json_key(struct json_out *o, const char *name)
 {
-    comma(o);
-    quoted(o->to, name, strlen(name));
+    if (!put_short(o, name)) {
+        comma(o);
+        quoted(o->to, name, strlen(name));
+    }
     str_char(o->to, ':');
     o->comma = false;
 }
@@ -98,10 +119,10 @@ void json_put_bytes(struct json_out *o, const char *at, size_t n)
 
 void json_put_text(struct json_out *o, const char *text)
 {
-    if (text)
-        json_put_bytes(o, text, strlen(text));
-    else
+    if (!text)
         json_put_raw(o, NULL);
+    else if (!put_short(o, text))
+        json_put_bytes(o, text, strlen(text));
 }
 
 void json_put_int(struct json_out *o, int64_t n)
