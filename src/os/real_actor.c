@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SOON_MOST = 16 };
+enum { SOON_MOST = 4 };
 
 struct ractor {
     struct actor base;
