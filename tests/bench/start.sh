@@ -98,6 +98,7 @@ cpu >"$TMP/before"
 cpu >"$TMP/after"
 awk -v n="$count" -v hz="$(getconf CLK_TCK)" '{k = $0; sub(/ [0-9]+$/, "", k)} FNR == NR {ms[k] -= $NF; next} {ms[k] += $NF}
     END {for (k in ms) if (ms[k] > 0) printf "   CPU of a job: %-24s %5.2f ms\n", k, ms[k] * 1000 / hz / n}' "$TMP/before" "$TMP/after" | sort
+"$BENCH" "${URL#http://}" "$KEY" "$TMP/job.json" "$TMP/bundles" "$RUNTIME" "$STATE" "$SUPERVISOR" "$count" "$slots" bare
 
 # The array of jobs is one request and its tasks write nothing: all that is counted is their way from the queue to their end.
 if [ -n "${SLURM_COUNT=200}" ] && command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v munged >/dev/null; then
