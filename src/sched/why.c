@@ -381,7 +381,7 @@ static void try_tasks(struct sched *s, struct job *j, const struct sched_event *
 
 void sched_try(struct sched *s, const struct sched_event *e, int64_t now_ms, struct why *out)
 {
-    struct job j = { .id = INT64_MAX, .created_ms = now_ms, .since_ms = now_ms, .priority = (int32_t)e->priority, .bound_ms = e->bound_ms, .class = class_like(s, e) };
+    struct job j = { .id = INT64_MAX, .created_ms = now_ms, .since_ms = now_ms, .priority = (int16_t)e->priority, .bound_ms = e->bound_ms, .class = class_like(s, e), .need = need_enter(s, e->needs) };
     *out = (struct why){ .known = true };
     explain(s, &j, out);
     if (e->blocked)
@@ -391,5 +391,6 @@ void sched_try(struct sched *s, const struct sched_event *e, int64_t now_ms, str
     if (out->reason == REASON_RESOURCES && s->next && !order_before(s, &j, s->next))
         out->reason = REASON_PRIORITY;
     expect(s, e, now_ms, out);
+    need_leave(s, j.need);
     class_leave(s, j.class);
 }

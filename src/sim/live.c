@@ -163,7 +163,10 @@ static bool begin(struct world *w, struct live *l, struct err *err)
 {
     for (size_t i = 0; i < w->count; i++) {
         const struct trace_task *t = world_task(w, i);
-        if (t->created_s < 0 || t->deleted_s < t->created_s)
+        if (t->created_s < 0 || t->deleted_s < 0)
+            return err_set(err, RC_BAD_INPUT, "with --leave every task needs creation_time and deletion_time; task %u has no %s", w->order[i] + 1,
+                           t->created_s < 0 ? "creation_time" : "deletion_time");
+        if (t->deleted_s < t->created_s)
             return err_set(err, RC_BAD_INPUT,
                            "with --leave every task needs creation_time and a later deletion_time; "
                            "task %u has %lld and %lld",

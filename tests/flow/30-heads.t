@@ -57,6 +57,8 @@ call GET /v1/nodes/link
 refused "no link without a node's key" 403 denied
 
 at b
+call POST /v1/jobs/plan "$(sh_job true '{"name":"asked"}')"
+is "a question is handed on, too" "$STATUS $(field .starts)" "200 never"
 curl -sN --max-time 60 -H "Authorization: Bearer $KEY" -H 'Accept: text/event-stream' "$URL/v1/events?since=0" >"$BASE/stream" 2>/dev/null &
 pids+=("$!")
 at a

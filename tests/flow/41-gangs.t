@@ -24,12 +24,25 @@ until_ok 20 eval '[ "$(job $NOWHERE .reason)" = NoSuitableNode ]'
 is "... and waits where there is none" "$(job "$NOWHERE" '.state + " " + .reason')" "queued NoSuitableNode"
 call POST "/v1/jobs/$NOWHERE/cancel" '{}'
 
+# --- an array that is spread: a node each, though all would fit on one
+SPREAD=$(submit "$(sh_job true '{"count":4,"cpus":0.1,"memory":"64MB","spread":"node"}')")
+is "tasks of an array that is spread are on four nodes" "$(wait_end "$SPREAD"; get "/v1/jobs/$SPREAD/attempts" | jq -r '[.items[].node] | unique | length')" 4
+like "weights are shown with what they are for" "$(arcus rules weights)" 'spread .*4000 .*a task of the same job'
+arcus rules set --weights spread=0 >/dev/null
+like "... and can be set" "$(arcus rules weights -o json | jq -c '.[] | select(.name == "spread") | [.weight, .usual]')" '^\[0,4000\]$'
+arcus rules set --weights spread=usual >/dev/null
+call PATCH /v1/rules '{"weights":"luck=1"}'
+refused "a weight that does not exist is refused" 400 bad_input 'luck'
+
 # --- all of it starts, or nothing
 BUSY=$(submit "$(sh_job 'sleep 600' "{\"gpus\":1,\"node\":\"${N[2]}\"}")")
 wait_for "$BUSY" running
 GANG=$(submit "$(sh_job 'echo "rank $ARCUS_NODE_RANK of $NUM_NODES, $SLURM_NODEID, $MASTER_ADDR"; sleep 600' '{"gpus":1,"nodes":3,"retries":3,"retry_delay":"0s","grace":"1s"}')")
 until_ok 20 eval '[ "$(job $GANG .reason)" = Resources ]'
 is "three nodes of one region are not free: none of it starts" "$(job "$GANG" '.state + " " + .reason') $(get "/v1/jobs/$GANG/attempts" | jq '.items | length')" "queued Resources 0"
+like "describe of a gang tells how many nodes would do" "$(arcus describe "$GANG")" 'Resources: .*ask for at most 2 nodes'
+like "... and a plan says it before" "$(arcus plan --gpus 1 -N 3 -- true)" 'would wait.*ask for at most 2 nodes'
+like "a plan of one that fits tells its first node" "$(arcus plan --gpus 1 -N 2 -- true)" 'would start'
 RACK=$(submit "$(sh_job true '{"gpus":1,"nodes":2,"topology":{"within":"nvlink"}}')")
 until_ok 20 eval '[ -n "$(job $RACK .reason)" ] && [ "$(job $RACK .reason)" != Priority ]'
 is "what could never be as close together says so" "$(job "$RACK" .reason)" NoSuitableNode

@@ -123,3 +123,20 @@ TEST(jobs_of_another_project_are_not_told_of)
     a = door_ask_full(d, hers, "beta", VERB_JOB_WHY, FMT(d, "{\"job\":\"%s\"}", first), NULL, 0);
     CHECK(!a.ok && a.err.rc == RC_NOT_FOUND);
 }
+
+TEST(a_gang_is_planned_as_a_whole_and_with_what_it_tolerates)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 2, key);
+    door_node(d, "n2", 2, key);
+    struct answer a = door_ask(d, d->admin, VERB_JOB_PLAN, "{\"image\":\"host\",\"command\":[\"true\"],\"gpus\":2,\"nodes\":2}");
+    CHECK(a.ok && text_is(get(&a, "starts"), "now") && get_int(&a, "tasks") == 2 && get_int(&a, "count") == 2);
+    a = door_ask(d, d->admin, VERB_JOB_PLAN, "{\"image\":\"host\",\"command\":[\"true\"],\"gpus\":2,\"nodes\":3}");
+    CHECK(a.ok && text_is(get(&a, "starts"), "never") && text_is(get(&a, "reason"), "NoSuitableNode"));
+    CHECK(door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n2\",\"taint\":[\"team=a\"]}").ok);
+    a = door_ask(d, d->admin, VERB_JOB_PLAN, "{\"image\":\"host\",\"command\":[\"true\"],\"gpus\":2,\"nodes\":2}");
+    CHECK(a.ok && text_is(get(&a, "starts"), "never"));
+    a = door_ask(d, d->admin, VERB_JOB_PLAN, "{\"image\":\"host\",\"command\":[\"true\"],\"gpus\":2,\"nodes\":2,\"tolerations\":[\"team=a\"]}");
+    CHECK(a.ok && text_is(get(&a, "starts"), "now"));
+}
