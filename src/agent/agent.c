@@ -352,6 +352,7 @@ static void on_desired(void *arg, const struct desired *d, bool fresh)
         self_rotate(a->self);
     want(a, d);
     act(a, mem);
+    gpus_watch(a->gpus, runtime_has_shares(a->runtime));
     mark_boot(a);
     sweep_volumes(a, d->volumes_gone);
     for (size_t at = 0; (t = map_next(a->tasks, &at));)
@@ -488,6 +489,13 @@ static void on_live(void *arg)
     struct agent *a = arg;
     if (a->link)
         link_tell(a->link);
+}
+
+static void on_held(void *arg, const struct objects *held)
+{
+    struct agent *a = arg;
+    runtime_held(a->runtime, held);
+    gpus_watch(a->gpus, runtime_has_shares(a->runtime));
 }
 
 static void on_joined(void *arg, const struct identity *who)
@@ -630,7 +638,7 @@ static bool start(struct agent *a, struct err *err)
     a->marked = !was_rebooted(a);
     a->rebooted = !a->marked && joined; /* who joins now has no orders of before */
     a->streams = streams_new(a->os, c->data, &streams_host, a);
-    static const struct gpus_events gpus_events = { on_found, on_live };
+    static const struct gpus_events gpus_events = { on_found, on_live, on_held };
     a->gpus = gpus_new(a->os, &(struct gpus_config){ .self = c->self, .data = c->data, .nvml = c->nvml, .sys = c->sys }, &gpus_events, a);
     return joined ? (start_linking(a, &me), true) : start_join(a, err);
 }

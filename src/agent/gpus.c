@@ -43,8 +43,8 @@ struct gpus {
     struct talk *talk; /* NULL: there is nobody to ask */
     const char *asked; /* the word on its way; NULL: none */
     struct timer *late, *next, *again;
-    int64_t again_ms, pace_ms, looked_ms;
-    bool ready, answered, silent, look_wanted;
+    int64_t again_ms, pace_ms, looked_ms, lived_ms;
+    bool ready, answered, silent, look_wanted, watched;
     struct arena *found_mem, *live_mem;
     struct node_info found;
     struct str found_text;
@@ -239,6 +239,7 @@ static void take_live(struct gpus *g, const struct helper_said *said)
     bind_copy(&helper_said_fields, said, g->live_mem, &copy);
     g->live = copy.live;
     g->live_new = true;
+    g->lived_ms = os_boot_ms(g->os);
     const struct gpu_live *live = g->live.at;
     for (size_t i = 0; i < g->live.count; i++)
         g->look_wanted |= is_odd(g, &live[i]);
@@ -263,8 +264,9 @@ static void on_next(void *arg)
     g->next = NULL;
     if (g->asked || !g->talk)
         return;
-    int64_t since = os_boot_ms(g->os) - g->looked_ms;
-    ask(g, since >= LOOK_EVERY_MS || (g->look_wanted && since >= LOOK_SOON_MS) ? "look" : "live");
+    int64_t now = os_boot_ms(g->os), since = now - g->looked_ms;
+    bool look = since >= LOOK_EVERY_MS || (g->look_wanted && since >= LOOK_SOON_MS);
+    ask(g, look ? "look" : !g->live.at || now - g->lived_ms >= g->pace_ms || !g->watched ? "live" : "held");
 }
 
 /* A machine without GPUs needs nobody to watch them. */
@@ -284,7 +286,7 @@ static void answered(struct gpus *g)
         return;
     }
     timer_cancel(g->next);
-    g->next = timer_start(g->os, g->live.at ? g->pace_ms : 0, on_next, g);
+    g->next = timer_start(g->os, !g->live.at ? 0 : g->watched ? MIN(g->pace_ms, (int64_t)GPUS_WATCH_MS) : g->pace_ms, on_next, g);
 }
 
 static bool take(struct gpus *g, struct slice line, struct err *err)
@@ -301,6 +303,8 @@ static bool take(struct gpus *g, struct slice line, struct err *err)
         take_found(g, &said);
     else if (text_is(said.kind, "live"))
         take_live(g, &said);
+    else if (text_is(said.kind, "held"))
+        g->events->on_held(g->arg, &said.live);
     if (g->asked
         && ((text_is(said.kind, "found") && text_is(g->asked, "look"))
             || text_is(said.kind, g->asked)))
@@ -470,6 +474,17 @@ void gpus_pace(struct gpus *g, int64_t every_ms)
     bool sooner = pace < g->pace_ms;
     g->pace_ms = pace;
     if (sooner && g->next) {
+        timer_cancel(g->next);
+        g->next = timer_start(g->os, 0, on_next, g);
+    }
+}
+
+void gpus_watch(struct gpus *g, bool on)
+{
+    if (!g || g->watched == on)
+        return;
+    g->watched = on;
+    if (on && g->next && g->live.at) {
         timer_cancel(g->next);
         g->next = timer_start(g->os, 0, on_next, g);
     }

@@ -16,6 +16,7 @@ struct gpus_config {
 struct gpus_events {
     void (*on_found)(void *arg);    /* what gpus_describe tells may have changed; the first one comes in any case */
     void (*on_live)(void *arg);     /* there are new figures */
+    void (*on_held)(void *arg, const struct objects *held);     /* who holds memory now (of struct gpu_live, uuid and tasks alone); while it is watched */
 };
 struct gpus *gpus_new(struct os *os, const struct gpus_config *config, const struct gpus_events *events, void *arg);   /* all is copied; NULL on a simulated machine */
 void gpus_free(struct gpus *g);                                 /* NULL is fine; no callback follows */
@@ -23,4 +24,6 @@ bool gpus_ready(const struct gpus *g);                          /* the helper ha
 bool gpus_none(const struct gpus *g);                           /* it has answered that there is none */
 void gpus_describe(const struct gpus *g, struct arena *mem, struct node_info *info);    /* GPUs that are there take the place of simulated ones; texts are borrowed until the next callback */
 struct objects gpus_live(struct gpus *g);                       /* the newest figures, once; borrowed until the next callback */
+void gpus_watch(struct gpus *g, bool on);                       /* parts of GPUs are held: on_held comes every GPUS_WATCH_MS */
+enum { GPUS_WATCH_MS = 400 };
 void gpus_pace(struct gpus *g, int64_t every_ms);               /* somebody looks: figures are wanted this often; 0: nobody does */

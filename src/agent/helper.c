@@ -211,10 +211,20 @@ static void live(struct helper *h)
     say(&said);
 }
 
+static void held(struct helper *h)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct helper_said said = { .kind = "held" };
+    for (size_t i = 0; i < COUNT(probes); i++)
+        if (h->probes[i].open && probes[i]->held)
+            probes[i]->held(h->probes[i].state, mem, &said.live);
+    say(&said);
+}
+
 static const struct {
     const char *word;
     void (*answer)(struct helper *h);
-} asks[] = { { "look", look }, { "live", live } };
+} asks[] = { { "look", look }, { "live", live }, { "held", held } };
 
 static bool read_flags(int argc, char **argv, struct helper_config *c)
 {

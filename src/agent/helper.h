@@ -1,7 +1,7 @@
 /* helper.h - the device helper: a process of its own that asks drivers, so that one that hangs hangs nothing else.
  *
  * It is the program itself under a word that nobody types (`arcus device-helper`), started, asked and ended by gpus.c over two pipes: a line
- * with one word down (`look`: what there is; `live`: what it does), a line of JSON up for each, and one more whenever a device tells an error. It
+ * with one word down (`look`: what there is; `live`: what it does; `held`: who holds its memory), a line of JSON up for each, and one more whenever a device tells an error. It
  * reads, and changes nothing of a device, ever. It ends when its standard input does.
  *
  * A probe finds the devices of one vendor there. What it is given lives as long as the helper. */
@@ -12,9 +12,9 @@
 
 struct helper_config { const char *nvml, *sys; };       /* the NVIDIA library, NULL: where drivers put it; where sysfs is: "/sys" */
 struct helper_said {            /* one line up */
-    const char *kind;           /* "found", "live", "xid" */
+    const char *kind;           /* "found", "live", "held", "xid" */
     struct node_info found;     /* of it: gpus, numas, nics, what is told of the processors, cannot */
-    struct objects live;        /* of struct gpu_live */
+    struct objects live;        /* of struct gpu_live; of held: uuid and tasks alone */
     const char *uuid;           /* of xid, with the number */
     int64_t xid;
 };
@@ -26,6 +26,7 @@ struct device_probe {
     bool (*open)(const struct helper_config *config, void **state, struct err *err);
     bool (*find)(void *state, struct arena *mem, struct node_info *out, struct err *err);
     void (*live)(void *state, struct arena *mem, int64_t now_ms, struct objects *out);    /* adds to it */
+    void (*held)(void *state, struct arena *mem, struct objects *out);  /* the same of uuid and tasks alone, and cheap; NULL: it cannot tell */
     void (*close)(void *state);
 };
 extern const struct device_probe device_nvidia, device_amd, device_intel;

@@ -179,4 +179,4 @@ static void amd_live(void *state, struct arena *mem, int64_t now_ms, struct obje
     }
 }
 
-const struct device_probe device_amd = { "amd", amd_open, amd_find, amd_live, amd_close };
+const struct device_probe device_amd = { "amd", amd_open, amd_find, amd_live, NULL, amd_close };

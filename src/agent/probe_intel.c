@@ -139,4 +139,4 @@ static void intel_live(void *state, struct arena *mem, int64_t now_ms, struct ob
 }
 
 const struct device_probe device_intel
-    = { "intel", intel_open, intel_find, intel_live, intel_close };
+    = { "intel", intel_open, intel_find, intel_live, NULL, intel_close };

@@ -407,4 +407,16 @@ static void nvidia_live(void *state, struct arena *mem, int64_t now_ms, struct o
     }
 }
 
-const struct device_probe device_nvidia = { "nvidia", nvidia_open, nvidia_find, nvidia_live, nvidia_close };
+static void nvidia_held(void *state, struct arena *mem, struct objects *out)
+{
+    struct nvidia *v = state;
+    for (unsigned i = 0; v->begun && i < v->count; i++) {
+        struct gpu_live l = gpu_live_unknown(v->cards[i].uuid);
+        if (!*v->cards[i].uuid)
+            continue;
+        live_processes(v, &v->cards[i], mem, &l);
+        helper_add_live(out, mem, &l);
+    }
+}
+
+const struct device_probe device_nvidia = { "nvidia", nvidia_open, nvidia_find, nvidia_live, nvidia_held, nvidia_close };

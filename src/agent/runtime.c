@@ -108,6 +108,7 @@ void attempt_free(struct attempt *a)
     timer_cancel(a->patience);
     timer_cancel(a->again);
     arena_free(a->mem);
+    shares_end(a);
     free(a);
 }
 
@@ -122,6 +123,7 @@ void attempt_tell(struct attempt *a, const struct task_status *s)
         timer_cancel(TAKE(a->again));
         give_range_back(a);
         leave_network(a);
+        shares_end(a);
         slot_leave(a);
         arena_free(TAKE(a->mem));
         a->order = NULL;
@@ -313,6 +315,7 @@ static void find_one(struct runtime *r, const char *name)
         a->uid_base = plan.uid_base;
         a->holder = (int)s.pid;
         text_copy(a->address, sizeof a->address, plan.address ? plan.address : "");
+        shares_begin(a, shares_of_plan(&plan.shares));
         map_put(r->ranges, a->uid_base, a);
     }
     a->stage = STAGE_SPAWNED;
@@ -524,26 +527,33 @@ void runtime_close(struct runtime *r)
 
 /* --- the face */
 
-void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outcome as)
+void attempt_stop(struct attempt *a, int64_t grace_s, enum outcome as, const char *why)
 {
-    struct attempt *a = map_get(r->attempts, attempt);
+    struct runtime *r = a->r;
     char path[RUNTIME_PATH];
     struct err err = { 0 };
-    if (!a || a->stage == STAGE_ENDED || a->stage == STAGE_CLEANING)
+    if (a->stage == STAGE_ENDED || a->stage == STAGE_CLEANING)
         return;
     if (a->stage == STAGE_WAITS) {
-        attempt_end(a, as, "it was ended before it began");
+        attempt_end(a, as, why ? why : "it was ended before it began");
         return;
     }
     a->stop_as = a->stop_as ? a->stop_as : (int)as; /* the first reason is the one that is told */
     AUTO(str_done) struct str text = { 0 };
     write_object(&text, &plan_stop_fields,
-                 &(struct plan_stop){ .grace_s = grace_s, .as = a->stop_as });
+                 &(struct plan_stop){ .grace_s = grace_s, .as = a->stop_as, .why = why });
     snprintf(path, sizeof path, "%s/tasks/%s/stop", r->config.data, a->name);
     if (plain_write(r, path, (struct slice){ text.at, text.len }, 0600, &err))
         wake(a);
     else if (a->proc) /* a full disk must not keep a task alive: the supervisor ends it on SIGTERM too */
         proc_kill(a->proc, 15);
+}
+
+void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outcome as)
+{
+    struct attempt *a = map_get(r->attempts, attempt);
+    if (a)
+        attempt_stop(a, grace_s, as, NULL);
 }
 
 void runtime_policy(struct runtime *r, const struct order *o)

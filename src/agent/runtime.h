@@ -46,6 +46,9 @@ MUST_CHECK bool runtime_open(struct os *os, const struct runtime_config *config,
 void runtime_close(struct runtime *r);          /* lets go; containers stay */
 void runtime_start(struct runtime *r, const struct order *o);   /* idempotent; failures come as an ended status */
 void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outcome as);    /* idempotent */
+/* What the tasks hold of GPUs (of struct gpu_live, each with its uuid and its tasks): whoever holds more than its share is ended. */
+void runtime_held(struct runtime *r, const struct objects *held);
+bool runtime_has_shares(const struct runtime *r);     /* parts of GPUs are held, so that is to be asked */
 void runtime_policy(struct runtime *r, const struct order *o);  /* where one that runs may go has changed, or may have */
 void runtime_contact(struct runtime *r);        /* the server was heard: every run-until time is renewed */
 void runtime_forget(struct runtime *r, int64_t attempt);  /* settled: remove its folder; logs and outputs are kept for a while */

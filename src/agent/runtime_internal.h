@@ -44,6 +44,8 @@ struct attempt {
     bool torn;                  /* ... though it is there and can be read: it makes no sense */
     bool in_slot;               /* it was run by a supervisor that waited, so its folder holds what was written for it and nothing else */
     int stop_as;                /* enum outcome it was asked to end as */
+    struct shares shares;       /* of GPUs */
+    bool over;                  /* it held more than these, and is being ended for it */
     struct task_status last;    /* detail is not kept */
 };
 
@@ -76,6 +78,7 @@ struct runtime {
     struct workshop *quick;     /* a dead attempt's end must not wait behind a slow removal */
     struct slots *slots;
     struct inject *inject;      /* what GPUs need in a container */
+    size_t sharers;             /* attempts that hold parts of GPUs */
     struct net *net;            /* NULL: not of this world, or closed */
     int64_t spares[SPARES];     /* tasks/.spare-N: folders of forgotten attempts, for the next ones */
     size_t spare_count;
@@ -94,6 +97,7 @@ struct attempt *attempt_new(struct runtime *r, int64_t id);
 void attempt_free(struct attempt *a);
 void attempt_tell(struct attempt *a, const struct task_status *s);
 void attempt_end(struct attempt *a, enum outcome outcome, const char *detail);  /* the agent itself tells the end */
+void attempt_stop(struct attempt *a, int64_t grace_s, enum outcome as, const char *why);     /* why: a sentence for its end; NULL: as says enough */
 void attempt_look(struct attempt *a);           /* reads its status and acts on it */
 void supervisor_gone(struct attempt *a);        /* it will not tell more than it has told */
 bool attempt_watch(struct attempt *a);          /* false: its supervisor is gone */
@@ -121,6 +125,10 @@ void slot_leave(struct attempt *a);             /* its end was told */
 
 /* runtime_devices.c */
 void devices_describe(struct runtime *r, struct node_info *info, struct arena *mem);    /* GPUs that cannot be given are not healthy, and cannot says why */
+
+/* runtime_shares.c */
+void shares_begin(struct attempt *a, struct shares s);     /* it holds these from now on */
+void shares_end(struct attempt *a);
 
 /* runtime_clean.c */
 void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */

@@ -161,7 +161,7 @@ static bool write_plan(struct slots *all, const struct slot *s, const struct pla
     p.run = p.runtime_root = s->run;
     p.folder = in_data(all->r, folder, "scratch", "");
     p.uid_base = s->uid_base;
-    p.mounts.count = p.secrets.count = p.nodes.count = p.files.count = p.links.count = 0;
+    p.mounts.count = p.secrets.count = p.nodes.count = p.files.count = p.links.count = p.shares.count = 0;
     p.workdir = p.filter = p.lower = p.driver = p.address = p.bridge = p.link = p.resolver = NULL;
     p.net = p.mbit = p.mtu = 0;
     write_object(&text, &plan_fields, &p);

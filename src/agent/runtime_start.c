@@ -339,6 +339,7 @@ static bool plan_devices(struct attempt *a, struct plan *p, struct injection *gi
     p->files = give->files;
     p->links = give->links;
     p->driver = give->driver;
+    p->shares = shares_plan(&a->shares, a->mem);
     return true;
 }
 
@@ -517,6 +518,8 @@ void runtime_start(struct runtime *r, const struct order *o)
     struct attempt *a = attempt_new(r, o->attempt);
     a->mem = arena_new();
     a->order = ARENA_NEW(a->mem, struct order);
+    if (r->real)
+        shares_begin(a, shares_of_order(&o->gpus));
     bind_copy(&order_fields, o, a->mem, a->order); /* the caller's lives as long as its message; ours until the supervisor has it */
     in_data(r, path, "tasks", a->name);
     if (spare_take(r, path) || make_dir(r, path, 0700, 0, 0, &err))

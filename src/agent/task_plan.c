@@ -43,6 +43,13 @@ static const struct field link_rows[] = {
 };
 static const struct fields link_fields = FIELDS(plan_link, link_rows);
 
+static const struct field share_rows[] = {
+    FIELD(struct plan_share, uuid, TEXT, .required = true, .max = 95),
+    FIELD(struct plan_share, milli, INT, .min = 1, .max = 1000),
+    FIELD(struct plan_share, mem_mib, INT, .min = 0, .max = 1 << 30),
+};
+static const struct fields share_fields = FIELDS(plan_share, share_rows);
+
 static const struct field plan_rows[] = {
     FIELD(struct plan, attempt, INT, .required = true),
     FIELD(struct plan, id, TEXT, .required = true),
@@ -69,6 +76,7 @@ static const struct field plan_rows[] = {
     FIELD(struct plan, nodes, OBJECTS, .sub = &node_fields, .max = PLAN_NODES, .when_set = true),
     FIELD(struct plan, files, OBJECTS, .sub = &file_fields, .max = PLAN_FILES, .when_set = true),
     FIELD(struct plan, links, OBJECTS, .sub = &link_fields, .max = PLAN_FILES, .when_set = true),
+    FIELD(struct plan, shares, OBJECTS, .sub = &share_fields, .max = 64, .when_set = true),
     PATH_FIELD(driver, .when_set = true),
     PATH_FIELD(workdir, .when_set = true),
     FIELD(struct plan, secrets, TEXTS, .max = 64),
@@ -92,6 +100,7 @@ const struct fields plan_fields = FIELDS(plan, plan_rows);
 static const struct field stop_rows[] = {
     FIELD(struct plan_stop, grace_s, INT),
     FIELD(struct plan_stop, as, ENUM, .names = &outcome_names),
+    FIELD(struct plan_stop, why, TEXT, .max = 240, .when_set = true),
 };
 const struct fields plan_stop_fields = FIELDS(plan_stop, stop_rows);
 

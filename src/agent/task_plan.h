@@ -12,6 +12,7 @@
  *   RUN/lease             boot-clock milliseconds of the last contact with the server, as text */
 #pragma once
 #include "agent/runtime.h"
+#include "agent/shares.h"
 
 /* A folder of the node that the supervisor mounts at RUN/tasks/ATTEMPT/NAME, where the bundle
  * binds it from. */
@@ -42,6 +43,7 @@ struct plan {
     int64_t scratch_mib;
     struct objects mounts;      /* of struct plan_mount */
     struct objects nodes, files, links;     /* of plan_node, plan_file, plan_link */
+    struct objects shares;      /* of struct plan_share: parts of GPUs that it holds; for the agent, when it finds it again */
     const char *driver;         /* a folder in memory is mounted there, for what of these is below it; or NULL */
     const char *workdir;        /* tar of the work folder, or NULL */
     struct texts secrets;       /* names, in the order in which their values come on standard input */
@@ -54,7 +56,7 @@ struct plan {
 };
 extern const struct fields plan_fields;
 
-struct plan_stop { int64_t grace_s; int as; };      /* DATA/tasks/ATTEMPT/stop */
+struct plan_stop { int64_t grace_s; int as; const char *why; };     /* DATA/tasks/ATTEMPT/stop; why: a sentence for its end, or NULL */
 extern const struct fields plan_stop_fields;
 /* The last whole line of a status file. */
 MUST_CHECK bool status_read(struct slice file, struct arena *mem, struct task_status *out, struct err *err);

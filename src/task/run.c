@@ -52,6 +52,7 @@ struct life {
     int64_t contact; /* boot clock: of the server with the agent, as far as we have looked; it only ever moves on */
     int64_t tell_at; /* boot clock: the agent is told how far it is, unless it has ended by then; 0: it was */
     const char *stop_path;
+    const char *why; /* a sentence of the agent's for that; NULL: it has none */
     pid_t sessions[SESSIONS_MAX];
     pid_t counter;    /* counts what is in /outputs; 0: nobody does at the moment */
     int64_t count_at; /* boot clock: when it began, or is to begin again */
@@ -90,8 +91,10 @@ static void on_stop_file(struct life *l)
     struct plan_stop stop = { .as = OUTCOME_CANCELLED };
     struct err err = { 0 };
     if (access(l->stop_path, F_OK) == 0
-        && (small_parse(l->stop_path, &plan_stop_fields, l->t->mem, &stop, &err) || err.rc))
+        && (small_parse(l->stop_path, &plan_stop_fields, l->t->mem, &stop, &err) || err.rc)) {
+        l->why = l->as == OUTCOME_NONE ? stop.why : l->why; /* the first reason is the one that is told */
         end_it(l, (enum outcome)stop.as, stop.grace_s);
+    }
 }
 
 /* /outputs lies on the node's own disk, which is everybody's: it may hold as much as the task's scratch and is looked at now and
@@ -375,7 +378,9 @@ static void tell_end(struct life *l, int64_t oom_kills, const struct err *failed
     bool good = s->exit_code == 0 && s->signal == 0;
     if (l->as != OUTCOME_NONE) {
         s->outcome = l->as;
-        if (l->too_much == DISK_OUTPUTS)
+        if (text_given(l->why))
+            snprintf(detail, room, "%s", l->why);
+        else if (l->too_much == DISK_OUTPUTS)
             snprintf(detail, room, "it kept more than %lld MiB in /outputs; ask for more disk",
                      (long long)l->t->plan.scratch_mib);
         else if (l->too_much)

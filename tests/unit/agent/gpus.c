@@ -14,6 +14,7 @@ struct try {
     char top[64], helper[96];
     int found, lived;
     int64_t begin_ms;
+    size_t held;
     bool over;
     bool (*done)(struct try *t);
 };
@@ -25,6 +26,7 @@ static void check(struct try *t)
 }
 static void on_found(void *arg) { ((struct try *)arg)->found++, check(arg); }
 static void on_live(void *arg) { ((struct try *)arg)->lived++, check(arg); }
+static void on_held(void *arg, const struct objects *held) { ((struct try *)arg)->held = held->count, check(arg); }
 static void on_limit(void *arg) { ((struct try *)arg)->over = true, os_stop(((struct try *)arg)->os); }
 
 /* Until it is so, or a long time has passed. */
@@ -52,7 +54,7 @@ static void put(struct try *t, const char *name, const char *text)
 
 static void begin(struct try *t)
 {
-    static const struct gpus_events events = { on_found, on_live };
+    static const struct gpus_events events = { on_found, on_live, on_held };
     struct gpus_config config = { .self = t->helper, .data = t->top, .late_ms = 300, .begin_ms = t->begin_ms };
     t->g = gpus_new(t->os, &config, &events, t);
     CHECK(t->g && !gpus_ready(t->g) && !gpus_none(t->g));
@@ -125,6 +127,23 @@ TEST(gpus_are_what_the_helper_found_and_figures_come_once)
     struct objects live = gpus_live(t.g);
     CHECK(live.count == 1 && ((struct gpu_live *)live.at)->util == 5 && ((struct gpu_live *)live.at)->power_mw == -1);
     CHECK(gpus_live(t.g).count == 0);
+}
+
+static bool has_held(struct try *t) { return t->held == 1; }
+
+TEST(who_holds_memory_is_asked_while_it_is_watched)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    put(&t, "look", FOUND(GPU(0, "a")));
+    put(&t, "live", LIVE("a", ""));
+    put(&t, "held", "{\"kind\":\"held\",\"found\":{},\"live\":[{\"uuid\":\"a\",\"tasks\":[{\"attempt\":\"att-0000000000001\",\"mem_mib\":5,\"processes\":1}]}]}\n");
+    begin(&t);
+    until(&t, has_lived);
+    int before = t.lived;
+    gpus_watch(t.g, true);
+    until(&t, has_held);
+    CHECK(t.lived == before && gpus_live(t.g).count == 1); /* the figures for the server keep their own pace */
 }
 
 TEST(a_machine_without_gpus_says_so)
