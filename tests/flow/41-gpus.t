@@ -81,4 +81,17 @@ is "the node was there all the time" "$(get /v1/nodes/$NODE | jq -r .state)" rea
 arcus cancel "$job" "$late" >/dev/null
 ended() { [ "$(get "/v1/jobs/$job" | jq -r .state)" = cancelled ]; }
 ok "the job ends" until_ok 60 ended
+
+# --- a part of one: whoever holds more than that is ended
+part=$(submit '{"name":"part","command":["sleep","600"],"gpus":"0.25","image":"host"}')
+part_is() { [ "$(get "/v1/jobs/$part" | jq -r .state)" = "$1" ]; }
+ok "a job gets a quarter" until_ok 60 part_is running
+ok "and the listing says what is between it and its neighbours" until_ok 30 live '[.items[] | .tasks[]?.wall] == ["process"]'
+attempt=$(get "/v1/jobs/$part/attempts" | jq -r '.items[0].id')
+index=$(get /v1/gpus/live | jq '.items[] | select(.tasks | length > 0) | .index')
+driver "${two[@]}" "gpu $index process $(first_pid "$attempt") 20000" "gpu $index process $$ 100000"
+ok "it may hold what is its own, whatever others do" until_ok 30 live '[.items[] | .tasks[]? | select(.name == "part") | .memory_used_mib] == [20000]'
+driver "${two[@]}" "gpu $index process $(first_pid "$attempt") 20000" "gpu $index process $(first_pid "$attempt") 20000"
+ok "more than that, in all its processes together, ends it" until_ok 60 part_is failed
+like "with that as its reason" "$(get "/v1/jobs/$part/attempts" | jq -c '.items[0] | [.outcome, .detail]')" 'out_of_memory.*held 40000 MiB.*share of it is 3594[0-9] MiB'
 finish
