@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "wire/bind.h"
 #include "wire/utf8.h"
+#include "base/must.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,13 +31,6 @@ struct spool {
     size_t damaged;
     bool doubt; /* an append failed: the file may end in half a line */
 };
-
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
 
 static uint32_t checksum(const char *at, size_t n) /* CRC-32 */
 {

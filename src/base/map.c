@@ -1,19 +1,13 @@
 /* map.c - a dense array of entries in order of insertion, and an index of slots into it. Removal leaves a hole that
  * the next growth squeezes out. */
 #include "base/map.h"
+#include "base/must.h"
 #include <stdlib.h>
 
 struct entry { uint64_t key; void *value; };    /* key: the number, or the hash of the text */
 /* texts: of each entry; NULL while all keys are numbers, which are the large maps */
 struct map { struct entry *at; const char **texts; uint32_t *slots; size_t used, room, live, mask; };
 enum { EMPTY = 0, HOLE = UINT32_MAX };
-
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
 
 static uint64_t mix(uint64_t x)
 {

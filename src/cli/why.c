@@ -21,6 +21,7 @@ static void line(const char *before, const char *text)
 static void print_start(struct cli *c, const struct json *why)
 {
     const char *at = json_text(why, "start_at");
+    const struct json *earliest = json_get(why, "at_earliest");
     int64_t ms, now = os_wall_ms(c->os);
     char span[WHEN_TEXT];
     if (text_is(text_of(why, "starts"), "now"))
@@ -28,7 +29,7 @@ static void print_start(struct cli *c, const struct json *why)
     if (!at || !when_parse(at, &ms))
         printf("  expected start: %s\n", text_is(text_of(why, "starts"), "never") ? "never, as things stand" : "unknown");
     else if (ms > now)
-        printf("  expected start: %s, in %s\n", at, span_text(span, (ms - now + 999) / 1000));
+        printf("  expected start: %s, in %s%s\n", at, span_text(span, (ms - now + 999) / 1000), earliest && earliest->flag ? " at the earliest" : "");
     else
         printf("  expected start: any moment\n");
 }

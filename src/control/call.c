@@ -6,18 +6,6 @@
 
 enum { REPLY_USUAL = 900 };
 
-/* A growing array in an arena: doubled, the old half is left to the arena. */
-static void *grow(struct arena *mem, void *at, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return at;
-    *room = *room ? *room * 2 : 8;
-    char *bigger = arena_take(mem, *room, size);
-    if (count)
-        memcpy(bigger, at, count * size);
-    return bigger;
-}
-
 void emit(struct call *c, enum statement st, const struct value *args, int count)
 {
     struct batch *b = c->batch;
@@ -27,7 +15,7 @@ void emit(struct call *c, enum statement st, const struct value *args, int count
         if (args[i].type == VALUE_TEXT || args[i].type == VALUE_BLOB)
             copy[i].text = arena_bytes(b->mem, args[i].text, args[i].len);
     }
-    b->writes = grow(b->mem, b->writes, b->write_count, &b->write_room, sizeof *b->writes);
+    b->writes = arena_more(b->mem, b->writes, b->write_count, &b->write_room, sizeof *b->writes);
     b->writes[b->write_count++] = (struct write){ st, count, copy };
 }
 
@@ -50,7 +38,7 @@ void emit_event(struct call *c, int64_t project, const char *kind, const char *s
                        .subject = arena_text(b->mem, subject),
                        .actor = arena_text(b->mem, c->who->name),
                        .data = data ? arena_text(b->mem, data) : "{}" };
-    b->events = grow(b->mem, b->events, b->event_count, &b->event_room, sizeof *b->events);
+    b->events = arena_more(b->mem, b->events, b->event_count, &b->event_room, sizeof *b->events);
     b->events[b->event_count++] = e;
     if (!c->first_event)
         c->first_event = b->write_count + 1;
@@ -64,7 +52,7 @@ void emit_event(struct call *c, int64_t project, const char *kind, const char *s
 struct sched_event *emit_news(struct call *c, enum sched_kind kind)
 {
     struct batch *b = c->batch;
-    b->news = grow(b->mem, b->news, b->news_count, &b->news_room, sizeof *b->news);
+    b->news = arena_more(b->mem, b->news, b->news_count, &b->news_room, sizeof *b->news);
     struct sched_event *e = &b->news[b->news_count++];
     e->kind = kind;             /* what an arena gives is zeroed */
     e->at_ms = c->now_ms;
@@ -84,7 +72,7 @@ static void node_dirty(struct call *c, struct node *n)
     struct batch *b = c->batch;
     if (b->node_count && b->nodes[b->node_count - 1] == n->id)
         return;
-    b->nodes = grow(b->mem, b->nodes, b->node_count, &b->node_room, sizeof *b->nodes);
+    b->nodes = arena_more(b->mem, b->nodes, b->node_count, &b->node_room, sizeof *b->nodes);
     b->nodes[b->node_count++] = n->id;
 }
 

@@ -141,7 +141,7 @@ int64_t live_look_ms(const struct call *c, const struct node *n);               
 void live_tick(struct call *c);                                                 /* somebody has begun to look: the nodes are told */
 void rule_set(struct call *c, enum rule r, int64_t value);
 MUST_CHECK bool rules_read(struct call *c, struct rules *out, struct err *err); /* in a read */
-void reservations_tick(struct call *c);                                         /* which are over? */
+void reservations_tick(struct call *c);                                         /* which begin, and which are over? */
 void goods_take(struct call *c, struct node *n, const struct texts *has);       /* what a node says that it has */
 void goods_tell(struct call *c, const struct node *n);                          /* the planner */
 void rules_tick(struct call *c);                                                /* is the brake lifted no more? */

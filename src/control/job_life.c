@@ -121,13 +121,14 @@ void job_settle(struct call *c, struct job *j)
         }
 }
 
-static bool wants_retry(const struct job *j, const struct task *t, enum outcome outcome)
+/* asked: we told it to end, as when its node is drained. */
+static bool wants_retry(const struct job *j, const struct task *t, enum outcome outcome, bool asked)
 {
     if (t->state == JOB_STOPPING || outcome == OUTCOME_SUCCEEDED || outcome == OUTCOME_CANCELLED)
         return false;
     if (outcome == OUTCOME_NODE_LOST && j->spec.on_lost == ON_LOST_WAIT)
         return false; /* it may still run there, and was to run nowhere else */
-    if (outcome == OUTCOME_PREEMPTED)
+    if (outcome == OUTCOME_PREEMPTED || asked)
         return true; /* however often: it did nothing wrong */
     if (outcome_is_our_fault(outcome))
         return t->faults < FAULTS_MOST;
@@ -241,7 +242,8 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     bool ours = outcome_is_our_fault(how->outcome);
     int64_t not_before = 0;
     bool gathers = t->state != JOB_STOPPING && gang_gathers(j, &not_before);
-    bool again = gathers || wants_retry(j, t, how->outcome);
+    bool asked = a->stop && ours && how->outcome == a->stop_as;
+    bool again = gathers || wants_retry(j, t, how->outcome, asked);
     int64_t id = a->id;
     bool took = node_takes(n);
     state_drop_attempt(c->s, a);
@@ -262,10 +264,10 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     }
     struct err ignored;
     (void)!job_step(&t->state, NEWS_RETRY, &ignored);
-    t->faults += ours && !gathers;
-    t->evictions += how->outcome == OUTCOME_PREEMPTED && !gathers;
+    t->faults += ours && !asked && !gathers;
+    t->evictions += (how->outcome == OUTCOME_PREEMPTED || asked) && !gathers;
     t->outcome = how->outcome;
-    int64_t pause = how->outcome == OUTCOME_PREEMPTED ? 0 : pause_ms(j, t, ours);
+    int64_t pause = how->outcome == OUTCOME_PREEMPTED || asked ? 0 : pause_ms(j, t, ours);
     t->not_before_ms = MAX(gathers ? not_before : c->now_ms + pause, how->not_before_ms);
     task_waits(c, t, how->detail);
     if (!gathers)

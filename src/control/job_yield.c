@@ -32,7 +32,7 @@ static int64_t brake_milli(const struct state *s)
     struct node *n;
     for (size_t i = 0; (n = map_next(s->nodes, &i));) {
         int64_t milli = (int64_t)n->info.gpus.count * 1000;
-        all += n->lost ? 0 : milli;
+        all += milli; /* of silent ones too, as the planner counts: what may be evicted must not hang on who of us noticed first */
         largest = MAX(largest, milli);
     }
     int64_t part = s->rules.at[RULE_BRAKE_PERMILLE];
@@ -55,6 +55,13 @@ static bool brake_allows(const struct call *c, int64_t milli)
     return brake_lifted(&c->s->rules, c->now_ms) || evicted_milli(c) + milli <= brake_milli(c->s);
 }
 
+/* If one of a gang goes, all do. */
+static int64_t milli_with(const struct attempt *a)
+{
+    const struct job *j = a->task->job;
+    return a->gpu_milli * (job_gang(j) ? j->count : 1);
+}
+
 static void count_eviction(struct call *c, const struct attempt *a)
 {
     struct state *s = c->s;
@@ -66,8 +73,10 @@ static void count_eviction(struct call *c, const struct attempt *a)
     if (kept < s->evicted_count)
         EMIT(c, EVICTED_DROP, V_INT(since));
     s->evicted_count = kept;
-    state_evicted_add(s, a->id, c->now_ms, a->gpu_milli);
-    EMIT(c, EVICTED_ADD, V_INT(a->id), V_INT(c->now_ms), V_INT(a->gpu_milli));
+    state_evicted_add(s, a->id, c->now_ms, milli_with(a));
+    EMIT(c, EVICTED_ADD, V_INT(a->id), V_INT(c->now_ms), V_INT(milli_with(a)));
+    struct sched_event *e = emit_news(c, SCHED_EVICTED);
+    e->job = a->task->job->id, e->task = a->task->index, e->at_ms = c->now_ms, e->count = milli_with(a);
 }
 
 /* --- evictions */
@@ -138,7 +147,7 @@ static bool group_yields(struct call *c, const struct eviction *list, size_t cou
         const struct attempt *a = list[i].why >= 0 && list[i].why < EVICT_WHY_COUNT ? acceptable(c, &list[i], &who) : NULL;
         if (!a)
             return false;
-        milli += list[i].why == EVICT_RESERVATION ? 0 : a->gpu_milli;
+        milli += list[i].why == EVICT_RESERVATION ? 0 : milli_with(a);
     }
     return !milli || brake_allows(c, milli);
 }

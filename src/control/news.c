@@ -114,6 +114,8 @@ void sched_of_reservation(const struct reservation *r, struct sched_event *e)
     e->until_ms = r->until_ms;
 }
 
+enum { BRAKE_LIFTED = 1000 * 1000 }; /* a thousand fleets in a window: none, as at the door */
+
 void sched_of_rules(const struct state *s, int64_t now_ms, struct sched_event *e)
 {
     const int64_t *at = s->rules.at;
@@ -124,7 +126,7 @@ void sched_of_rules(const struct state *s, int64_t now_ms, struct sched_event *e
         memcpy(weight, &at[RULE_WEIGHT], TERM_COUNT * sizeof *weight);
     for (int i = 0; i < CLASS_COUNT; i++)
         e->rules.preempt[i] = (uint8_t)at[RULE_PREEMPT + i];
-    e->rules.brake_permille = brake_lifted(&s->rules, now_ms) ? 1000 : at[RULE_BRAKE_PERMILLE];
+    e->rules.brake_permille = brake_lifted(&s->rules, now_ms) ? BRAKE_LIFTED : at[RULE_BRAKE_PERMILLE];
     e->rules.brake_window_ms = at[RULE_BRAKE_WINDOW_S] * 1000;
     e->rules.backfill_depth = at[RULE_BACKFILL_DEPTH];
     if (at[RULE_SPOT_NOTICE_S] >= 0)

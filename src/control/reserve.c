@@ -128,12 +128,23 @@ bool reserve_remove(struct call *c, const void *body, struct err *err)
     return true;
 }
 
+static void reservation_begin(struct call *c, struct reservation *r)
+{
+    r->begun = true;
+    EMIT(c, RESERVE_BEGIN, V_INT(r->id));
+    emit_event(c, r->project->id, "reservation.active", id_of(c, PREFIX_RESERVATION, r->id),
+               arena_printf(c->mem, "{\"name\":\"%s\",\"until_ms\":%lld}", r->name, (long long)r->until_ms));
+}
+
 void reservations_tick(struct call *c)
 {
     struct reservation *r;
-    for (size_t i = 0; (r = map_next(c->s->reservations, &i));)
+    for (size_t i = 0; (r = map_next(c->s->reservations, &i));) {
+        if (!r->begun && c->now_ms >= r->from_ms)
+            reservation_begin(c, r);
         if (c->now_ms >= r->until_ms)
             reservation_end(c, r, "reservation.over");
+    }
 }
 
 /* --- looking: a project sees its own, operators and auditors see all */

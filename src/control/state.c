@@ -2,15 +2,10 @@
  * state_load.c. */
 #include "control/state.h"
 #include "wire/bind.h"
+#include "base/must.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
 static void *zeroed(size_t n)
 {
     return must(calloc(1, n));

@@ -46,6 +46,7 @@ struct volume { int64_t id, project, node, created_ms; char name[64]; int64_t us
 struct image { int64_t id, project, size, created_ms; char name[256], digest[80], format[16]; };
 struct reservation {            /* one that is not over */
     int64_t id, count, from_ms, until_ms, created_ms;
+    bool begun;                 /* an event has told so */
     struct project *project;
     char name[64], gpus[96];
     struct shape shape;

@@ -207,7 +207,7 @@ static bool load_things(struct load *l)
     {
         struct reservation *v = ARENA_NEW(s->mem, struct reservation);
         v->id = INT(0), v->project = map_get(s->projects, INT(1)), v->count = INT(4);
-        v->from_ms = INT(5), v->until_ms = INT(6), v->created_ms = INT(7);
+        v->from_ms = INT(5), v->until_ms = INT(6), v->created_ms = INT(7), v->begun = INT(8) != 0;
         snprintf(v->name, sizeof v->name, "%s", TEXT(2));
         snprintf(v->gpus, sizeof v->gpus, "%s", TEXT(3));
         if (!v->project || !reservation_shape(v->gpus, &v->shape, l->err))

@@ -232,13 +232,13 @@ static void advise_after(struct words *x)
         ADVISE(x, "and for %zu more", more);
 }
 
-/* By when those before it may run at most; a lower bound for who is not the first. */
+/* By when those that run may run at most: a lower bound for who is not the first. */
 static void advise_wait(struct words *x)
 {
     char when[WHEN_TEXT];
     if (x->w->start_ms)
-        ADVISE(x, "wait: %s is expected to have room at %s, when what runs there has reached its max_duration", node_name(x, x->w->start_node),
-               when_text(when, x->w->start_ms));
+        ADVISE(x, "wait: %s is expected to have room at %s, when what runs there has reached its max_duration%s", node_name(x, x->w->start_node),
+               when_text(when, x->w->start_ms), x->w->earliest ? "; those before it may take it first" : "");
 }
 
 static void advise_turn(struct words *x)
@@ -293,6 +293,7 @@ void why_words(struct call *c, const struct question *q, const struct job *j, st
     enum reason reason = shown(w, j);
     v->starts = reason == REASON_NONE ? "now" : reason == REASON_NO_NODE ? "never" : "later";
     v->start_ms = w->start_ms;
+    v->earliest = w->earliest;
     v->reason = reason_name(reason);
     v->reason_text = reason == REASON_NONE ? "" : reason_words(&x, reason);
     tell_place(&x);

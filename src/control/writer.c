@@ -173,6 +173,11 @@ void writer_snapshot(struct control *c, struct batch *b,
     struct node *n;
     s->lifted = brake_lifted(&s->rules, call.now_ms);
     sched_of_rules(s, call.now_ms, emit_news(&call, SCHED_RULES));
+    for (size_t i = 0; i < s->evicted_count; i++) {
+        struct sched_event *e = s->evicted[i].at_ms <= call.now_ms ? emit_news(&call, SCHED_EVICTED) : NULL; /* else a clock was wrong */
+        if (e)
+            e->at_ms = s->evicted[i].at_ms, e->count = s->evicted[i].gpu_milli;
+    }
     for (size_t i = 0; (n = map_next(s->nodes, &i));) {
         sched_of_node(s, n, emit_news(&call, SCHED_NODE));
         if (n->good_count)

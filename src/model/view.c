@@ -89,6 +89,7 @@ const struct fields near_view_fields = FIELDS(near_view, near_rows);
 #define WHY_ROWS                                                                                                                                \
     FIELD(struct why_view, starts, TEXT, .help = "now, later, or never: not on the nodes that there are, or not within the quota"),            \
     FIELD_AS(struct why_view, start_ms, "start_at", TIME, .help = "when it is expected to start; null: nobody knows"),                         \
+    FIELD_AS(struct why_view, earliest, "at_earliest", BOOL, .help = "start_at is the earliest: jobs before it, or newer ones, may make it later; false: it is held"), \
     FIELD(struct why_view, reason, TEXT, .help = "why it does not start now, as one word"),                                                     \
     FIELD(struct why_view, reason_text, TEXT, .max = 1024, .help = "the same as a sentence"),                                                   \
     FIELD(struct why_view, advice, TEXTS, .help = "what would make it run, each by itself"),                                                    \

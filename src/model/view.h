@@ -20,6 +20,7 @@ struct why_view {
     int64_t id;
     const char *name, *state, *starts, *reason, *reason_text;
     int64_t start_ms;
+    bool earliest;
     struct texts advice;
     int64_t nodes, fits;
     struct objects refused, nearest;    /* of struct refused_view, of struct near_view */

@@ -9,21 +9,11 @@
 #include "sched/sched_internal.h"
 #include <stdlib.h>
 
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
-
 void ahead_touch(struct sched *s, int64_t node)
 {
     if (!s->claims.heads)
         return;
-    if (s->touched_count == s->touched_room) {
-        s->touched_room = s->touched_room ? s->touched_room * 2 : 64;
-        s->touched = must(reallocarray(s->touched, s->touched_room, sizeof *s->touched));
-    }
+    s->touched = room_for(s->touched, s->touched_count, &s->touched_room, sizeof *s->touched);
     s->touched[s->touched_count++] = node;
 }
 
@@ -91,10 +81,7 @@ static void hint(struct sched *s, struct claim *cl, int64_t job, int64_t node, i
         return;
     if (cl)
         cl->told_ms = start_ms;
-    if (s->start_count == s->start_room) {
-        s->start_room = s->start_room ? s->start_room * 2 : 16;
-        s->starts = must(reallocarray(s->starts, s->start_room, sizeof *s->starts));
-    }
+    s->starts = room_for(s->starts, s->start_count, &s->start_room, sizeof *s->starts);
     s->starts[s->start_count++] = (struct start_hint){ job, node, start_ms };
 }
 

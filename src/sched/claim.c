@@ -7,13 +7,6 @@
 #include "sched/sched_internal.h"
 #include <stdlib.h>
 
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
-
 struct claim *claims_of(const struct sched *s, int64_t job)
 {
     return s->claims.count ? map_get(s->claims.of, job) : NULL;
@@ -123,10 +116,7 @@ struct claim *claim_new(struct sched *s, const struct claim *like)
     struct claims *c = &s->claims;
     struct claim *cl = must(malloc(sizeof *cl));
     *cl = *like;
-    if (c->count == c->room) {
-        c->room = c->room ? c->room * 2 : 16;
-        c->at = must(reallocarray(c->at, c->room, sizeof *c->at));
-    }
+    c->at = room_for(c->at, c->count, &c->room, sizeof *c->at);
     cl->at = c->count;
     c->at[c->count++] = cl;
     cl->taken = cl->aside = false;

@@ -8,13 +8,6 @@
 
 enum { LOOK_AGAIN_MS = 10000, LARGE = 256 };
 
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
-
 /* --- starting among claims */
 
 /* What is its own, and then what is lent to it, is lifted while it is looked for. */
@@ -49,6 +42,7 @@ void gang_back(struct sched *s, struct job *j, bool placed)
 struct one { struct node *n; int64_t cost, youth; };    /* the least cost first, then the most youth */
 struct crew { struct one *at; size_t count; };
 static void crew_done_auto(struct crew *c) { free(c->at); }
+static void spots_done_auto(struct spot **at) { free(*at); }
 
 static int by_cost(const void *a, const void *b)
 {
@@ -179,6 +173,21 @@ static bool crew_least(struct sched *s, struct class *c, unsigned ranks, struct 
     return crew_choose(s, c, crew, true);
 }
 
+/* Where each of them would be; start_ms INT64_MAX: when those in the way have gone, whenever that is. */
+static bool crew_spots(struct sched *s, struct class *c, const struct crew *crew, int64_t start_ms, struct spot *out)
+{
+    bool all = true;
+    for (int64_t i = 0; i < c->gang && all; i++) {
+        struct victims v = { 0 };
+        struct when w = { .start_ms = INT64_MAX };
+        if (spot_on(s, c, crew->at[i].n, &w.at) || (start_ms < INT64_MAX && node_when(s, c, crew->at[i].n, &w)))
+            out[i] = w.at;
+        else if ((all = victims_least(s, c, crew->at[i].n, VICTIMS_ALL, &v)))
+            out[i] = v.at;
+    }
+    return all;
+}
+
 int64_t crew_head(struct sched *s, struct job *j, struct claim *known)
 {
     struct class *c = j->class;
@@ -199,14 +208,11 @@ int64_t crew_head(struct sched *s, struct job *j, struct claim *known)
         crew.count = 0;
         found = crew_least(s, c, VICTIMS_ALL, &crew);
     }
-    for (size_t i = 0; i < crew.count && found; i++) {
-        struct victims v = { 0 };
-        struct when w = { .start_ms = INT64_MAX };
-        if (spot_on(s, c, crew.at[i].n, &w.at) || (start < INT64_MAX && node_when(s, c, crew.at[i].n, &w)))
-            crew_claim(s, j, &w.at, start, told);
-        else if (victims_least(s, c, crew.at[i].n, VICTIMS_ALL, &v))
-            crew_claim(s, j, &v.at, start, told);
-    }
+    /* What all of them would hold may be more than a quota allows, of a model or by the size of the nodes: that is not worth waiting for. */
+    AUTO(spots_done) struct spot *at = must(calloc((size_t)c->gang, sizeof *at));
+    found = found && crew_spots(s, c, &crew, start, at) && quota_allows_crew(s, c, at);
+    for (int64_t i = 0; found && i < c->gang; i++)
+        crew_claim(s, j, &at[i], start, told);
     if (!found && s->fleet.count > LARGE)
         c->evict_ms = s->last_now_ms + EVICT_PAUSE_MS;
     return found ? start : 0;
@@ -223,26 +229,62 @@ struct start_hint crew_start(struct sched *s, struct class *c, int64_t job)
 
 /* --- evictions */
 
-bool crew_evict(struct sched *s, struct job *j, unsigned ranks)
+/* Where it could be at once if what was lent out of its project's reservations had gone. */
+static bool lent_on(struct sched *s, const struct job *j, struct node *n, struct victims *out)
+{
+    *out = (struct victims){ .at.node = n };
+    for (struct claim *cl = map_get(s->claims.on, n->id); cl; cl = cl->next)
+        if (cl->reserve && claim_own(s, cl, j))
+            claim_lift(s, cl);
+    bool fits = spot_on(s, j->class, n, &out->at);
+    claims_again(s, n->id);
+    out->at.node = fits ? n : NULL;
+    return fits || victims_lent(s, j, n, out);
+}
+
+static bool crew_lent(struct sched *s, struct job *j, struct crew *crew)
+{
+    crew->at = must(calloc(s->fleet.count + 1, sizeof *crew->at));
+    index_ready(&s->index, j->class->wanted);
+    for (size_t i = 0; i < s->fleet.count; i++) {
+        struct node *n = s->fleet.nodes[i];
+        struct victims v;
+        if (lent_on(s, j, n, &v))
+            crew->at[crew->count++] = (struct one){ n, v.cost, v.count ? v.oldest_ms : INT64_MAX };
+    }
+    return crew_choose(s, j->class, crew, true);
+}
+
+static bool yields_on(struct sched *s, struct job *j, const struct one *on, unsigned ranks, bool reserved, struct victims *out)
+{
+    *out = (struct victims){ 0 };
+    if (reserved)
+        return lent_on(s, j, on->n, out);
+    return on->cost ? victims_least(s, j->class, on->n, ranks, out) : spot_on(s, j->class, on->n, &out->at);
+}
+
+bool crew_evict(struct sched *s, struct job *j, unsigned ranks, bool reserved)
 {
     struct class *c = j->class;
     AUTO(crew_done) struct crew crew = { 0 };
-    int64_t milli = 0;
-    if (!crew_least(s, c, ranks, &crew))
+    struct victims v;
+    int64_t milli = 0, count = 0;
+    if (!(reserved ? crew_lent(s, j, &crew) : crew_least(s, c, ranks, &crew)))
         return false;
+    AUTO(spots_done) struct spot *at = must(calloc((size_t)c->gang, sizeof *at));
     for (size_t i = 0; i < crew.count; i++) {
-        struct victims v = { 0 };
-        if (crew.at[i].cost && victims_least(s, c, crew.at[i].n, ranks, &v))
-            milli += victims_milli(s, &v);
+        if (!yields_on(s, j, &crew.at[i], ranks, reserved, &v))
+            return false;
+        milli += victims_milli(s, &v);
+        count += v.count;
+        at[i] = v.at;
     }
-    if (!brake_allows(s, milli))
+    if (!count || !quota_allows_crew(s, c, at) || (!reserved && !brake_allows(s, milli)))
         return false;
     for (size_t i = 0; i < crew.count; i++) {
-        struct victims v = { 0 };
-        bool there = crew.at[i].cost ? victims_least(s, c, crew.at[i].n, ranks, &v) : spot_on(s, c, crew.at[i].n, &v.at);
-        if (!there) /* who was to go from here is one of a gang, and goes already: it is tried again */
+        if (!yields_on(s, j, &crew.at[i], ranks, reserved, &v)) /* who was to go from here is one of a gang, and goes already: it is tried again */
             return claims_drop_of(s, j->id), false;
-        evict_take(s, j, &v, false);
+        evict_take(s, j, &v, reserved);
     }
     return true;
 }

@@ -9,13 +9,6 @@
 
 enum { TRIES_ON_NODE = 4096, LINE_MOST = 16, LARGE = 256, FAILS_MOST = 4 };
 
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
-
 static int64_t milli_of(const struct hold *h)
 {
     int64_t sum = 0;
@@ -218,13 +211,30 @@ bool brake_allows(struct sched *s, int64_t milli)
     return sum <= part;
 }
 
-static void brake_add(struct sched *s, int64_t milli)
+/* By when it was: a snapshot tells them in another order. */
+static void brake_add(struct sched *s, const struct brake *b)
 {
-    if (s->brake_count == s->brake_room) {
-        s->brake_room = s->brake_room ? s->brake_room * 2 : 16;
-        s->brakes = must(reallocarray(s->brakes, s->brake_room, sizeof *s->brakes));
-    }
-    s->brakes[s->brake_count++] = (struct brake){ s->last_now_ms, milli };
+    size_t at = s->brake_count;
+    s->brakes = room_for(s->brakes, s->brake_count++, &s->brake_room, sizeof *s->brakes);
+    for (; at > s->brake_from && s->brakes[at - 1].at_ms > b->at_ms; at--)
+        s->brakes[at] = s->brakes[at - 1];
+    s->brakes[at] = *b;
+}
+
+static void brake_back(struct sched *s, int64_t job, int64_t task)
+{
+    size_t at = s->brake_count;
+    while (at > s->brake_from && (s->brakes[at - 1].job != job || s->brakes[at - 1].task != task))
+        at--;
+    if (at > s->brake_from)
+        memmove(s->brakes + at - 1, s->brakes + at, (s->brake_count-- - at) * sizeof *s->brakes);
+}
+
+/* What the door counted is what counts: at its time, after a restart too. */
+void evict_told(struct sched *s, const struct sched_event *e)
+{
+    brake_back(s, e->job, e->task);
+    brake_add(s, &(struct brake){ .at_ms = e->at_ms, .milli = e->count });
 }
 
 /* --- evictions */
@@ -242,10 +252,7 @@ static void yield_for(struct sched *s, struct hold *h, int64_t job)
 
 static void tell(struct sched *s, struct hold *h, int64_t job, enum evict_why why)
 {
-    if (s->eviction_count == s->eviction_room) {
-        s->eviction_room = s->eviction_room ? s->eviction_room * 2 : 16;
-        s->evictions = must(reallocarray(s->evictions, s->eviction_room, sizeof *s->evictions));
-    }
+    s->evictions = room_for(s->evictions, s->eviction_count, &s->eviction_room, sizeof *s->evictions);
     s->evictions[s->eviction_count++] = (struct eviction){ h->job, h->task, h->node, job, (int)why };
     yield_for(s, h, job);
 }
@@ -264,7 +271,7 @@ void evict_take(struct sched *s, struct job *j, const struct victims *v, bool re
         enum evict_why why = reserved ? EVICT_RESERVATION : v->of[i]->rank == CLASS_SPOT ? EVICT_SPOT : EVICT_CLASS;
         tell(s, v->of[i], j->id, why);
         if (!reserved)
-            brake_add(s, milli_of(v->of[i]) * gang_of(s, v->of[i]));
+            brake_add(s, &(struct brake){ s->last_now_ms, milli_of(v->of[i]) * gang_of(s, v->of[i]), v->of[i]->job, v->of[i]->task });
     }
     claim_new(s, &like);
 }
@@ -290,24 +297,32 @@ static void only_reserved(struct sched *s, const struct reserve *r, struct node 
         n->gpus[i].closed--;
 }
 
-/* What was lent out of the places that its project has reserved. */
-static bool from_reserved(struct sched *s, struct job *j, struct victims *v)
+bool victims_lent(struct sched *s, const struct job *j, struct node *n, struct victims *best)
+{
+    bool better = false;
+    const struct reserve *last = NULL;
+    for (const struct claim *cl = map_get(s->claims.on, n->id); cl; cl = cl->next) {
+        if (!cl->reserve || cl->reserve == last || !claim_own(s, cl, j))
+            continue;
+        last = cl->reserve;
+        only_reserved(s, last, n, true);
+        better = victims_least(s, j->class, n, SPOT_YIELDS, best) || better;
+        only_reserved(s, last, n, false);
+    }
+    return better;
+}
+
+static bool from_reserved(struct sched *s, const struct job *j, struct victims *v)
 {
     struct reserve *r;
     int64_t last = 0;
-    for (size_t i = 0; (r = map_next(s->reserves, &i));) {
-        if (r->class->project != j->class->project || !reserve_open(s, r))
-            continue;
-        for (int64_t k = 0; k < r->count; k++) {
+    for (size_t i = 0; (r = map_next(s->reserves, &i));)
+        for (int64_t k = 0; r->class->project == j->class->project && reserve_open(s, r) && k < r->count; k++) {
             struct node *n = r->parts[k] && r->parts[k]->node != last ? fleet_node(&s->fleet, r->parts[k]->node) : NULL;
-            if (!n)
-                continue;
-            last = n->id;
-            only_reserved(s, r, n, true);
-            victims_least(s, j->class, n, SPOT_YIELDS, v);
-            only_reserved(s, r, n, false);
+            if (n)
+                victims_lent(s, j, n, v);
+            last = n ? n->id : last;
         }
-    }
     return v->at.node;
 }
 
@@ -319,9 +334,10 @@ static bool evict_for(struct sched *s, struct job *j)
     for (int i = 0; i < CLASS_COUNT; i++)
         could += ranks >> i & 1 ? s->ranks[i] : 0;
     ranks &= ~(1u << priority_of(j->priority));
+    bool lent = map_count(s->reserves) && s->ranks[CLASS_SPOT];
     if (j->class->gang)
-        return could && crew_evict(s, j, ranks);
-    if (map_count(s->reserves) && s->ranks[CLASS_SPOT]) {
+        return (lent && crew_evict(s, j, 0, true)) || (could && crew_evict(s, j, ranks, false));
+    if (lent) {
         index_ready(&s->index, j->class->wanted);
         if (from_reserved(s, j, &v)) {
             evict_take(s, j, &v, true);
@@ -422,6 +438,7 @@ void evict_kept(struct sched *s, struct hold *h)
             claim_drop(s, cl);
     }
     yield_for(s, h, 0);
+    brake_back(s, h->job, h->task); /* nor does it count */
     s->braked_ms = MIN(s->braked_ms, s->last_now_ms + EVICT_PAUSE_MS);
     s->evict_pause_ms = s->last_now_ms + EVICT_PAUSE_MS;
 }

@@ -50,10 +50,14 @@ struct node *place_find(struct sched *s, struct class *c, struct pick *pick)
     struct project *p = c->project;
     if (c->only_node) {
         struct node *n = fleet_node(&s->fleet, c->only_node);
-        return n && index_on(&s->index, c->wanted, n, pick) && within_quota(pick, p) && allowed_on(s, c, n, pick) ? n : NULL;
+        return n && index_on(&s->index, c->wanted, n, pick) && quota_allows_held(c, pick->cpu_milli, pick->mem_mib) && allowed_on(s, c, n, pick) ? n : NULL;
     }
     struct node *n = index_best(&s->index, c->wanted, pick);
-    if (n && !within_quota(pick, p))
-        n = index_scan(&s->index, c->wanted, within_quota, p, pick);    /* it would hold less elsewhere, perhaps */
+    if (n && !within_quota(pick, p)) { /* it would hold less elsewhere, perhaps; else that is why it waits */
+        struct pick first = *pick;
+        n = index_scan(&s->index, c->wanted, within_quota, p, pick);
+        if (!n)
+            quota_allows_held(c, first.cpu_milli, first.mem_mib);
+    }
     return !n || allowed_on(s, c, n, pick) ? n : place_elsewhere(s, c, pick);
 }

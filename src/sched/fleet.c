@@ -5,21 +5,6 @@
 
 enum { LOG_MIN = 1024, MOVED_KEEP = 1024 };
 
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
-
-static void *room_for(void *at, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return at;
-    *room = *room ? *room * 2 : 16;
-    return must(reallocarray(at, *room, size));
-}
-
 /* --- nodes */
 
 static size_t node_place(const struct fleet *f, int64_t id)

@@ -6,6 +6,7 @@
  * nothing that lasts. That is what gangs ("place n, then keep or undo") and preemption ("as if these were gone") stand on. */
 #pragma once
 #include "base/map.h"
+#include "base/must.h"
 #include "sched/sched.h"
 
 /* Where nodes are: the parts of their topology addresses, each part once, so that two nodes of one rack have the same. */

@@ -17,17 +17,6 @@ struct search {
     size_t place_count, place_room;
 };
 
-static void *more(struct arena *mem, const void *at, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return (void *)at;
-    *room = *room ? *room * 2 : 256;
-    void *bigger = arena_take(mem, *room, size);
-    if (count)
-        memcpy(bigger, at, count * size);
-    return bigger;
-}
-
 /* --- counting */
 
 static void count_up(struct search *x, const struct node *n)
@@ -37,7 +26,7 @@ static void count_up(struct search *x, const struct node *n)
             p->search = x->s->searches;
             p->seats = 0;
             p->first = n->id;
-            x->places = more(x->mem, x->places, x->place_count, &x->place_room, sizeof *x->places);
+            x->places = arena_more(x->mem, x->places, x->place_count, &x->place_room, sizeof *x->places);
             x->places[x->place_count++] = p;
         }
         p->seats++;
@@ -52,7 +41,7 @@ static void add_lot(struct lot *l, const struct pick *pick, void *arg)
     *kept = *pick;
     kept->score = INT64_MIN;    /* not worked out yet */
     for (uint32_t i = 0; i < l->count; i++) {
-        x->seats = more(x->mem, x->seats, x->count, &x->room, sizeof *x->seats);
+        x->seats = arena_more(x->mem, x->seats, x->count, &x->room, sizeof *x->seats);
         x->seats[x->count++] = (struct seat){ .n = l->nodes[i], .pick = kept };
     }
 }

@@ -4,13 +4,6 @@
 #include "base/rand.h"
 #include <stdlib.h>
 
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
-
 static bool before(const struct ranked *a, const struct ranked *b)
 {
     return a->score != b->score ? a->score > b->score : a->node < b->node;

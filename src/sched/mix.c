@@ -11,13 +11,6 @@ enum {
     SLIVER_END = 12
 };
 
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
-
 static int64_t row_hash(const struct mix_row *r)
 {
     uint64_t h = (uint64_t)r->cpu_milli * 0x9e3779b97f4a7c15ULL;

@@ -252,9 +252,7 @@ static void make_room(struct class *c)
         return;
     }
     c->room = c->room ? c->room * 2 : 1;
-    c->ready = reallocarray(c->ready, c->room, sizeof *c->ready);
-    if (!c->ready)
-        abort();
+    c->ready = must(reallocarray(c->ready, c->room, sizeof *c->ready));
 }
 
 static void line_add(struct sched *s, struct job *j)

@@ -20,8 +20,7 @@ static struct place *place_in(struct fleet *f, struct place *up, const char *nam
         p = p->next;
     if (p)
         return p;
-    if (!(p = calloc(1, sizeof *p)))
-        abort();
+    p = must(calloc(1, sizeof *p));
     *p = (struct place){ .up = up, .next = first, .id = ++f->place_ids, .level = (uint8_t)level };
     memcpy(p->name, name, len);
     if (up)

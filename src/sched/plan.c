@@ -19,17 +19,6 @@ struct pass {
     bool whole;                 /* everything that waits is tried, not only what is new */
 };
 
-static void *more(struct arena *mem, const void *at, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return (void *)at;
-    *room = *room ? *room * 2 : 16;
-    void *bigger = arena_take(mem, *room, size);
-    if (count)
-        memcpy(bigger, at, count * size);
-    return bigger;
-}
-
 static void *copy(struct arena *mem, const void *from, size_t count, size_t size)
 {
     return count ? memcpy(arena_take(mem, count, size), from, count * size) : NULL;
@@ -54,7 +43,7 @@ static void give(struct pass *p, struct job *j, int64_t task, const struct node 
                                      .simulated = g->simulated };
     }
     plan->placements
-        = more(p->mem, plan->placements, plan->count, &p->placement_room, sizeof *plan->placements);
+        = arena_more(p->mem, plan->placements, plan->count, &p->placement_room, sizeof *plan->placements);
     plan->placements[plan->count++]
         = (struct placement){ j->id, task, n->id, { out, (size_t)count } };
     waiting_take(&j->waiting, task, &not_before);
@@ -119,7 +108,7 @@ static void say(struct pass *p, struct job *j, enum reason why)
     j->told = (uint8_t)why;
     if (why == REASON_NONE)
         return;
-    plan->waits = more(p->mem, plan->waits, plan->wait_count, &p->wait_room, sizeof *plan->waits);
+    plan->waits = arena_more(p->mem, plan->waits, plan->wait_count, &p->wait_room, sizeof *plan->waits);
     plan->waits[plan->wait_count] = why == REASON_QUOTA ? j->class->held_by : (struct wait){ 0 };
     plan->waits[plan->wait_count].job = j->id;
     plan->waits[plan->wait_count++].reason = (int)why;

@@ -135,9 +135,7 @@ static int by_task(const void *a, const void *b)
 static void **sorted(const struct map *m, int (*order)(const void *, const void *))
 {
     size_t n = 0, count = map_count(m);
-    void **list = calloc(count + 1, sizeof *list), *v;
-    if (!list)
-        abort();
+    void **list = must(calloc(count + 1, sizeof *list)), *v;
     for (size_t i = 0; (v = map_next(m, &i));)
         list[n++] = v;
     qsort(list, count, sizeof *list, order);

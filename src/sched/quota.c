@@ -23,8 +23,7 @@ static void count(struct sched *s, struct hold *h)
 {
     if (h->counted)
         return;
-    if (!(h->counted = calloc(1, sizeof *h->counted)))
-        abort();
+    h->counted = must(calloc(1, sizeof *h->counted));
     *h->counted = (struct limit_ask){ .owner = h->owner, .bound_ms = h->bound_ms };
     ask_of(s, fleet_node(&s->fleet, h->node), h->gpus, h->count, h->counted);
 }
@@ -123,7 +122,7 @@ static bool limits_allow(struct class *c, const struct limit_ask *a)
     return !r || refused(c, (int)kind, r->owner, r->model, r->limit.most[kind], limit_needs(a, r, kind));
 }
 
-static bool held_allow(struct class *c, int64_t cpu, int64_t mem)
+bool quota_allows_held(struct class *c, int64_t cpu, int64_t mem)
 {
     const struct project *p = c->project;
     const struct quota *q = &p->quota;
@@ -143,7 +142,7 @@ bool quota_allows(struct sched *s, struct class *c)
     c->held_by = (struct wait){ 0 };
     if (q->gpu_milli >= 0 && p->gpu_held + gpu > q->gpu_milli)
         return refused(c, LIMIT_PROJECT_GPUS, 0, "", q->gpu_milli, gpu);
-    if (!held_allow(c, tasks * c->shape.cpu_milli, tasks * c->shape.mem_mib))
+    if (!quota_allows_held(c, tasks * c->shape.cpu_milli, tasks * c->shape.mem_mib))
         return false;
     if (!p->limits.count)
         return true;
@@ -155,7 +154,7 @@ bool quota_allows(struct sched *s, struct class *c)
 
 bool quota_allows_gang(struct sched *s, struct class *c, const struct seat *seats, int64_t cpu_milli, int64_t mem_mib)
 {
-    if (!held_allow(c, cpu_milli, mem_mib))
+    if (!quota_allows_held(c, cpu_milli, mem_mib))
         return false;
     if (!c->project->limits.count)
         return true;
@@ -165,6 +164,18 @@ bool quota_allows_gang(struct sched *s, struct class *c, const struct seat *seat
         ask_of(s, seats[i].n, gpus, pick_gpus(&c->wanted->is, seats[i].pick, seats[i].n, &s->fleet, gpus), &a);
     }
     return limits_allow(c, &a);
+}
+
+bool quota_allows_crew(struct sched *s, struct class *c, const struct spot *at)
+{
+    struct limit_ask a = { .owner = c->owner, .bound_ms = c->bound_ms, .tasks = c->gang };
+    int64_t cpu = 0, mem = 0;
+    for (int64_t i = 0; i < c->gang; i++) {
+        cpu += at[i].pick.cpu_milli;
+        mem += at[i].pick.mem_mib;
+        ask_of(s, at[i].node, at[i].gpus, at[i].count, &a);
+    }
+    return quota_allows_held(c, cpu, mem) && (!c->project->limits.count || limits_allow(c, &a));
 }
 
 bool quota_allows_on(struct sched *s, struct class *c, const struct node *n, const struct held_gpu *gpus, int held)

@@ -8,13 +8,6 @@
 
 enum { PARTS_MOST = 65536, PIN_AGAIN_MS = 10000 };
 
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
-
 bool reserve_open(const struct sched *s, const struct reserve *r)
 {
     return r->from_ms <= s->last_now_ms && s->last_now_ms < r->until_ms;

@@ -6,13 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
-
 struct sched *sched_new(void)
 {
     struct sched *s = must(calloc(1, sizeof *s));
@@ -387,10 +380,7 @@ void class_leave(struct sched *s, struct class *c)
 
 void fresh_add(struct sched *s, const struct job *j)
 {
-    if (s->fresh_count == s->fresh_room) {
-        s->fresh_room = s->fresh_room ? s->fresh_room * 2 : 64;
-        s->fresh = must(reallocarray(s->fresh, s->fresh_room, sizeof *s->fresh));
-    }
+    s->fresh = room_for(s->fresh, s->fresh_count, &s->fresh_room, sizeof *s->fresh);
     s->fresh[s->fresh_count++] = j->id;
 }
 
@@ -647,7 +637,7 @@ static void (*const on[])(struct sched *, const struct sched_event *) = {
     [SCHED_TASK_FREED] = on_freed,    [SCHED_TASK_QUEUED] = on_queued,
     [SCHED_TASK_GONE] = on_task_gone, [SCHED_TASK_REFUSED] = on_refused,
     [SCHED_TASK_KEPT] = on_kept,      [SCHED_RESERVE] = reserve_told,
-    [SCHED_RESERVE_GONE] = reserve_gone, [SCHED_RULES] = on_rules,
+    [SCHED_RESERVE_GONE] = reserve_gone, [SCHED_EVICTED] = evict_told, [SCHED_RULES] = on_rules,
 };
 _Static_assert(COUNT(on) == SCHED_KIND_COUNT, "every kind of event has a row");
 

@@ -34,6 +34,7 @@ enum sched_kind {
     SCHED_TASK_KEPT,        /* job.place did not take an eviction: it stays where it is */
     SCHED_RESERVE,          /* a project shall have room in a time: reserve, project, shape, count, from_ms, until_ms. Told again: it changed */
     SCHED_RESERVE_GONE,
+    SCHED_EVICTED,          /* the door counts for the brake: at_ms, `count` thousandths of GPUs, and for which task (job 0: long ago, of a snapshot) */
     SCHED_RULES,            /* who yields to whom, and how many at most; until it is told nobody is evicted */
     SCHED_KIND_COUNT
 };
@@ -136,7 +137,7 @@ struct sched_plan {
 };
 struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struct arena *mem);
 /* Where and when a task of such a job (SCHED_JOB; one that is known by its number too) would start as things stand: now_ms, or when those
- * before it are expected to end. node 0, INT64_MAX: nobody knows. Changes nothing that can be seen. */
+ * that run are expected to end; of one whose start is not held that is the earliest, for those before it are not counted. node 0, INT64_MAX: nobody knows. Changes nothing that can be seen. */
 struct start_hint sched_when(struct sched *s, const struct sched_event *job, int64_t now_ms);
 /* How many of the `count` parts of such a reservation (SCHED_RESERVE) could be had, as things stand. Changes nothing that can be seen. */
 int64_t sched_can_reserve(struct sched *s, const struct sched_event *reserve, int64_t now_ms);

@@ -149,8 +149,11 @@ void evict_line(struct sched *s, struct class *c);                  /* no node h
 /* Whether fewer, or younger, of the given classes (a set of bits) are in its way on that node than best has; then best is that. */
 enum { VICTIMS_ALL = (1 << CLASS_COUNT) - 1 };
 bool victims_least(struct sched *s, struct class *c, struct node *n, unsigned ranks, struct victims *best);
+/* The same for what was lent out of places that the job's project has reserved there. */
+bool victims_lent(struct sched *s, const struct job *j, struct node *n, struct victims *best);
 bool evict_could(const struct sched *s, enum priority_class rank);  /* there may be somebody who yields to that class; cheap */
 void evict_kept(struct sched *s, struct hold *h);
+void evict_told(struct sched *s, const struct sched_event *e);      /* SCHED_EVICTED */
 int64_t victims_milli(const struct sched *s, const struct victims *v);
 bool brake_allows(struct sched *s, int64_t milli);
 void evict_take(struct sched *s, struct job *j, const struct victims *v, bool reserved);    /* they are to go, and the place is claimed for it */
@@ -160,8 +163,9 @@ struct seat;
 struct seat *gang_for(struct sched *s, struct job *j, struct arena *mem, enum reason *why);     /* what was lifted for it stays so until: */
 void gang_back(struct sched *s, struct job *j, bool placed);
 int64_t crew_head(struct sched *s, struct job *j, struct claim *known);         /* its start is held; 0: nobody knows when */
+bool quota_allows_crew(struct sched *s, struct class *c, const struct spot *at);    /* quota.c: all of them, c->gang */
 struct start_hint crew_start(struct sched *s, struct class *c, int64_t job);    /* when it would start, if it cannot now */
-bool crew_evict(struct sched *s, struct job *j, unsigned ranks);
+bool crew_evict(struct sched *s, struct job *j, unsigned ranks, bool reserved);      /* reserved: only what was lent out of its project's reservations yields */
 void evict_time(struct sched *s, int64_t now_ms);                   /* the brake lets go of what was long ago */
 
 /* --- near.c: bytes that are there already, and how the tasks of a job are spread. Not used: all NULL. */
@@ -204,7 +208,7 @@ void reserves_pin(struct sched *s);
 void reserve_lost(struct sched *s, struct claim *cl);               /* a part has lost its place */
 bool reserve_open(const struct sched *s, const struct reserve *r);  /* its time has come */
 
-struct brake { int64_t at_ms, milli; };
+struct brake { int64_t at_ms, milli, job, task; };      /* job: that was asked for; 0: the door has told it */
 enum { REFUSED_PAUSE_MS = 100, EVICT_PAUSE_MS = 1000 };
 
 struct sched {
@@ -290,6 +294,7 @@ void quota_used(struct sched *s, const struct hold *h, int64_t from_ms, int64_t 
 void quota_time(struct sched *s, int64_t now_ms);                   /* periods that are over */
 int64_t quota_wake(const struct sched *s);                          /* when the next one is; INT64_MAX: nobody's hours are limited */
 bool quota_allows(struct sched *s, struct class *c);                /* else c->held_by says what does not */
+bool quota_allows_held(struct class *c, int64_t cpu_milli, int64_t mem_mib);   /* the same for what follows from the node */
 bool quota_allows_on(struct sched *s, struct class *c, const struct node *n, const struct held_gpu *gpus, int count);   /* the same with the models known */
 
 /* --- filter.c */

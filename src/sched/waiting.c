@@ -21,9 +21,7 @@ static void make_room(struct waiting *w, size_t at)
     }
     if (!w->room || w->head + w->count == w->room) {
         size_t room = w->room - w->head < 4 ? 4 : (w->room - w->head) * 2;
-        struct range *more = calloc(room, sizeof *more);
-        if (!more)
-            abort();
+        struct range *more = must(calloc(room, sizeof *more));
         memcpy(more, waiting_ranges(w), w->count * sizeof *more);
         if (w->room)
             free(w->more);

@@ -322,6 +322,7 @@ static void expect(struct sched *s, const struct sched_event *e, int64_t now_ms,
     struct start_hint h = sched_when(s, e, now_ms);
     out->start_node = h.node;
     out->start_ms = h.start_ms == INT64_MAX || !h.node ? 0 : h.start_ms;
+    out->earliest = out->start_ms && !claims_of(s, e->job);
 }
 
 void sched_why(struct sched *s, const struct sched_event *e, int64_t now_ms, struct why *out)
@@ -339,6 +340,7 @@ void sched_why(struct sched *s, const struct sched_event *e, int64_t now_ms, str
         out->reason = REASON_RETRY;
         out->pause_ms = j->wake_ms;
         out->start_ms = out->fits ? j->wake_ms : 0;
+        out->earliest = out->start_ms;
     }
 }
 
@@ -391,6 +393,8 @@ void sched_try(struct sched *s, const struct sched_event *e, int64_t now_ms, str
     if (out->reason == REASON_RESOURCES && s->next && !order_before(s, &j, s->next))
         out->reason = REASON_PRIORITY;
     expect(s, e, now_ms, out);
+    if (out->reason == REASON_RESOURCES && s->rules.backfill_depth)
+        out->earliest = false; /* it would be the first, and have that start */
     need_leave(s, j.need);
     class_leave(s, j.class);
 }

@@ -22,6 +22,7 @@ struct why {
     int64_t held;                   /* of what that limits; in its unit, -1: nobody knows */
     int64_t pause_ms;               /* of REASON_RETRY: until then */
     int64_t start_ms, start_node;   /* when and where there will be room for it, by what others may run at most; 0: nobody knows */
+    bool earliest;                  /* not before then, but perhaps later: others go before it, and nothing holds that start for it */
     int64_t nodes, fits, refused[FILTER_COUNT];     /* a node counts with the first filter that refuses it: fits and refused make up nodes */
     int near_count, model_count;
     struct why_near near[WHY_NEAR]; /* those that lack least, the nearest first */

@@ -1,6 +1,7 @@
 /* live.c - tasks that come at their times, wait where nothing is free, run for as long as they ran, and go; nodes that fail and
  * come back. Virtual time: it jumps from one happening to the next. */
 #include "sim/world_internal.h"
+#include "base/must.h"
 #include <math.h>
 
 enum what { TASK_ENDS, NODE_FAILS, NODE_BACK, TASK_COMES };
@@ -26,13 +27,6 @@ struct live {
     int64_t first_ms, last_ms, seen_ms;
     double used; /* thousandths of GPUs times milliseconds */
 };
-
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
 
 static bool sooner(const struct happening *a, const struct happening *b)
 {

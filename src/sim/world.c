@@ -1,14 +1,8 @@
 /* world.c - one run. See world.h. */
 #include "sim/world_internal.h"
+#include "base/must.h"
 #include <stdlib.h>
 #include <time.h>
-
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
 
 static int64_t now_us(void) /* for decisions a second alone: nothing in the world hangs on it */
 {

@@ -145,4 +145,5 @@
     /* A project's network: its number (0: none yet), where its tasks may go, and the Mbit/s of one task each way (0: not capped). */ \
     X("ALTER TABLE project ADD COLUMN net BIGINT NOT NULL DEFAULT 0")                                                          \
     X("ALTER TABLE project ADD COLUMN egress TEXT NOT NULL DEFAULT 'all'")                                                     \
-    X("ALTER TABLE project ADD COLUMN mbit BIGINT NOT NULL DEFAULT 0")
+    X("ALTER TABLE project ADD COLUMN mbit BIGINT NOT NULL DEFAULT 0") \
+    X("ALTER TABLE reservation ADD COLUMN begun BIGINT NOT NULL DEFAULT 0") /* 1: it was told that its time has come */

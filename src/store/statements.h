@@ -78,6 +78,7 @@
     X(ATTEMPT_STOP, "iiiii", "UPDATE attempt SET state = ?2, started_ms = ?3, grace_s = ?4, stop_ms = ?5 WHERE id = ?1") \
     X(ATTEMPT_YIELD, "iiiti", "UPDATE attempt SET stop_as = ?2, grace_s = ?3, detail = ?4, stop_ms = ?5 WHERE id = ?1")                          \
     X(RESERVE_ADD, "iittiiii", "INSERT INTO reservation (id, project, name, gpus, count, from_ms, until_ms, ended_ms, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8)") \
+    X(RESERVE_BEGIN, "i", "UPDATE reservation SET begun = 1 WHERE id = ?1")                                                     \
     X(RESERVE_END, "ii", "UPDATE reservation SET ended_ms = ?2 WHERE id = ?1")                                                  \
     X(EVICTED_ADD, "iii", "INSERT INTO evicted (attempt, at_ms, gpu_milli) VALUES (?1, ?2, ?3)")                                 \
     X(EVICTED_DROP, "i", "DELETE FROM evicted WHERE at_ms <= ?1")                                                              \
@@ -119,7 +120,7 @@
     X(LOAD_SECRET, "", "SELECT id, project, name, sealed, created_ms, updated_ms, version FROM secret ORDER BY id")            \
     X(LOAD_NODE, "", "SELECT id, name, state, info, kept, joined_ms, version, cordoned, rotate_ms, drain, drain_until_ms, lost, settings FROM node ORDER BY id")                           \
     X(LOAD_RULE, "", "SELECT name, value FROM rule ORDER BY name")                                                             \
-    X(LOAD_RESERVE, "", "SELECT id, project, name, gpus, count, from_ms, until_ms, created_ms FROM reservation WHERE ended_ms = 0 ORDER BY id") \
+    X(LOAD_RESERVE, "", "SELECT id, project, name, gpus, count, from_ms, until_ms, created_ms, begun FROM reservation WHERE ended_ms = 0 ORDER BY id") \
     X(LOAD_EVICTED, "", "SELECT attempt, at_ms, gpu_milli FROM evicted ORDER BY attempt")                                          \
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
     X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \

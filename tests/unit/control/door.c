@@ -420,3 +420,12 @@ bool door_place(struct door *d, const char *job, int64_t task, const char *node,
     CHECK(door_ask_as(d, &system_caller, VERB_JOB_PLACE, ask).ok);
     return rows_in(d, "attempt") == before + 1;
 }
+
+size_t events_of(struct door *d, const char *kind)
+{
+    struct answer a = door_ask(d, d->admin, VERB_EVENT_LIST, "{\"limit\":1000}");
+    size_t n = 0;
+    for (size_t i = 0; i < item_count(&a); i++)
+        n += text_is(item(d, &a, i, "name"), kind);
+    return n;
+}

@@ -61,8 +61,8 @@ static void nodes(struct lines *l, const struct state *s)
                    LL(n->next_key ? n->next_key->id : 0), LL(n->rotate_ms), n->info_text);
     struct reservation *v;
     for (size_t i = 0; (v = map_next(s->reservations, &i));)
-        str_printf(line(l), "reservation %lld %s of %s %lld x %s from %lld until %lld", LL(v->id), v->name, v->project->name, LL(v->count), v->gpus,
-                   LL(v->from_ms), LL(v->until_ms));
+        str_printf(line(l), "reservation %lld %s of %s %lld x %s from %lld until %lld%s", LL(v->id), v->name, v->project->name, LL(v->count), v->gpus,
+                   LL(v->from_ms), LL(v->until_ms), v->begun ? " begun" : "");
     for (size_t i = 0; i < s->evicted_count; i++)
         str_printf(line(l), "evicted %lld at %lld of %lld", LL(s->evicted[i].attempt), LL(s->evicted[i].at_ms), LL(s->evicted[i].gpu_milli));
     for (int r = 0; r < RULE_COUNT; r++)

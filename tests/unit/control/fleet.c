@@ -34,15 +34,6 @@ static void hello(struct fleet *f, int i)
     CHECK(door_hello(f->d, f->keys[i], FMT(f->d, "n%d", i + 1), 1, 2, runs).ok);
 }
 
-static size_t events_of(struct door *d, const char *kind)
-{
-    struct answer a = door_ask(d, d->admin, VERB_EVENT_LIST, "{\"limit\":1000}");
-    size_t n = 0;
-    for (size_t i = 0; i < item_count(&a); i++)
-        n += text_is(item(d, &a, i, "name"), kind);
-    return n;
-}
-
 static const char *fleet_word(struct door *d, const char *member)
 {
     struct answer a = door_ask(d, d->admin, VERB_FLEET_GET, NULL);

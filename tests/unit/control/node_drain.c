@@ -37,15 +37,6 @@ static bool told_to_stop(struct door *d, const char *job)
     return t && t->attempt && t->attempt->stop;
 }
 
-static size_t events_of(struct door *d, const char *kind)
-{
-    struct answer a = door_ask(d, d->admin, VERB_EVENT_LIST, "{\"limit\":1000}");
-    size_t n = 0;
-    for (size_t i = 0; i < item_count(&a); i++)
-        n += text_is(item(d, &a, i, "name"), kind);
-    return n;
-}
-
 TEST(a_node_that_holds_nothing_is_drained_at_once_and_used_again_when_it_is_ready)
 {
     AUTO(door_free) struct door *d = door_new(true);
@@ -101,6 +92,26 @@ TEST(what_runs_may_finish_until_the_deadline_and_then_runs_elsewhere_unbilled_an
     struct answer usage = door_ask(d, d->admin, VERB_USAGE_SUM, NULL);
     CHECK(text_is(item(d, &usage, 0, "tasks"), "1"));
     check_books(d, "after the drain");
+}
+
+/* More often than a task may be failed by its nodes. */
+TEST(a_drain_is_no_fault_of_the_node_however_often_it_comes)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT];
+    int64_t n = 1;
+    door_node(d, "n1", 1, key);
+    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
+    for (int i = 0; i < 25; i++) {
+        CHECK(door_place(d, job, 0, "n1", -1) && door_report(d, key, n++, door_attempt(d, job, 0), "started", NULL).ok);
+        CHECK(drain(d, "n1", ",\"requeue\":true").ok && told_to_stop(d, job));
+        CHECK(door_report(d, key, n++, door_attempt(d, job, 0), "ended", ",\"outcome\":\"node_fault\"").ok);
+        CHECK(text_is(job_word(d, job, "state"), "queued") && text_is(job_word(d, job, "reason"), "Priority")); /* and without a pause */
+        CHECK(door_ask(d, d->admin, VERB_NODE_UPDATE, "{\"node\":\"n1\",\"state\":\"ready\"}").ok);
+    }
+    CHECK(door_place(d, job, 0, "n1", -1) && door_report(d, key, n++, door_attempt(d, job, 0), "ended", ",\"outcome\":\"exited\",\"exit_code\":3").ok);
+    CHECK(text_is(job_word(d, job, "state"), "failed")); /* nor does it give tries away */
+    check_books(d, "drained often");
 }
 
 TEST(a_drain_stops_at_once_or_never_where_that_is_asked_for)

@@ -89,6 +89,94 @@ TEST(a_gang_that_loses_one_of_its_places_gives_the_others_back)
     CHECK(p.s->claims.evicts == 0);
 }
 
+static void reserve(struct play *p, int64_t project, const char *gpus, int64_t count, int64_t from_ms, int64_t until_ms)
+{
+    struct sched_event e = kit_job_event(0, project, 0, gpus, 0, 0, 1);
+    e.kind = SCHED_RESERVE;
+    e.reserve = 1;
+    e.count = count;
+    e.from_ms = from_ms;
+    e.until_ms = until_ms;
+    sched_apply(p->s, &e);
+}
+
+/* As a single job does: no rule says that anybody yields, and the brake is on. */
+TEST(a_gang_uses_what_its_project_has_reserved_and_what_was_lent_there_yields)
+{
+    PLAY;
+    for (int i = 0; i < 3; i++)
+        play_node(&p, 2, 16);
+    reserve(&p, 8, "2", 2, 5000, 900000);
+    int64_t spot[3];
+    for (int i = 0; i < 3; i++)
+        spot[i] = play_submit(&p, 7, 10, "2", 1, 0);
+    play_plan(&p);
+    for (int i = 0; i < 3; i++)
+        CHECK(play_is(&p, spot[i], PLAY_RUNS, 0));
+    int64_t other = play_gang(&p, 7, 50, 2, "2", 0), early = play_gang(&p, 8, 50, 2, "2", 0);
+    play_plan(&p);
+    CHECK(p.evictions == 0);            /* not its time yet */
+    p.now = 6000;
+    play_plan(&p);
+    CHECK(p.evictions == 2 && p.s->claims.evicts == 2);
+    for (int i = 0; i < 3; i++)
+        if (p.jobs[spot[i] - 1].fate == PLAY_YIELDS) {
+            CHECK(p.jobs[spot[i] - 1].for_job == early);
+            play_end(&p, spot[i]);
+        }
+    play_plan(&p);
+    CHECK(play_is(&p, early, PLAY_RUNS, 0) && play_is(&p, other, PLAY_WAITS, 0) && p.ok);
+    play_end(&p, early);
+    play_plan(&p);
+    int64_t half = play_gang(&p, 8, 50, 3, "2", 0);     /* more than it has reserved: nobody yields for a part of it */
+    int before = p.evictions;
+    play_plan(&p);
+    CHECK(p.evictions == before && play_is(&p, half, PLAY_WAITS, 0) && p.ok);
+}
+
+/* One node's place is idle, the other's is lent: only who is on the second goes. */
+TEST(a_gang_takes_a_reserved_place_that_is_idle_as_it_is)
+{
+    PLAY;
+    for (int i = 0; i < 2; i++)
+        play_node(&p, 2, 16);
+    reserve(&p, 8, "2", 2, 5000, 900000);
+    int64_t spot = play_submit(&p, 7, 10, "2", 1, 0);
+    play_plan(&p);
+    p.now = 6000;
+    int64_t gang = play_gang(&p, 8, 50, 2, "2", 0);
+    play_plan(&p);
+    CHECK(p.evictions == 1 && play_is(&p, spot, PLAY_YIELDS, 0));
+    int64_t again = play_submit(&p, 7, 10, "2", 1, 0);
+    play_plan(&p);
+    CHECK(play_is(&p, again, PLAY_WAITS, 0));   /* the idle one is kept for the gang */
+    play_end(&p, spot);
+    play_plan(&p);
+    CHECK(play_is(&p, gang, PLAY_RUNS, 0) && p.ok);
+}
+
+/* A GPU brings CPUs with it: two nodes' are more than the project may have, though the job names none. */
+TEST(nothing_is_held_nor_evicted_for_a_gang_that_its_quota_would_not_let_start)
+{
+    PLAY;
+    play_rules(&p);
+    for (int i = 0; i < 2; i++)
+        play_node(&p, 2, 16);
+    sched_apply(p.s, &(struct sched_event){ .kind = SCHED_PROJECT, .project = 8, .quota = { -1000, 20000, -1, -1 } });
+    int64_t a = play_submit(&p, 7, 50, "2", 1, 10000), b = play_submit(&p, 7, 10, "2", 1, 0);
+    play_plan(&p);
+    CHECK(play_is(&p, a, PLAY_RUNS, 0) && play_is(&p, b, PLAY_RUNS, 0));
+    struct play_job *j = &p.jobs[p.job_count];
+    int64_t g = play_gang(&p, 8, 50, 2, "2", 0);
+    j->e.shape = (struct shape){ .gpu = j->e.shape.gpu };
+    sched_apply(p.s, &j->e);
+    play_plan(&p);
+    CHECK(p.evictions == 0 && p.s->claims.count == 0 && play_is(&p, g, PLAY_WAITS, 0));
+    sched_apply(p.s, &(struct sched_event){ .kind = SCHED_PROJECT, .project = 8, .quota = { -1000, 64000, -1, -1 } });
+    play_plan(&p);
+    CHECK(p.s->claims.count == 2);
+}
+
 TEST(the_starved_gang_gets_nodes_where_nothing_new_starts)
 {
     PLAY;

@@ -112,6 +112,42 @@ TEST(the_brake_holds_and_lets_go)
     CHECK(p.evictions == 4 && p.ok);
 }
 
+/* The door has the window in its store; a planner that begins anew is told of it, in whatever order. What the door did not take does not count. */
+TEST(the_brake_counts_as_the_door_does_after_a_restart_too)
+{
+    for (int restart = 0; restart < 2; restart++) {
+        PLAY;
+        struct sched_rules rules = SCHED_RULES_USUAL;
+        rules.brake_permille = 500;     /* of 8: four */
+        rules.brake_window_ms = 60000;
+        for (int i = 0; i < 4; i++)
+            play_node(&p, 2, 16);
+        for (int i = 0; i < 8; i++)
+            play_submit(&p, 7, 10, "1", 1, 0);
+        p.now = 101000;
+        play_plan(&p);
+        if (restart) {
+            sched_apply(p.s, &(struct sched_event){ .kind = SCHED_EVICTED, .at_ms = 100500, .count = 1000 });
+            sched_apply(p.s, &(struct sched_event){ .kind = SCHED_EVICTED, .at_ms = 100000, .count = 2000 });
+            sched_apply(p.s, &(struct sched_event){ .kind = SCHED_EVICTED, .at_ms = 30000, .count = 9000 });    /* long ago */
+        }
+        sched_apply(p.s, &(struct sched_event){ .kind = SCHED_RULES, .rules = rules });
+        for (int i = 0; i < 8; i++)
+            play_submit(&p, 8, 50, "1", 1, 0);
+        struct sched_plan plan = sched_plan(p.s, p.now, 100, p.mem);
+        CHECK(plan.eviction_count == (restart ? 1 : 4));
+        for (size_t i = 0; i < plan.eviction_count; i++)
+            kit_task(p.s, SCHED_TASK_KEPT, plan.evictions[i].job, plan.evictions[i].task, 0);
+        p.now += EVICT_PAUSE_MS;
+        plan = sched_plan(p.s, p.now, 100, p.mem);
+        CHECK(plan.eviction_count == (restart ? 1 : 4));
+        for (size_t i = 0; i < plan.eviction_count; i++)        /* taken, and counted a moment later */
+            sched_apply(p.s, &(struct sched_event){ .kind = SCHED_EVICTED, .job = plan.evictions[i].job, .at_ms = p.now + 5, .count = 1000 });
+        CHECK(p.s->brake_count - p.s->brake_from == (restart ? 3 : 4));
+        CHECK(sched_plan(p.s, p.now + 5, 100, p.mem).next_ms == (restart ? 160000 : p.now + 60005));
+    }
+}
+
 /* --- the fewest and youngest, against all sets */
 
 struct choice { int count; int64_t oldest; };

@@ -214,6 +214,27 @@ TEST(a_quota_holds_its_own_project_and_no_other)
     CHECK(is(&w, 0, "14.0@1"));
 }
 
+/* What a task holds follows from the node where it names nothing: 8 CPUs with each GPU here. */
+TEST(a_quota_that_binds_only_on_the_chosen_node_is_told_as_such)
+{
+    for (int named = 0; named < 2; named++) {
+        WORLD;
+        node(&w, 1, "H200", 8, 1000, 64, 64000);
+        struct sched_event e = { .kind = SCHED_PROJECT, .project = 7, .quota = { -1000, 10000, -1, -1 } };
+        sched_apply(w.s, &e);
+        struct sched_event j = kit_job_event(10, 7, 50, "1", 0, 0, 2);
+        j.only_node = named;
+        sched_apply(w.s, &j);
+        CHECK(is(&w, 0, "10.0@1[0] 10=Quota"));
+        CHECK(w.plan.waits[0].limit == LIMIT_PROJECT_CPUS && w.plan.waits[0].most == 10000 && w.plan.waits[0].needs == 8000);
+        e.quota = (struct quota){ -1000, -1000, 16000, -1 };
+        sched_apply(w.s, &e);
+        CHECK(is(&w, 0, "10.1@1[1]"));
+        job(&w, 11, 7, 50, "1", 1, 100, 1);
+        CHECK(is(&w, 0, "11=Quota") && w.plan.waits[0].limit == LIMIT_PROJECT_MEMORY);
+    }
+}
+
 TEST(a_job_of_one_node_goes_there_or_waits)
 {
     WORLD;
