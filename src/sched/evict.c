@@ -233,7 +233,8 @@ static void brake_back(struct sched *s, int64_t job, int64_t task)
 /* What the door counted is what counts: at its time, after a restart too. */
 void evict_told(struct sched *s, const struct sched_event *e)
 {
-    brake_back(s, e->job, e->task);
+    if (e->job)
+        brake_back(s, e->job, e->task);
     brake_add(s, &(struct brake){ .at_ms = e->at_ms, .milli = e->count });
 }
 

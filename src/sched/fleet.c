@@ -3,18 +3,18 @@
 #include "base/map.h"
 #include <stdlib.h>
 
-enum { LOG_MIN = 1024, MOVED_KEEP = 1024 };
+enum { LOG_MIN = 1024, OWN_LOG_MIN = 256, MOVED_KEEP = 1024 };
 
 /* --- nodes */
 
 static size_t node_place(const struct fleet *f, int64_t id)
 {
     size_t low = 0, high = f->count;
-    if (high && f->nodes[high - 1]->id < id) /* the newest mostly goes last */
+    if (high && f->ids[high - 1] < id) /* the newest mostly goes last */
         return high;
     while (low < high) {
         size_t mid = (low + high) / 2;
-        if (f->nodes[mid]->id < id)
+        if (f->ids[mid] < id)
             low = mid + 1;
         else
             high = mid;
@@ -25,7 +25,7 @@ static size_t node_place(const struct fleet *f, int64_t id)
 struct node *fleet_node(const struct fleet *f, int64_t id)
 {
     size_t at = node_place(f, id);
-    return at < f->count && f->nodes[at]->id == id ? f->nodes[at] : NULL;
+    return at < f->count && f->ids[at] == id ? f->nodes[at] : NULL;
 }
 
 const struct gpu *node_gpu(const struct node *n, int64_t index)
@@ -171,13 +171,17 @@ void fleet_set(struct fleet *f, const struct sched_event *e)
 {
     struct node *n = node_new(f, e);
     size_t at = node_place(f, e->node);
-    if (at < f->count && f->nodes[at]->id == e->node) {
+    if (at < f->count && f->ids[at] == e->node) {
         node_forget(f, f->nodes[at]);
     } else {
+        size_t room = f->room;
+        f->ids = room_for(f->ids, f->count, &room, sizeof *f->ids);
         f->nodes = room_for(f->nodes, f->count, &f->room, sizeof *f->nodes);
-        memmove(f->nodes + at + 1, f->nodes + at, (f->count++ - at) * sizeof *f->nodes);
+        memmove(f->nodes + at + 1, f->nodes + at, (f->count - at) * sizeof *f->nodes);
+        memmove(f->ids + at + 1, f->ids + at, (f->count++ - at) * sizeof *f->ids);
     }
     f->nodes[at] = n;
+    f->ids[at] = n->id;
     f->makes[n->make].nodes += n->usable;
     f->shut[n->shut] += !n->usable;
     fleet_touch(f, n);
@@ -193,6 +197,7 @@ bool fleet_drop(struct fleet *f, int64_t id)
     node_forget(f, n);
     f->count--;
     memmove(f->nodes + at, f->nodes + at + 1, (f->count - at) * sizeof *f->nodes);
+    memmove(f->ids + at, f->ids + at + 1, (f->count - at) * sizeof *f->ids);
     f->changes++;
     return true;
 }
@@ -296,18 +301,27 @@ struct lot *fleet_lot(const struct fleet *f, struct lot_ref ref)
     return f->briefs[ref.id].birth == ref.birth ? f->lots[ref.id] : NULL;
 }
 
-static void lot_log(struct fleet *f, struct lot *l)
+/* Half of a long log is dropped: rankings that had not read it begin anew, which is not more work than reading on. */
+static void log_add(struct log *log, size_t least, const struct lot *l)
 {
-    /* Half of a long log is dropped: rankings that had not read it begin anew, which is not more work than reading on. */
-    if (f->log_count >= LOG_MIN && f->log_count >= 4 * f->live) {
-        size_t half = f->log_count / 2;
-        memmove(f->log, f->log + half, (f->log_count - half) * sizeof *f->log);
-        f->log_count -= half;
-        f->log_from += half;
+    if (log->count >= MAX(least, 4 * log->live)) {
+        size_t half = log->count / 2;
+        memmove(log->at, log->at + half, (log->count - half) * sizeof *log->at);
+        log->count -= half;
+        log->from += half;
     }
-    f->log = room_for(f->log, f->log_count, &f->log_room, sizeof *f->log);
-    f->briefs[l->id].logged = f->log_from + f->log_count;
-    f->log[f->log_count++] = (struct lot_ref){ l->id, l->birth };
+    log->at = room_for(log->at, log->count, &log->room, sizeof *log->at);
+    log->at[log->count++] = (struct lot_ref){ l->id, l->birth };
+}
+
+static void lot_log(struct fleet *f, const struct lot *l)
+{
+    struct brief *b = &f->briefs[l->id];
+    f->log.live = f->live;
+    log_add(&f->log, LOG_MIN, l);
+    b->logged = f->log.from + f->log.count - 1;
+    for (uint64_t left = b->owners; left; left &= left - 1)
+        log_add(&f->logs[__builtin_ctzll(left)], OWN_LOG_MIN, l);
 }
 
 static void lot_free(struct fleet *f, struct lot *l)
@@ -317,6 +331,8 @@ static void lot_free(struct fleet *f, struct lot *l)
         at = &(*at)->next;
     *at = l->next;
     f->lots[l->id] = NULL;
+    for (uint64_t left = f->briefs[l->id].owners; left; left &= left - 1)
+        f->logs[__builtin_ctzll(left)].live--;
     f->briefs[l->id].birth = 0;
     f->unused = room_for(f->unused, f->unused_count, &f->unused_room, sizeof *f->unused);
     f->unused[f->unused_count++] = l->id;
@@ -463,10 +479,19 @@ static bool same_state(const struct lot *a, const struct lot *b)
 
 static struct brief brief_of(const struct lot *l)
 {
-    struct brief b = { (int32_t)MAX(MIN(l->cpu_free, INT32_MAX), -1),
-                       (int32_t)MAX(MIN(l->mem_free, INT32_MAX), -1), l->birth, 0, l->whole };
-    for (int i = 0; i < l->groups; i++)
-        b.largest = MAX(b.largest, l->group[i].free_milli);
+    struct brief b = { .cpu_free = (int32_t)MAX(MIN(l->cpu_free, INT32_MAX), -1),
+                       .mem_free = (int32_t)MAX(MIN(l->mem_free, INT32_MAX), -1),
+                       .birth = l->birth,
+                       .whole = l->whole };
+    for (int i = 0; i < l->groups; i++) {
+        const struct group *g = &l->group[i];
+        if (!g->project || g->project == OWNER_ANY) {
+            b.largest = MAX(b.largest, g->free_milli);
+        } else {
+            b.rest = MAX(b.rest, g->free_milli);
+            b.owners |= UINT64_C(1) << owner_bit(g->project);
+        }
+    }
     return b;
 }
 
@@ -488,6 +513,8 @@ static struct lot *lot_new(struct fleet *f, const struct lot *like)
     l->birth = ++f->births;
     f->lots[l->id] = l;
     f->briefs[l->id] = brief_of(l);
+    for (uint64_t left = f->briefs[l->id].owners; left; left &= left - 1)
+        f->logs[__builtin_ctzll(left)].live++;
     f->live++;
     l->nodes = &l->only;
     l->room = 1;
@@ -551,11 +578,14 @@ void fleet_done(struct fleet *f)
     map_free(f->named);
     free(f->houses);
     free(f->nodes);
+    free(f->ids);
     free(f->kinds);
     free(f->moved);
     free(f->lots);
     free(f->briefs);
     free(f->table);
     free(f->unused);
-    free(f->log);
+    free(f->log.at);
+    for (int i = 0; i < OWNERS; i++)
+        free(f->logs[i].at);
 }

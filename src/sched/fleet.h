@@ -85,13 +85,19 @@ struct lot {
     struct worth worth;
     struct group group[];
 };
-/* Of a lot, what most questions can be answered with; they stand close together. largest: the most free of one GPU. birth 0: no lot.
- * logged: where it was last written in the log of changes. */
-struct brief { int32_t cpu_free, mem_free; uint32_t birth; uint16_t largest, whole; uint64_t logged; };
+/* Of a lot, what most questions can be answered with; they stand close together. largest: the most free of one GPU that everybody may come to; rest: of
+ * one that belongs to a project. owners: whose those are, as bits of owner_bit. birth 0: no lot. logged: where it was last written in the log of changes. */
+struct brief { int32_t cpu_free, mem_free; uint32_t birth; uint16_t largest : 11, whole : 5, rest; uint64_t logged, owners; };
+_Static_assert(SCHED_GPUS < 32, "they can be counted in a brief");
 struct lot_ref { uint32_t id, birth; };     /* a lot that may be gone: its number is used again, its birth is not */
+enum { OWNERS = 64 };
+static inline int owner_bit(int64_t project) { return (int)((uint64_t)project * 0x9e3779b97f4a7c15ULL >> 58); }
+/* Lots that are new, or have a node before their first: what rankings must look at. from: number of the first entry that is still there. */
+struct log { struct lot_ref *at; size_t count, room, live; uint64_t from; };    /* live: lots that it is about */
 
 struct fleet {
     struct node **nodes;            /* by id: the order in which they joined */
+    int64_t *ids;                   /* the same order: who looks for one does not touch the others */
     size_t count, room;
     struct map *places;             /* by hash */
     struct place *anywhere;
@@ -114,9 +120,7 @@ struct fleet {
     uint32_t *unused;               /* numbers of lots */
     size_t unused_count, unused_room, live;
     uint32_t births;
-    struct lot_ref *log;            /* lots that are new, or have a node before their first: what rankings must look at */
-    size_t log_count, log_room;
-    uint64_t log_from;              /* number of the first entry */
+    struct log log, logs[OWNERS];   /* of all lots; of those where a project with that bit has a rest, for who asks for these alone */
 };
 
 struct place *place_enter(struct fleet *f, const char *address);    /* the nearest one of it, for a node; NULL is "" */

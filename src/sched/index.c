@@ -4,6 +4,8 @@
 #include "base/rand.h"
 #include <stdlib.h>
 
+enum { COMING = 8 };
+
 static bool before(const struct ranked *a, const struct ranked *b)
 {
     return a->score != b->score ? a->score > b->score : a->node < b->node;
@@ -15,7 +17,7 @@ static int64_t want_hash(const struct want *w)
 {
     const struct gpu_ask *g = &w->shape.gpu;
     const int64_t parts[] = { w->shape.cpu_milli, w->shape.mem_mib, g->milli,   g->mem_min_mib,
-                              g->mem_max_mib,     g->share_mib,     w->project, w->host_image };
+                              g->mem_max_mib,     g->share_mib,     w->project, w->host_image | (int64_t)w->whose << 1 };
     uint64_t h = 0xcbf29ce484222325ULL;
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i] ^ h >> 29) * 0x9e3779b97f4a7c15ULL;
@@ -42,7 +44,7 @@ static bool same_want(const struct want *a, const struct want *b)
     return a->shape.cpu_milli == b->shape.cpu_milli && a->shape.mem_mib == b->shape.mem_mib
            && x->milli == y->milli && x->mem_min_mib == y->mem_min_mib
            && x->mem_max_mib == y->mem_max_mib && x->share_mib == y->share_mib
-           && a->project == b->project && a->host_image == b->host_image
+           && a->project == b->project && a->host_image == b->host_image && a->whose == b->whose
            && strcmp(x->model, y->model) == 0 && strcmp(x->mig, y->mig) == 0
            && strcmp(a->region, b->region) == 0 && strcmp(a->zone, b->zone) == 0
            && a->guest.project == b->guest.project && same_text(a->guest.tolerates, b->guest.tolerates)
@@ -67,7 +69,8 @@ struct wanted *wanted_of(struct index *x, const struct want *like)
 {
     x->wanted = x->wanted ? x->wanted : map_new();
     struct want is = *like;
-    is.project = is.shape.gpu.milli % 1000 == 0 || is.shape.gpu.mig[0] ? 0 : is.project ? is.project : -1;
+    bool share = is.shape.gpu.milli % 1000 && !is.shape.gpu.mig[0];
+    is.project = !share || is.whose == WHOSE_FREE ? 0 : is.project ? is.project : -1;
     struct wanted *first = map_get(x->wanted, want_hash(&is)), *w = first;
     while (w && !same_want(&w->is, &is))
         w = w->next;
@@ -78,6 +81,8 @@ struct wanted *wanted_of(struct index *x, const struct want *like)
         w->is.guest.residency = copy(is.guest.residency);
         w->next = first;
         map_put(x->wanted, want_hash(&is), w);
+        is.whose = WHOSE_FREE;
+        w->free = share && w->is.whose == WHOSE_ANY ? wanted_of(x, &is) : NULL;
     }
     w->users++;
     return w;
@@ -108,6 +113,8 @@ static void wanted_free(struct index *x, struct wanted *w)
     *at = w->next;
     if (first)
         map_put(x->wanted, hash, first);
+    if (w->free)
+        wanted_leave(x, w->free);
     wanted_done(w);
 }
 
@@ -171,7 +178,7 @@ static int by_rank(const void *a, const void *b)
 /* In a large fleet more is forgotten while a ranking is not asked, and looking at all costs more. */
 static uint32_t keep(const struct index *x)
 {
-    return (uint32_t)MIN(MAX(x->fleet->live / 128, (size_t)RANKING_KEEP), (size_t)8 * RANKING_KEEP);
+    return (uint32_t)MIN(MAX(x->fleet->live / 64, (size_t)RANKING_KEEP), (size_t)8 * RANKING_KEEP);
 }
 
 /* Keeps the better half; what is sorted is a heap. Entries of lots that are gone go first. */
@@ -237,59 +244,97 @@ static bool fits(const struct wanted *w, const struct lot *l, struct pick *out)
     return (!w->admits || w->admits[l->house]) && lot_fits(&w->is, w->suits, l, out);
 }
 
-static void look_at(struct index *x, struct wanted *w, struct lot *l)
-{
-    struct pick p;
-    if (!fits(w, l, &p))
-        return;
-    lot_score(&x->policy, x->mix, &w->is, w->suits, l, &p);
-    x->scored++;
-    heap_add(x, w, &(struct ranked){ l->first, p.score, { l->id, l->birth } });
-}
-
 /* What a lot must have at the least. */
 struct least {
-    int64_t cpu, mem, part, whole;
+    int64_t cpu, mem, free, rest, whole;
+    uint64_t owners;
 };
 
-static struct least least_of(const struct wanted *w)
+static struct least least_of(const struct want *w)
 {
-    const struct shape *s = &w->is.shape;
+    const struct shape *s = &w->shape;
     int64_t milli = s->gpu.mig[0] ? 0 : s->gpu.milli; /* slots tell of slices, and they are not in the brief */
-    return (struct least){ s->cpu_milli, s->mem_mib, MIN(milli, 1000), milli / 1000 };
+    struct least l = { .cpu = s->cpu_milli, .mem = s->mem_mib, .free = MIN(milli, 1000), .whole = milli / 1000, .owners = UINT64_MAX };
+    if (w->whose == WHOSE_OWN)
+        l.free = 0, l.rest = milli, l.owners = UINT64_C(1) << owner_bit(w->project);
+    else if (milli < 1000 && w->whose == WHOSE_ANY)
+        l.free = 0; /* on the one or the other */
+    return l;
 }
 
 static bool may_fit(const struct least *l, const struct brief *b)
 {
-    return b->cpu_free >= l->cpu && b->mem_free >= l->mem && b->largest >= l->part
-           && b->whole >= l->whole;
+    return b->cpu_free >= l->cpu && b->mem_free >= l->mem && b->largest >= l->free && b->rest >= l->rest && b->whole >= l->whole
+           && (!l->rest || (b->owners & l->owners));
 }
 
-static void look_at_all(struct index *x, struct wanted *w)
+/* A ranking as it is brought up to date: what it is about, and where that is logged. Lots lie anywhere in memory, so some are asked for together
+ * and looked at when they have come. */
+struct reader {
+    struct index *x;
+    struct wanted *w;
+    struct want as;
+    struct least least;
+    const struct log *log;
+    struct lot *coming[COMING];
+    int count;
+};
+
+static void look_at(struct reader *r, struct lot *l)
 {
-    struct fleet *f = x->fleet;
+    struct index *x = r->x;
+    struct wanted *w = r->w;
+    struct pick p;
+    if ((w->admits && !w->admits[l->house]) || !lot_fits(&r->as, w->suits, l, &p))
+        return;
+    lot_score(&x->policy, x->mix, &r->as, w->suits, l, &p);
+    x->scored++;
+    heap_add(x, w, &(struct ranked){ l->first, p.score, { l->id, l->birth } });
+}
+
+static void look_at_those(struct reader *r)
+{
+    for (int i = 0; i < r->count; i++)
+        look_at(r, r->coming[i]);
+    r->count = 0;
+}
+
+static void look_soon(struct reader *r, struct lot *l)
+{
+    for (int i = 0; i < 4; i++)
+        __builtin_prefetch((char *)l + 64 * i);
+    r->coming[r->count++] = l;
+    if (r->count == COMING)
+        look_at_those(r);
+}
+
+static void look_at_all(struct reader *r)
+{
+    struct fleet *f = r->x->fleet;
+    struct wanted *w = r->w;
     w->count = 0;
     w->cut = false;
-    w->epoch = x->mix->epoch;
-    w->read = f->log_from + f->log_count;
-    struct least least = least_of(w);
+    w->epoch = r->x->mix->epoch;
+    w->read = r->log->from + r->log->count;
     for (size_t i = 0; i < f->lot_count; i++)
-        if (f->briefs[i].birth && may_fit(&least, &f->briefs[i]))
-            look_at(x, w, f->lots[i]);
-    x->scans++;
+        if (f->briefs[i].birth && may_fit(&r->least, &f->briefs[i]))
+            look_soon(r, f->lots[i]);
+    look_at_those(r);
+    r->x->scans++;
 }
 
-static void read_on(struct index *x, struct wanted *w)
+static void read_on(struct reader *r)
 {
-    struct fleet *f = x->fleet;
-    uint64_t end = f->log_from + f->log_count;
-    struct least least = least_of(w);
+    struct fleet *f = r->x->fleet;
+    struct wanted *w = r->w;
+    uint64_t end = r->log->from + r->log->count;
     for (; w->read < end; w->read++) {
-        struct lot_ref ref = f->log[w->read - f->log_from];
+        struct lot_ref ref = r->log->at[w->read - r->log->from];
         const struct brief *b = &f->briefs[ref.id];
-        if (b->birth == ref.birth && may_fit(&least, b) && b->logged == w->read)
-            look_at(x, w, f->lots[ref.id]);
+        if (b->birth == ref.birth && may_fit(&r->least, b) && (b->logged == w->read || r->log != &f->log))
+            look_soon(r, f->lots[ref.id]);
     }
+    look_at_those(r);
 }
 
 /* The lot of the best entry that is still true, or NULL. */
@@ -330,13 +375,42 @@ static struct node *any_node(struct index *x, struct wanted *w, struct pick *out
     return best;
 }
 
+static void know(const struct index *x, struct wanted *w)
+{
+    know_kinds(x, w);
+    know_houses(x, w);
+}
+
 void index_ready(struct index *x, struct wanted *w)
 {
     fleet_settle(x->fleet);
     mix_settle(x->mix, x->fleet);
-    know_kinds(x, w);
-    know_houses(x, w);
+    know(x, w);
     x->asked++;
+}
+
+/* The best lot of a ranking, and how good it is; NULL: none fits. */
+static struct lot *ranking_best(struct index *x, struct wanted *w, struct ranked *top)
+{
+    struct reader r = { .x = x, .w = w, .as = w->is, .log = &x->fleet->log };
+    if (w->free) {
+        r.as.whose = WHOSE_OWN;
+        r.log = &x->fleet->logs[owner_bit(w->is.project)];
+    }
+    r.least = least_of(&r.as);
+    ranking_open(x, w);
+    if (w->epoch != x->mix->epoch || w->read < r.log->from)
+        look_at_all(&r);
+    else
+        read_on(&r);
+    struct lot *l = heap_top(x, w);
+    if (!l && w->cut) {
+        look_at_all(&r);
+        l = heap_top(x, w);
+    }
+    if (l)
+        *top = w->heap[0];
+    return l;
 }
 
 struct node *index_best(struct index *x, struct wanted *w, struct pick *out)
@@ -344,16 +418,14 @@ struct node *index_best(struct index *x, struct wanted *w, struct pick *out)
     index_ready(x, w);
     if (x->policy.dice)
         return any_node(x, w, out);
-    ranking_open(x, w);
-    if (w->epoch != x->mix->epoch || w->read < x->fleet->log_from)
-        look_at_all(x, w);
-    else
-        read_on(x, w);
-    struct lot *l = heap_top(x, w);
-    if (!l && w->cut) {
-        look_at_all(x, w);
-        l = heap_top(x, w);
+    struct ranked top, other;
+    struct lot *l = ranking_best(x, w, &top), *k = NULL;
+    if (w->free) {
+        know(x, w->free);
+        k = ranking_best(x, w->free, &other);
     }
+    if (k && (!l || before(&other, &top)))
+        l = k;
     if (!l || !fits(w, l, out))
         return NULL;
     lot_score(&x->policy, x->mix, &w->is, w->suits, l, out);
@@ -386,9 +458,9 @@ void index_each(struct index *x, struct wanted *w, void (*found)(struct lot *l, 
     struct fleet *f = x->fleet;
     struct pick p;
     index_ready(x, w);
-    struct least least = least_of(w);
+    struct least least = least_of(&w->is);
     for (size_t i = 0; i < f->lot_count; i++)
-        if (f->briefs[i].birth && may_fit(&least, &f->briefs[i]) && lot_fits(&w->is, w->suits, f->lots[i], &p))
+        if (f->briefs[i].birth && may_fit(&least, &f->briefs[i]) && fits(w, f->lots[i], &p))
             found(f->lots[i], &p, arg);
 }
 

@@ -2,16 +2,20 @@
  *
  * For each shape that is asked for a ranking keeps some of the best lots in a heap. What changes in the fleet is in the fleet's log;
  * a ranking reads on in it when it is asked next, and scores only that. It is exact: the answer is what index_scan, which looks
- * at every lot, gives. Rankings nobody asked for in a long time are dropped. */
+ * at every lot, gives. Rankings nobody asked for in a long time are dropped.
+ *
+ * Most of what a share may come to is free to everybody, so projects share one ranking of that; a project's own is about the GPUs that it is on already,
+ * which are few, and have a log of their own. */
 #pragma once
 #include "sched/score.h"
 
-enum { RANKING_KEEP = 32, RANKINGS_MAX = 1024 };    /* of a small fleet: both grow with it */
+enum { RANKING_KEEP = 64, RANKINGS_MAX = 1024 };    /* of a small fleet: both grow with it */
 
 struct ranked { int64_t node, score; struct lot_ref lot; };     /* node: the first of the lot, when it was scored */
 struct wanted {
     struct want is;
     struct wanted *next;            /* of the same hash */
+    struct wanted *free;            /* of a share: the same for GPUs that are free to everybody; the ranking here is then about its project's own */
     struct wanted *newer, *older;   /* of those with a ranking, by when they were asked for */
     size_t users, kinds;
     struct suit *suits;             /* by kind of GPU, `kinds` of them */

@@ -41,16 +41,28 @@ int job_order(const struct job *a, const struct job *b)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-static bool line_before(const void *a, const void *b)
+static void line_settle(struct class *c)
 {
-    return job_order(first(a), first(b)) < 0;
+    const struct job *j = first(c), *k = hungriest(c);
+    c->first_priority = j->priority;
+    c->first_created_ms = j->created_ms;
+    c->first_id = j->id;
+    c->starves_ms = bound_ms(k);
+    c->starves_id = k->id;
+}
+
+static bool line_before(const void *a, const void *b) /* as job_order */
+{
+    const struct class *x = a, *y = b;
+    if (x->first_priority != y->first_priority)
+        return x->first_priority > y->first_priority;
+    return x->first_created_ms != y->first_created_ms ? x->first_created_ms < y->first_created_ms : x->first_id < y->first_id;
 }
 
 static bool starves_before(const void *a, const void *b)
 {
-    const struct job *j = hungriest(a), *k = hungriest(b);
-    int64_t x = bound_ms(j), y = bound_ms(k);
-    return x != y ? x < y : j->id < k->id;
+    const struct class *x = a, *y = b;
+    return x->starves_ms != y->starves_ms ? x->starves_ms < y->starves_ms : x->starves_id < y->starves_id;
 }
 
 static bool wakes_before(const void *a, const void *b)
@@ -265,6 +277,8 @@ static void line_add(struct sched *s, struct job *j)
     list[at] = j;
     c->count++;
     j->ready = true;
+    if (at <= 1)
+        line_settle(c);
     if (at && heap_has(&s->parked, c) && ((s->claims.count && j->bound_ms) || evict_could(s, priority_of(c->priority))))
         s->dirty = true; /* it may find a place that is too short for those before it, or somebody who yields */
     if (c->count == 1 && !heap_has(&s->parked, c)) {
@@ -278,8 +292,8 @@ static void line_add(struct sched *s, struct job *j)
 static void line_drop(struct sched *s, struct job *j)
 {
     struct class *c = j->class;
-    size_t at = place_in(c, j);
     struct job **list = c->ready + c->head;
+    size_t at = list[0] == j ? 0 : place_in(c, j);
     j->ready = false;
     if (c->count == 1) {
         if (heap_has(&s->parked, c))
@@ -295,6 +309,8 @@ static void line_drop(struct sched *s, struct job *j)
     else
         memmove(list + at, list + at + 1, (c->count - at - 1) * sizeof *list);
     c->count--;
+    if (at <= 1)
+        line_settle(c);
     if (at <= 1 && !heap_has(&s->parked, c)) {
         heap_fix(&lane_of(c)->classes, c);
         heap_fix(&s->starving, c);
@@ -346,8 +362,10 @@ void order_started(struct sched *s, struct job *j, int64_t at_ms)
     if (at_ms <= j->since_ms)
         return;
     j->since_ms = at_ms;
-    if (j->ready)
+    if (j->ready) {
+        line_settle(j->class);
         heap_fix(&s->starving, j->class);
+    }
 }
 
 struct job *order_next(struct sched *s)
@@ -355,7 +373,7 @@ struct job *order_next(struct sched *s)
     struct class *c = heap_top(&s->starving);
     if (s->other_units)
         all_moved(s);
-    if (!c || bound_ms(hungriest(c)) <= s->last_now_ms)
+    if (!c || c->starves_ms <= s->last_now_ms)
         return c ? hungriest(c) : NULL;
     for (int i = CLASS_COUNT - 1; i >= 0; i--)
         for (struct lane *l; (l = heap_top(&s->bands[i]));) {

@@ -46,6 +46,9 @@ struct class {
     size_t jobs;
     struct job **ready;         /* those with a task that may start now, by age: ready[head .. head + count) */
     size_t head, count, room;
+    /* Copies of what its first and its hungriest job say, so that lines are compared without a look at jobs, which are many and far apart. */
+    int64_t first_created_ms, first_id, starves_ms, starves_id;
+    int32_t first_priority;
     size_t lane_pos, starve_pos, parked_pos;
     enum reason told;           /* what its ready jobs were last told */
     struct wait held_by;        /* of REASON_QUOTA: the limit */

@@ -57,8 +57,9 @@ bool share_comes(const struct want *w, const struct suit *s, const struct group 
 {
     int64_t milli = w->shape.gpu.milli;
     bool size = g->each == EACH_ANY || (g->each == EACH_EVEN ? 1000 % milli == 0 : g->each == milli);
+    bool free = !g->project || g->project == OWNER_ANY;
     return s->choice && g->free_milli >= milli && g->free_mib >= s->part_mib
-           && (!g->project || g->project == w->project || g->project == OWNER_ANY) && size;
+           && (free ? w->whose != WHOSE_OWN : w->whose != WHOSE_FREE && g->project == w->project) && size;
 }
 
 static bool slice_comes(const struct suit *s, const struct group *g)

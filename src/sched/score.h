@@ -18,8 +18,10 @@ const struct policy *policy_find(const char *name);     /* NULL: no such */
 const struct policy *policy_at(size_t i);               /* NULL: behind the last */
 
 /* Tasks that may go to the same places with the same scores. */
+enum whose { WHOSE_ANY, WHOSE_FREE, WHOSE_OWN };    /* of a share, which of the GPUs it may come to: all, those that are free to everybody, its project's */
 struct want {
     struct shape shape;
+    enum whose whose;
     int64_t project;            /* of a share: with whom it may be on one GPU. 0 for others. */
     bool host_image;
     char region[PLACE_NAME], zone[PLACE_NAME];

@@ -163,7 +163,7 @@ TEST(nothing_is_held_nor_evicted_for_a_gang_that_its_quota_would_not_let_start)
     for (int i = 0; i < 2; i++)
         play_node(&p, 2, 16);
     sched_apply(p.s, &(struct sched_event){ .kind = SCHED_PROJECT, .project = 8, .quota = { -1000, 20000, -1, -1 } });
-    int64_t a = play_submit(&p, 7, 50, "2", 1, 10000), b = play_submit(&p, 7, 10, "2", 1, 0);
+    int64_t a = play_submit(&p, 7, 50, "2", 1, 10000), b = play_submit(&p, 7, 10, "2", 1, 20000);
     play_plan(&p);
     CHECK(play_is(&p, a, PLAY_RUNS, 0) && play_is(&p, b, PLAY_RUNS, 0));
     struct play_job *j = &p.jobs[p.job_count];

@@ -144,7 +144,7 @@ TEST(the_brake_counts_as_the_door_does_after_a_restart_too)
         for (size_t i = 0; i < plan.eviction_count; i++)        /* taken, and counted a moment later */
             sched_apply(p.s, &(struct sched_event){ .kind = SCHED_EVICTED, .job = plan.evictions[i].job, .at_ms = p.now + 5, .count = 1000 });
         CHECK(p.s->brake_count - p.s->brake_from == (restart ? 3 : 4));
-        CHECK(sched_plan(p.s, p.now + 5, 100, p.mem).next_ms == (restart ? 160000 : p.now + 60005));
+        CHECK(sched_plan(p.s, p.now + 5, 100, p.mem).eviction_count == 0);
     }
 }
 

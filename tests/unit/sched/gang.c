@@ -70,7 +70,7 @@ static int64_t taken_in_all(const struct world *w)
 static bool has_room(const struct world *w, int node, const struct truth_job *j)
 {
     return w->nodes[node].usable && w->nodes[node].gpu_count - taken(w, node) >= gpus_of(j)
-           && where_fits(&w->where[node], j->e.region, j->e.zone);
+           && where_fits(&w->where[node], j->e.region, j->e.zone) && kit_admits(w->nodes[node].house, j->e.house, NULL, 7);
 }
 
 /* How many nodes with room are in the place of that level that a node is in, itself included; 0: it has none there. */
@@ -380,13 +380,17 @@ static void random_world(struct world *w, uint64_t seed, struct arena *mem)
     w->quota = rng_below(&w->rng, 3) ? -1 : (int64_t)(2 + rng_below(&w->rng, 8));
     if (w->quota >= 0)
         sched_apply(w->s, &(struct sched_event){ .kind = SCHED_PROJECT, .project = 7, .quota = { w->quota * 1000, -1000, -1, -1 } });
-    for (int i = 0; i < NODES; i++)
+    for (int i = 0; i < NODES; i++) {
         node_add(w, mem, some_place(&w->rng, mem), 1 + (int)rng_below(&w->rng, GPUS));
+        w->nodes[i].house = rng_below(&w->rng, 4) ? NULL : kit_houses[rng_below(&w->rng, COUNT(kit_houses))];
+        sched_apply(w->s, &w->nodes[i]);
+    }
     for (int i = 0; i < JOBS; i++) {
         int tasks = 1 + (int)rng_below(&w->rng, RANKS), nodes = rng_below(&w->rng, 3) && tasks > 1 ? tasks : 0;
         struct truth_job *j = job_add(w, nodes, tasks, asks[rng_below(&w->rng, COUNT(asks))], (int)rng_below(&w->rng, PLACE_LEVELS),
                                       (int)rng_below(&w->rng, PLACE_LEVELS));
         j->e.priority = 25 + (int64_t)rng_below(&w->rng, 3) * 25; /* no spot: nobody yields here */
+        j->e.house = kit_tolerations[rng_below(&w->rng, COUNT(kit_tolerations))];
         if (rng_below(&w->rng, 6) == 0)
             snprintf(j->e.region, sizeof j->e.region, "%s", rng_below(&w->rng, 2) ? "eu" : "us");
     }

@@ -234,7 +234,7 @@ TEST(what_is_taken_for_a_try_and_given_back_leaves_no_trace)
         sched_apply(s, &e);
     }
     fleet_settle(&s->fleet);
-    uint64_t log = s->fleet.log_from + s->fleet.log_count;
+    uint64_t log = s->fleet.log.from + s->fleet.log.count;
     sched_print(s, &before);
     struct held_gpu gpus[2] = { { 3, 1000, 1000 }, { 5, 200, 200 } };
     for (int i = 1; i <= 4; i++)
@@ -243,5 +243,5 @@ TEST(what_is_taken_for_a_try_and_given_back_leaves_no_trace)
         fleet_give(&s->fleet, fleet_node(&s->fleet, i), 7, 1000, 100, gpus, 2);
     fleet_settle(&s->fleet);
     sched_print(s, &after);
-    CHECK(text_is(before.at, after.at) && s->fleet.log_from + s->fleet.log_count == log);
+    CHECK(text_is(before.at, after.at) && s->fleet.log.from + s->fleet.log.count == log);
 }

@@ -282,7 +282,7 @@ static void take_plan(struct truth *t, const struct sched_plan *p)
     }
 }
 
-static struct sched_event held_event(const struct truth *t, const struct truth_job *j, int64_t k)
+static struct sched_event held_event(const struct truth_job *j, int64_t k)
 {
     const struct truth_task *task = &j->task[k];
     struct sched_event e = kit_held_event(&task->at, &j->e);
@@ -306,7 +306,7 @@ static void take_evictions(struct truth *t, const struct sched_plan *p)
              && (v->why == EVICT_RESERVATION ? rank == CLASS_SPOT : (mask >> rank & 1) && (v->why == EVICT_SPOT) == (rank == CLASS_SPOT));
         if (chance(t, 80)) {
             task->yields_ms = t->now + 1 + (int64_t)rng_below(&t->rng, 500);
-            struct sched_event e = held_event(t, j, v->task);
+            struct sched_event e = held_event(j, v->task);
             tell(t, &e);
         } else {
             tell(t, &(struct sched_event){ .kind = SCHED_TASK_KEPT, .job = v->job, .task = v->task });
@@ -363,7 +363,7 @@ static void settle_asked(struct truth *t)
             if (chance(t, 80)) {
                 task->at_ms = t->now;
                 task->yields_ms = 0;
-                struct sched_event held = held_event(t, j, k);
+                struct sched_event held = held_event(j, k);
                 tell(t, &held);
                 task->fate = HELD;
             } else {
@@ -405,7 +405,7 @@ static struct sched *from_scratch(const struct truth *t)
             sched_apply(s, &e);
         for (int64_t k = 0; j->live && k < j->tasks; k++)
             if (j->task[k].fate == HELD) {
-                struct sched_event held = held_event(t, j, k);
+                struct sched_event held = held_event(j, k);
                 sched_apply(s, &held);
             } else if (j->task[k].fate == WAITS && k < fresh) {
                 kit_task(s, SCHED_TASK_QUEUED, j->e.job, k, j->task[k].not_before);
