@@ -70,6 +70,14 @@ static bool times_of(struct call *c, const struct reserve_ask *ask, int64_t *fro
     return true;
 }
 
+static void reservation_begin(struct call *c, struct reservation *r)
+{
+    r->begun = true;
+    EMIT(c, RESERVE_BEGIN, V_INT(r->id));
+    emit_event(c, r->project->id, "reservation.active", id_of(c, PREFIX_RESERVATION, r->id),
+               arena_printf(c->mem, "{\"name\":\"%s\",\"until_ms\":%lld}", r->name, (long long)r->until_ms));
+}
+
 bool reserve_create(struct call *c, const void *body, struct err *err)
 {
     const struct reserve_ask *ask = body;
@@ -104,6 +112,8 @@ bool reserve_create(struct call *c, const void *body, struct err *err)
     emit_event(c, kept->project->id, "reservation.created", id_of(c, PREFIX_RESERVATION, kept->id),
                arena_printf(c->mem, "{\"name\":\"%s\",\"gpus\":\"%s\",\"count\":%lld,\"from_ms\":%lld,\"until_ms\":%lld}", kept->name, kept->gpus,
                             (long long)kept->count, (long long)kept->from_ms, (long long)kept->until_ms));
+    if (kept->from_ms <= c->now_ms)
+        reservation_begin(c, kept);
     sched_of_reservation(kept, emit_news(c, SCHED_RESERVE));
     reply(c, kept, NULL);
     return true;
@@ -126,14 +136,6 @@ bool reserve_remove(struct call *c, const void *body, struct err *err)
     reservation_end(c, r, "reservation.removed");
     reply(c, r, "removed");
     return true;
-}
-
-static void reservation_begin(struct call *c, struct reservation *r)
-{
-    r->begun = true;
-    EMIT(c, RESERVE_BEGIN, V_INT(r->id));
-    emit_event(c, r->project->id, "reservation.active", id_of(c, PREFIX_RESERVATION, r->id),
-               arena_printf(c->mem, "{\"name\":\"%s\",\"until_ms\":%lld}", r->name, (long long)r->until_ms));
 }
 
 void reservations_tick(struct call *c)
