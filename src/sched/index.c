@@ -467,24 +467,39 @@ void index_each(struct index *x, struct wanted *w, void (*found)(struct lot *l, 
 bool index_walk(struct index *x, struct wanted *w, bool (*look)(struct lot *l, const struct pick *p, void *arg), void *arg)
 {
     struct pick p;
+    struct wanted *both[2] = { w, w->free };    /* of a share; a lot may stand in both */
+    uint32_t at[2] = { 0 };
+    bool cut = false;
     if (!index_best(x, w, &p) || !w->heap) /* it has read everything now */
         return true;
-    qsort(w->heap, w->count, sizeof *w->heap, by_rank);
-    for (uint32_t i = 0; i < w->count && (!w->cut || before(&w->heap[i], &w->floor)); i++) {
-        struct lot *l = fleet_lot(x->fleet, w->heap[i].lot);
+    for (int k = 0; k < 2 && both[k]; k++) {
+        qsort(both[k]->heap, both[k]->count, sizeof *both[k]->heap, by_rank);
+        cut = cut || both[k]->cut;
+    }
+    for (;;) {
+        const struct ranked *next = NULL;
+        int of = 0;
+        for (int k = 0; k < 2 && both[k]; k++)
+            if (at[k] < both[k]->count && (!next || before(&both[k]->heap[at[k]], next)))
+                next = &both[k]->heap[at[k]], of = k;
+        for (int k = 0; k < 2 && both[k] && next; k++)
+            next = both[k]->cut && !before(next, &both[k]->floor) ? NULL : next;
+        if (!next)
+            return !cut;
+        at[of]++;
+        struct lot *l = fleet_lot(x->fleet, next->lot);
         if (!l || !fits(w, l, &p))
             continue;
         lot_score(&x->policy, x->mix, &w->is, w->suits, l, &p);
         if (!look(l, &p, arg))
             return true;
     }
-    return !w->cut;
 }
 
 void index_walk_all(struct index *x, struct wanted *w, bool (*look)(struct lot *l, const struct pick *p, void *arg), void *arg)
 {
     struct fleet *f = x->fleet;
-    struct least least = least_of(w);
+    struct least least = least_of(&w->is);
     struct pick p;
     index_ready(x, w);
     for (size_t i = 0; i < f->lot_count; i++) {

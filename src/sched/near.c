@@ -19,13 +19,6 @@ struct need { int64_t key[SCHED_NEEDS]; size_t users; uint32_t number; struct ne
 /* Of a job that asks for it: how many of its tasks each node and each zone has. */
 struct apart { int64_t job, last_task; bool zones; struct map *on, *in; };
 
-static void *must(void *p)
-{
-    if (!p)
-        abort();
-    return p;
-}
-
 /* --- which bytes are where */
 
 static size_t has_find(const struct good_on *g, int64_t node)      /* the first at or behind it */
