@@ -421,7 +421,7 @@ bool door_place(struct door *d, const char *job, int64_t task, const char *node,
     return rows_in(d, "attempt") == before + 1;
 }
 
-size_t events_of(struct door *d, const char *kind)
+size_t door_events(struct door *d, const char *kind)
 {
     struct answer a = door_ask(d, d->admin, VERB_EVENT_LIST, "{\"limit\":1000}");
     size_t n = 0;

@@ -49,7 +49,7 @@ int64_t get_int(const struct answer *a, const char *member);
 const char *item(struct door *d, const struct answer *a, size_t at, const char *member);     /* of a list; NULL: there is none */
 size_t item_count(const struct answer *a);
 int64_t rows_in(struct door *d, const char *table);
-size_t events_of(struct door *d, const char *kind);    /* among the first thousand */
+size_t door_events(struct door *d, const char *kind);    /* among the first thousand */
 bool on_disk(struct door *d, const char *bytes);    /* do these bytes stand anywhere in the files of the store? */
 #define FMT(d, ...) arena_printf((d)->mem, __VA_ARGS__)
 struct state *memory_of(struct door *d);

@@ -54,12 +54,12 @@ TEST(one_silent_node_of_many_loses_its_tasks_and_raises_no_alarm)
     fleet_make(&f, "");
     AUTO(door_free) struct door *d = f.d;
     pass(&f, 4, 330);
-    CHECK(waiting(&f) == 1 && events_of(d, "fleet.silent") == 0 && text_is(fleet_word(d, "state"), "active"));
+    CHECK(waiting(&f) == 1 && door_events(d, "fleet.silent") == 0 && text_is(fleet_word(d, "state"), "active"));
     CHECK(state_node(memory_of(d), "n5")->lost == 1);
     check_books(d, "one is lost");
     /* The next is no more than that: the one that was lost counts no more. */
     pass(&f, 3, 330);
-    CHECK(waiting(&f) == 2 && events_of(d, "fleet.silent") == 0);
+    CHECK(waiting(&f) == 2 && door_events(d, "fleet.silent") == 0);
     struct answer a = door_ask(d, d->admin, VERB_FLEET_GET, NULL);
     CHECK(get_int(&a, "nodes") == 5 && get_int(&a, "ready") == 3 && get_int(&a, "down") == 2 && get_int(&a, "lost") == 2);
     hello(&f, 4);
@@ -73,9 +73,9 @@ TEST(when_many_are_silent_at_once_nothing_is_taken_from_them_and_an_alarm_is_wri
     fleet_make(&f, "");
     AUTO(door_free) struct door *d = f.d;
     pass(&f, 3, 40);
-    CHECK(events_of(d, "fleet.silent") == 1 && text_is(fleet_word(d, "state"), "silent") && text_given(fleet_word(d, "note")));
+    CHECK(door_events(d, "fleet.silent") == 1 && text_is(fleet_word(d, "state"), "silent") && text_given(fleet_word(d, "note")));
     pass(&f, 3, 3600);
-    CHECK(waiting(&f) == 0 && events_of(d, "fleet.silent") == 1 && events_of(d, "fleet.back") == 0);
+    CHECK(waiting(&f) == 0 && door_events(d, "fleet.silent") == 1 && door_events(d, "fleet.back") == 0);
     struct answer n = door_ask(d, d->admin, VERB_NODE_GET, "{\"node\":\"n5\"}");
     CHECK(text_is(get(&n, "state"), "down") && strstr(get(&n, "note"), "arcus nodes lost"));
     check_books(d, "alarm");
@@ -83,10 +83,10 @@ TEST(when_many_are_silent_at_once_nothing_is_taken_from_them_and_an_alarm_is_wri
     for (int i = 0; i < 3; i++)
         hello(&f, i);
     pass(&f, 3, 600);
-    CHECK(waiting(&f) == 0 && events_of(d, "fleet.silent") == 1 && events_of(d, "fleet.back") == 0);
+    CHECK(waiting(&f) == 0 && door_events(d, "fleet.silent") == 1 && door_events(d, "fleet.back") == 0);
     hello(&f, 3);
     pass(&f, 4, 10);
-    CHECK(events_of(d, "fleet.back") == 1 && text_is(fleet_word(d, "state"), "active"));
+    CHECK(door_events(d, "fleet.back") == 1 && text_is(fleet_word(d, "state"), "active"));
     pass(&f, 4, 10); /* the last one was silent for long enough, and is alone now */
     CHECK(waiting(&f) == 1 && text_is(job_word(d, f.jobs[3], "state"), "running"));
     check_books(d, "the alarm is over");
@@ -100,12 +100,12 @@ TEST(an_operator_says_which_of_the_silent_are_gone_for_good)
     struct answer alive = door_ask(d, d->admin, VERB_NODE_LOST, "{\"node\":\"n1\"}");
     CHECK(!alive.ok && alive.err.rc == RC_CONFLICT && strstr(alive.err.text, "drain"));
     pass(&f, 2, 60);
-    CHECK(events_of(d, "fleet.silent") == 1);
+    CHECK(door_events(d, "fleet.silent") == 1);
     CHECK(door_ask(d, d->admin, VERB_NODE_LOST, "{\"node\":\"n5\"}").ok && waiting(&f) == 0); /* it may still run there */
     pass(&f, 2, 240);
     CHECK(waiting(&f) == 0);
     pass(&f, 2, 30);
-    CHECK(waiting(&f) == 1 && text_is(job_word(d, f.jobs[4], "state"), "queued") && events_of(d, "fleet.back") == 0);
+    CHECK(waiting(&f) == 1 && text_is(job_word(d, f.jobs[4], "state"), "queued") && door_events(d, "fleet.back") == 0);
     CHECK(door_place(d, f.jobs[4], 0, "n1", -1));
     check_books(d, "one is gone");
     CHECK(door_crash(d) && state_node(memory_of(d), "n5")->lost == 2);
@@ -113,7 +113,7 @@ TEST(an_operator_says_which_of_the_silent_are_gone_for_good)
     CHECK(door_ask(d, d->admin, VERB_NODE_LOST, "{\"node\":\"n3\"}").ok && !door_ask(d, d->admin, VERB_NODE_LOST, "{\"node\":\"ghost\"}").ok);
     hello(&f, 0), hello(&f, 1);
     pass(&f, 2, 400);
-    CHECK(waiting(&f) == 2 && events_of(d, "fleet.back") == 1);
+    CHECK(waiting(&f) == 2 && door_events(d, "fleet.back") == 1);
     hello(&f, 4); /* after all: what it runs is not wanted any more */
     CHECK(state_node(memory_of(d), "n5")->lost == 0 && state_node(memory_of(d), "n5")->state == NODE_READY);
     check_books(d, "all are gone");
@@ -140,10 +140,10 @@ TEST(how_much_is_too_much_can_be_set_and_a_node_that_never_came_does_not_count)
     CHECK(door_ask(d, NULL, VERB_NODE_JOIN, FMT(d, "{\"token\":\"%s\",\"name\":\"n6\"}", get(&t, "token"))).ok);
     CHECK(door_ask(d, d->admin, VERB_RULES_SET, "{\"silent\":40}").ok);
     pass(&f, 3, 40); /* 2 of 5 are not more than 40 % */
-    CHECK(events_of(d, "fleet.silent") == 0);
+    CHECK(door_events(d, "fleet.silent") == 0);
     CHECK(door_ask(d, d->admin, VERB_RULES_SET, "{\"silent\":39}").ok);
     pass(&f, 3, 5);
-    CHECK(events_of(d, "fleet.silent") == 1);
+    CHECK(door_events(d, "fleet.silent") == 1);
 }
 
 TEST(a_new_node_is_used_at_once)

@@ -45,7 +45,7 @@ TEST(a_node_that_holds_nothing_is_drained_at_once_and_used_again_when_it_is_read
     struct answer a = drain(d, "n1", "");
     CHECK(a.ok && text_is(get(&a, "state"), "drained") && text_is(get(&a, "drain_until"), "")
           && text_is(state_of(d, "n1"), "drained"));
-    CHECK(events_of(d, "node.draining") == 1 && events_of(d, "node.drained") == 1);
+    CHECK(door_events(d, "node.draining") == 1 && door_events(d, "node.drained") == 1);
     const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
     door_run(d, 1000);
     CHECK(text_is(job_word(d, job, "state"), "queued"));
@@ -76,7 +76,7 @@ TEST(what_runs_may_finish_until_the_deadline_and_then_runs_elsewhere_unbilled_an
     CHECK(text_is(job_word(d, ends, "state"), "done") && !told_to_stop(d, stays));
     check_books(d, "before the deadline");
     pass(d, one, two, 30);
-    CHECK(told_to_stop(d, stays) && text_is(job_word(d, stays, "state"), "running") && events_of(d, "task.evicted") == 1);
+    CHECK(told_to_stop(d, stays) && text_is(job_word(d, stays, "state"), "running") && door_events(d, "task.evicted") == 1);
     struct answer hello = door_hello(d, one, "n1", 1, 4, runs);
     struct json *o = hello.json ? json_get(hello.json, "orders")->first : NULL;
     CHECK(o && json_get(o, "stop") && json_get(o, "stop")->flag && text_is(json_text(o, "stop_as"), "node_fault") && json_int(o, "grace_s", 0) == 7);
@@ -86,7 +86,7 @@ TEST(what_runs_may_finish_until_the_deadline_and_then_runs_elsewhere_unbilled_an
     CHECK(door_crash(d) && told_to_stop(d, stays));
     CHECK(door_hello(d, one, "n1", 1, 4, runs).ok && door_hello(d, two, "n2", 1, 1, (struct texts){ 0 }).ok);
     CHECK(door_report(d, one, 4, door_attempt(d, stays, 0), "ended", ",\"outcome\":\"node_fault\"").ok);
-    CHECK(text_is(job_word(d, stays, "state"), "queued") && text_is(state_of(d, "n1"), "drained") && events_of(d, "node.drained") == 1);
+    CHECK(text_is(job_word(d, stays, "state"), "queued") && text_is(state_of(d, "n1"), "drained") && door_events(d, "node.drained") == 1);
     CHECK(door_place(d, stays, 0, "n2", -1) && door_report(d, two, 1, door_attempt(d, stays, 0), "ended", ",\"outcome\":\"exited\",\"exit_code\":3").ok);
     CHECK(text_is(job_word(d, stays, "state"), "failed") && rows_in(d, "usage") == 2); /* of the third nobody saw a start */
     struct answer usage = door_ask(d, d->admin, VERB_USAGE_SUM, NULL);

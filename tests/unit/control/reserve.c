@@ -24,14 +24,14 @@ TEST(a_reservation_is_kept_shown_and_ends_by_itself)
     check_books(d, "reserved");
     check_picture(d, "reserved");
     door_run(d, 5000);
-    CHECK(events_of(d, "reservation.active") == 1);
+    CHECK(door_events(d, "reservation.active") == 1);
     CHECK(door_crash(d) && listed(d, d->admin, NULL) == 1);
     CHECK(door_hello(d, key, "n1", 4, 1, (struct texts){ 0 }).ok);
     check_books(d, "a new server");
     check_picture(d, "a new server");
-    CHECK(events_of(d, "reservation.active") == 1 && events_of(d, "reservation.over") == 0);
+    CHECK(door_events(d, "reservation.active") == 1 && door_events(d, "reservation.over") == 0);
     door_run(d, 601 * 1000);
-    CHECK(events_of(d, "reservation.active") == 1 && events_of(d, "reservation.over") == 1);
+    CHECK(door_events(d, "reservation.active") == 1 && door_events(d, "reservation.over") == 1);
     CHECK(listed(d, d->admin, NULL) == 0 && listed(d, d->admin, "{\"all\":true}") == 1 && map_count(memory_of(d)->reservations) == 0);
     struct answer over = door_ask(d, d->admin, VERB_RESERVE_GET, "{\"reservation\":\"soon\"}");
     CHECK(over.ok && text_is(get(&over, "state"), "over"));
