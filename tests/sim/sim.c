@@ -128,7 +128,7 @@ static void wish_any(struct cloud *c)
 {
     static void (*const others[])(struct cloud *c) = {
         wish_cancel, wish_cancel, wish_read, wish_change, wish_change, wish_key,
-        wish_key,    wish_secret, wish_logs, wish_quota, wish_drain,
+        wish_key,    wish_secret, wish_logs, wish_quota, wish_drain, wish_reserve,
     };
     others[rng_below(&c->rng, COUNT(others))](c);
 }
