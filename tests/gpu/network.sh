@@ -42,9 +42,11 @@ note "cannot: $(value 'd["info"]["cannot"]' <<<"$about")"
 run() { "$ARCUS" run --cpus 1 --memory 512MB "$@" 2>"$BASE/err"; }
 alone=$(run --network none -- sh -c "sed -n 's/^ *\([a-z0-9]*\):.*/\1/p' /proc/net/dev | sort | tr '\n' ' '")
 is "a task that wants no network has only itself" "$alone" "lo "
+note "$(cat "$BASE/err")"
 if [ "$(value 'd["info"].get("network")' <<<"$about")" != True ]; then
     closed=$(run -- sh -c "sed -n 's/^ *\([a-z0-9]*\):.*/\1/p' /proc/net/dev | sort | tr '\n' ' '")
     is "where there are no networks a task has only itself, too" "$closed" "lo "
+    note "$(tail -n 5 "$BASE/log")"
     exit
 fi
 like "a task has an address" "$(run -- hostname -i)" '^100\.64\.'

@@ -66,7 +66,7 @@ echo "# somebody looks, for $ms ms: helper $(((h1 - h0) * 1000 / ms)) us a secon
 [ "$us" -le 1000 ]; ok "a GPU once a second: $us us of CPU a second, at most 1000" $?
 
 # --- a task on it: its memory is the task's
-"$ARCUS" run -d --gpus 1 --name holds -i host -- python3 -c 'import torch, time
+"$ARCUS" run -d --gpus 1 --name holds -i host -- "$(command -v python3)" -c 'import torch, time
 a = torch.empty(2 << 30, dtype=torch.uint8, device="cuda"); b = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16); t = time.time()
 while time.time() - t < 60:
     for _ in range(50): b @ b
