@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# 41-gpus.t - GPUs of a made-up driver: an agent offers what it finds, tells what they do and what is wrong with them, and a tenant sees its own.
+# 42-gpus.t - GPUs of a made-up driver: an agent offers what it finds, tells what they do and what is wrong with them, and a tenant sees its own.
 . "$(dirname "$0")/lib.sh"
 
 LIB=$BASE/driver

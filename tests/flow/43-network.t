@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# 41-network.t - two nodes, a server and the world outside, each in a network namespace of its own. Tasks of a project reach each other and their gang on other
+# 43-network.t - two nodes, a server and the world outside, each in a network namespace of its own. Tasks of a project reach each other and their gang on other
 # nodes; then somebody in a container tries to reach what is not theirs: another project, the node, the server, metadata, private networks, a neighbour's
 # name, all of the bandwidth. Each check is an attack whose guard was once taken away to see it fail.
 . "$(dirname "$0")/lib.sh"
