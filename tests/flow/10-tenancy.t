@@ -74,7 +74,7 @@ across secrets remove token
 across submit -v data:/data -- true
 across submit --secret token -- cat /run/secrets/token
 is "eve's lists are empty" "$(for w in 'ps --all' volumes secrets images accounts; do as eve $w -o json | jq -c '.items | length'; done | tr '\n' ' ')" "0 0 0 0 0 "
-unlike "eve's events and usage tell nothing of red" "$(as eve events -o json; as eve usage -o json)" "$JOB|work|bob"
+unlike "eve's events and usage tell nothing of red" "$(as eve events -o json; as eve usage -o json)" "$JOB|\\bwork|bob"
 is "she cannot speak for red" "$(code as eve ps --project red) $(code as eve submit --project red -- true) $(code as eve members list --project red)" "4 4 4"
 not_there=$(as eve ps --project red 2>&1 | sed 's/red/X/')
 is "... nor learn that it is there" "$(as eve ps --project green 2>&1 | sed 's/green/X/')" "$not_there"
