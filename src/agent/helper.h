@@ -10,7 +10,10 @@
 #include "model/node.h"
 #include "wire/bind.h"
 
-struct helper_config { const char *nvml, *sys; };       /* the NVIDIA library, NULL: where drivers put it; where sysfs is: "/sys" */
+struct helper_config {
+    const char *nvml, *sys;     /* the NVIDIA library, NULL: where drivers put it; where sysfs is: "/sys" */
+    const char *proc;           /* where NVIDIA's driver has a folder for each GPU; NULL: /proc/driver/nvidia/gpus */
+};
 struct helper_said {            /* one line up */
     const char *kind;           /* "found", "live", "held", "xid" */
     struct node_info found;     /* of it: gpus, numas, nics, what is told of the processors, cannot */

@@ -206,7 +206,7 @@ static bool one_gpu(struct gather *g, const struct order_gpu *o, struct err *err
     const struct inject_gpu *gpu = known_gpu(g->in, o->uuid), unknown = { .index = o->index, .uuid = o->uuid, .vendor = "nvidia" };
     struct mig part = { 0 }, *mig = text_given(o->mig) ? &part : NULL;
     if (!gpu)
-        gpu = &unknown; /* an agent that has just begun: the driver itself is asked */
+        gpu = &unknown; /* its driver has not answered yet: a spec that has its UUID serves, and nothing else */
     if (mig && !mig_find(gpu, o, mig))
         return err_set(err, RC_UNAVAILABLE, "it has no MIG instance %s at slot %lld", o->mig, (long long)o->slot);
     struct err why = { 0 };

@@ -215,10 +215,10 @@ static const struct cdi_spec *spec_of(struct gather *g, const char *kind, const 
 }
 
 /* Numbers in a spec are the driver's, in the order of the day it was written: the driver itself has the last word. */
-static bool agrees(struct gather *g, const struct inject_gpu *gpu, const struct cdi_device *d, struct err *err)
+static bool agrees(const struct inject_gpu *gpu, const struct cdi_device *d, struct err *err)
 {
     const struct cdi_node *n = d->edits.nodes.at;
-    const char *device = gpu->device ? gpu->device : text_is(gpu->vendor, "nvidia") ? nvidia_device(g->in, gpu, g->mem) : NULL;
+    const char *device = gpu->device;
     for (size_t i = 0; device && i < d->edits.nodes.count; i++)
         if (text_is(n[i].path, device) || text_is(n[i].host, device))
             return true;
@@ -233,11 +233,11 @@ bool cdi_gather(struct gather *g, const struct inject_gpu *gpu, const struct mig
         if (text_is(gpu->vendor, kinds[i].vendor))
             kind = kinds[i].kind;
     const struct cdi_spec *s = spec_of(g, kind, mig ? mig->uuid : gpu->uuid, &d, err);
-    if (!s && !mig)
+    if (!s && !mig && gpu->device)
         s = spec_of(g, kind, number, &d, err);
     if (!s)
         return false;
-    if (err->rc || !agrees(g, gpu, d, err) || !edits_gather(g, &s->edits, err) || !edits_gather(g, &d->edits, err))
+    if (err->rc || !agrees(gpu, d, err) || !edits_gather(g, &s->edits, err) || !edits_gather(g, &d->edits, err))
         err_wrap(err, "%s", s->file);
     return true;
 }

@@ -65,4 +65,3 @@ void driver_find(struct inject *in);
 uint64_t driver_stamp(const struct inject *in);
 MUST_CHECK bool nvidia_gather(struct gather *g, const struct inject_gpu *gpu, const struct mig *mig, struct err *err);    /* mig NULL: all of it */
 MUST_CHECK bool nvidia_driver(struct gather *g, struct err *err);
-const char *nvidia_device(const struct inject *in, const struct inject_gpu *gpu, struct arena *mem);     /* as the driver's /proc knows it, or NULL */

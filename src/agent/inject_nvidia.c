@@ -3,6 +3,7 @@
  * The driver's libraries must be of exactly the version of its kernel module, so an image cannot bring them: those of the node
  * are used. They are known by name, from the folder in which libcuda or libnvidia-ml lies; what is asked for (NVIDIA_DRIVER_CAPABILITIES) decides which. */
 #include "agent/inject_internal.h"
+#include "agent/nvidia_proc.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +12,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { INFO_BYTES = 8192 };
 
 static const struct {
     const char *word;
@@ -233,53 +232,12 @@ bool nvidia_driver(struct gather *g, struct err *err)
 
 /* --- a GPU's node */
 
-static bool read_small(const char *path, char out[static INFO_BYTES])
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t n = fd == -1 ? -1 : read(fd, out, INFO_BYTES - 1);
-    if (fd != -1)
-        close(fd);
-    out[MAX(n, 0)] = 0;
-    return n > 0;
-}
-
-/* "Device Minor: \t 0" */
-static bool line_value(const char *text, const char *key, char *out, size_t room)
-{
-    const char *at = strstr(text, key);
-    if (!at)
-        return false;
-    at += strlen(key);
-    at += strspn(at, " \t");
-    size_t n = strcspn(at, " \t\n");
-    snprintf(out, room, "%.*s", (int)MIN(n, room - 1), at);
-    return n > 0 && n < room;
-}
-
-const char *nvidia_device(const struct inject *in, const struct inject_gpu *gpu, struct arena *mem)
-{
-    const char *folder = in_root(in, mem, "/proc/driver/nvidia/gpus"), *found = NULL;
-    DIR *d = opendir(folder);
-    for (struct dirent *e; d && !found && (e = readdir(d));) {
-        char text[INFO_BYTES], uuid[96] = "", minor[16];
-        if (e->d_name[0] == '.' || !read_small(arena_printf(mem, "%s/%s/information", folder, e->d_name), text)
-            || !line_value(text, "Device Minor:", minor, sizeof minor) || strspn(minor, "0123456789") != strlen(minor))
-            continue;
-        line_value(text, "GPU UUID:", uuid, sizeof uuid);
-        if (text_is(uuid, gpu->uuid) || (gpu->pci && strcasecmp(e->d_name, gpu->pci) == 0))
-            found = arena_printf(mem, "/dev/nvidia%s", minor);
-    }
-    if (d)
-        closedir(d);
-    return found;
-}
-
 /* "DeviceFileMinor: 12": who may open /dev/nvidia-caps/nvidia-cap12 may use what the folder is named after. */
 static bool capability_gather(struct gather *g, const char *what, struct err *err)
 {
-    char text[INFO_BYTES], number[16];
+    char text[NVIDIA_PROC_BYTES], number[16];
     const char *path = arena_printf(g->mem, "%s/proc/driver/nvidia/capabilities/%s/access", g->in->root, what);
-    if (!read_small(path, text) || !line_value(text, "DeviceFileMinor:", number, sizeof number) || strspn(number, "0123456789") != strlen(number))
+    if (!nvidia_proc_read(path, text) || !nvidia_proc_value(text, "DeviceFileMinor:", number, sizeof number) || strspn(number, "0123456789") != strlen(number))
         return err_set(err, RC_UNAVAILABLE, "the driver does not tell the node of its MIG instance (%s)", path);
     const char *node = arena_printf(g->mem, "/dev/nvidia-caps/nvidia-cap%s", number);
     return gather_node(g, in_root(g->in, g->mem, node), node, false, err);
@@ -297,12 +255,9 @@ static bool mig_gather(struct gather *g, const char *device, const char *ids, st
 
 bool nvidia_gather(struct gather *g, const struct inject_gpu *gpu, const struct mig *mig, struct err *err)
 {
-    const char *told = gpu->device, *device = nvidia_device(g->in, gpu, g->mem);
-    if (told && device && !text_is(told, device))
-        return err_set(err, RC_UNAVAILABLE, "it is %s by NVML and %s by the driver's /proc", told, device);
-    if (!told && !device)
-        return err_set(err, RC_UNAVAILABLE, "neither NVML nor the driver's /proc tells which /dev/nvidiaN it is");
-    device = told ? told : device;
+    const char *device = gpu->device;
+    if (!device)
+        return err_set(err, RC_UNAVAILABLE, "its driver does not tell which /dev/nvidiaN it is");
     for (size_t i = 0; i < COUNT(nodes); i++)
         if (nodes[i].of & g->capabilities && !gather_node(g, in_root(g->in, g->mem, nodes[i].path), nodes[i].path, nodes[i].optional, err))
             return err_wrap(err, "is the driver loaded (nvidia-modprobe -u -c 0)?");

@@ -4,6 +4,7 @@
  *
  * It reads and never sets: modes, clocks and power of a card are its operator's. */
 #include "agent/helper.h"
+#include "agent/nvidia_proc.h"
 #include "agent/nvml.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct card {
 };
 struct nvidia {
     struct nvml n;
+    const char *proc;
     bool begun;
     unsigned count;
     struct card cards[NODE_GPUS];
@@ -78,6 +80,7 @@ static bool nvidia_open(const struct helper_config *config, void **state, struct
     if (!v || !(v->processes = calloc(PROCESSES_MOST, sizeof *v->processes)))
         abort();
     v->n = n;
+    v->proc = config->proc ? config->proc : "/proc/driver/nvidia/gpus";
     *state = v;
     return true;
 }
@@ -288,6 +291,9 @@ static void find_card(struct nvidia *v, struct card *c, struct arena *mem, struc
         g->pci = arena_printf(mem, "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
     if (NVML_CALL(&v->n, minor, c->handle, &n) == NVML_OK)
         g->device = arena_printf(mem, "/dev/nvidia%u", n);
+    const char *told = g->device, *also = nvidia_proc_device(v->proc, g->uuid, g->pci, mem);
+    bool agree = !told || !also || text_is(told, also);
+    g->device = !agree ? NULL : told ? told : also;
     if (NVML_CALL(&v->n, power_cap, c->handle, &n) == NVML_OK)
         g->power_cap_mw = n;
     g->ecc_off = NVML_CALL(&v->n, ecc_mode, c->handle, &now, &pending) != NVML_OK || !now;
@@ -296,6 +302,8 @@ static void find_card(struct nvidia *v, struct card *c, struct arena *mem, struc
     find_links(v, c, mem, g);
     read_slow(v, c);            /* health as it is now */
     g->health = health_of(c, mem);
+    if (!agree && !g->health)
+        g->health = arena_printf(mem, "it is %s by NVML and %s by the driver's /proc", told, also);
     g->note = c->pending ? "rows of its memory are to be remapped at the next reset" : NULL;
 }
 

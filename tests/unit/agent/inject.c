@@ -6,6 +6,7 @@
 #include "tap.h"
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -39,6 +40,15 @@ static bool node(struct fake *f, const char *path, int major_, int minor_)
     return mknod(at(f, path), S_IFCHR | 0666, makedev(major_, minor_)) == 0;
 }
 
+static void know_two(struct fake *f, const char *cdi)
+{
+    static const struct inject_gpu two[] = { { .uuid = "GPU-aaa", .vendor = "nvidia", .device = "/dev/nvidia1", .pci = "0000:18:00.0" },
+                                             { .index = 1, .uuid = "GPU-bbb", .vendor = "nvidia", .device = "/dev/nvidia0", .pci = "0000:2a:00.0" } };
+    inject_free(f->in);
+    f->in = inject_new(&(struct inject_config){ .cdi = cdi, .root = f->root });
+    inject_know(f->in, two, COUNT(two));
+}
+
 static bool fake_open(struct fake *f, const char *cdi)
 {
     *f = (struct fake){ .root = "/tmp/arcus-driver-XXXXXX", .mem = arena_new() };
@@ -52,8 +62,6 @@ static bool fake_open(struct fake *f, const char *cdi)
         return false;
     }
     CHECK(node(f, "/dev/nvidia0", 1, 5) && node(f, "/dev/nvidia1", 1, 7) && node(f, "/dev/nvidia-uvm", 1, 8) && node(f, "/dev/kfd", 1, 9));
-    put(f, "/proc/driver/nvidia/gpus/0000:18:00.0/information", "Model: \t\t NVIDIA H200\nIRQ:   \t\t 90\nGPU UUID: \t GPU-aaa\nBus Location: \t 0000:18:00.0\nDevice Minor: \t 1\n");
-    put(f, "/proc/driver/nvidia/gpus/0000:2a:00.0/information", "Model: \t\t NVIDIA H200\nGPU UUID: \t GPU-bbb\nDevice Minor: \t 0\nGPU Excluded:\t No\n");
     static const char *const files[] = { "libcuda.so.580.1.2", "libnvidia-ml.so.580.1.2", "libnvcuvid.so.580.1.2", "libc.so.6", "libcudart.so.13", "libnvidia-glcore.so.580.1.2" };
     for (size_t i = 0; i < COUNT(files); i++)
         put(f, arena_printf(f->mem, "/usr/lib/x86_64-linux-gnu/%s", files[i]), "elf");
@@ -62,7 +70,7 @@ static bool fake_open(struct fake *f, const char *cdi)
     put(f, "/usr/bin/nvidia-smi", "\177ELF");
     put(f, "/usr/bin/nvidia-debugdump", "#!/bin/sh\n");
     put(f, "/lib/firmware/nvidia/580.1.2/gsp_ga10x.bin", "firmware");
-    f->in = inject_new(&(struct inject_config){ .cdi = cdi, .root = f->root });
+    know_two(f, cdi);
     return true;
 }
 
@@ -125,6 +133,24 @@ TEST(without_specs_a_gpu_gets_its_own_node_and_the_drivers_files)
     CHECK(give(&f, "GPU-bbb", false, NULL) && has_node(&f.give, "/dev/nvidia0") && !has_node(&f.give, "/dev/nvidia1"));
     CHECK(give(&f, "GPU-aaa", true, NULL) && f.give.nodes.count == 3 && !f.give.files.count && !f.give.driver && !f.give.libraries);
     CHECK(!give(&f, "GPU-ccc", false, NULL) && strstr(f.err.text, "which /dev/nvidiaN"));
+    fake_close(&f);
+}
+
+/* Whoever reads the page of a GPU whose driver hangs waits with it: what lies in the pipe is still there if nobody did. */
+TEST(the_drivers_pages_are_not_read_here)
+{
+    struct fake f;
+    if (!fake_open(&f, "auto"))
+        return;
+    static const char page[] = "GPU UUID: \t GPU-aaa\nDevice Minor: \t 0\n";
+    int left = 0;
+    folder(&f, "/proc/driver/nvidia/gpus/0000:18:00.0");
+    CHECK(mkfifo(at(&f, "/proc/driver/nvidia/gpus/0000:18:00.0/information"), 0644) == 0);
+    int fd = open(at(&f, "/proc/driver/nvidia/gpus/0000:18:00.0/information"), O_RDWR | O_CLOEXEC);
+    CHECK(fd != -1 && write(fd, page, sizeof page) == (ssize_t)sizeof page);
+    CHECK(give(&f, "GPU-aaa", false, NULL) && has_node(&f.give, "/dev/nvidia1"));
+    CHECK(ioctl(fd, FIONREAD, &left) == 0 && left == (int)sizeof page);
+    close(fd);
     fake_close(&f);
 }
 
@@ -236,11 +262,11 @@ TEST(a_folder_of_specs_that_was_named_is_the_only_one)
     if (!fake_open(&f, "auto"))
         return;
     folder(&f, "/specs");
-    inject_free(f.in);
-    f.in = inject_new(&(struct inject_config){ .cdi = at(&f, "/specs"), .root = f.root });
+    know_two(&f, at(&f, "/specs"));
     CHECK(!give(&f, "GPU-aaa", false, NULL) && strstr(f.err.text, "no spec in"));
     put(&f, "/specs/x.yaml", arena_printf(f.mem, "cdiVersion: 0.6.0\nkind: nvidia.com/gpu\ndevices:\n- name: \"0\"\n  containerEdits:\n    deviceNodes:\n    - path: /dev/nvidia1\n      hostPath: %s\n", at(&f, "/dev/nvidia1")));
     CHECK(give(&f, "GPU-aaa", true, NULL) && f.give.nodes.count == 1 && !f.give.files.count);
+    CHECK(!give(&f, "GPU-ccc", true, NULL) && strstr(f.err.text, "no spec in"));      /* whose number this is its driver must have told */
     fake_close(&f);
 }
 

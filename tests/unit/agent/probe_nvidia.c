@@ -10,7 +10,9 @@ static void session_done_auto(struct session *s)
 static bool open_it(struct kit *k, struct session *s)
 {
     struct err err = { 0 };
-    struct helper_config config = { .nvml = k->lib, .sys = k->sys };
+    static char proc[128];
+    snprintf(proc, sizeof proc, "%s/proc", k->sys);
+    struct helper_config config = { .nvml = k->lib, .sys = k->sys, .proc = proc };
     bool ok = device_nvidia.open(&config, &s->state, &err);
     if (!ok)
         printf("# %s\n", err.text);
@@ -51,6 +53,23 @@ TEST(gpus_are_told_with_what_is_steady_about_them)
     CHECK(g[0].power_cap_mw == 700000 && g[0].nvlinks == 0 && !g[0].mig && !g[0].health && !g[0].note);
     CHECK(g[1].ecc_off && text_is(g[1].mode, "exclusive_process") && g[1].nvlinks == 3 && g[1].peers.count == 1 && g[1].peers.at
           && ((struct gpu_peer *)g[1].peers.at)->links == 2 && text_is(((struct gpu_peer *)g[1].peers.at)->path, "0000:18:00.0"));
+}
+
+TEST(nvml_and_the_drivers_proc_must_agree_which_node_a_gpu_has)
+{
+    AUTO(kit_done) struct kit k;
+    AUTO(session_done) struct session s = { 0 };
+    AUTO(arena_free) struct arena *mem = arena_new();
+    if (!kit_open(&k))
+        return;
+    kit_driver(&k, "gpus 2\n");
+    kit_sys(&k, "proc/0000:18:00.0/information", "GPU UUID: \t GPU-????????\nDevice Minor: \t 0\nGPU Excluded:\t No\n");
+    kit_sys(&k, "proc/0000:9a:00.0/information", "GPU UUID: \t GPU-fa4e0000-0000-0000-0000-000000000001\nDevice Minor: \t 6\n");
+    CHECK(open_it(&k, &s));
+    struct node_info info = find(&s, mem);
+    const struct gpu_info *g = info.gpus.at;
+    CHECK(info.gpus.count == 2 && g[0].healthy && text_is(g[0].device, "/dev/nvidia0"));
+    CHECK(!g[1].healthy && text_is(g[1].health, "it is /dev/nvidia1 by NVML and /dev/nvidia6 by the driver's /proc") && !g[1].device);
 }
 
 TEST(a_broken_gpu_says_why)
