@@ -30,14 +30,15 @@ flows=$(ls -r tests/flow/*.t tests/flow/hostile/*.t)     # the long ones have hi
 for f in $flows; do wanted "$f" "$@" && files+=("$f"); done
 [ ${#files[@]} -gt 0 ] || { echo "no test file has '$*' in its name" >&2; exit 1; }
 
+# three at once on two cores: many of them wait most of the time
 log=$TMP/prove.log
-prove --timer -j2 -e tests/one.sh "${files[@]}" 2>&1 | tee "$log"
+prove --timer -j3 -e tests/one.sh "${files[@]}" 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 pg_files=()
 for f in $flows; do grep -q '^# also on PostgreSQL' "$f" && wanted "$f" "$@" && pg_files+=("$f"); done
 if [ ${#pg_files[@]} -gt 0 ]; then
     echo "== the flows again, on PostgreSQL"
-    ARCUS_FLOW_STORE=$ARCUS_TEST_POSTGRES prove --timer -j2 -e tests/one.sh "${pg_files[@]}" 2>&1 | tee -a "$log"
+    ARCUS_FLOW_STORE=$ARCUS_TEST_POSTGRES prove --timer -j3 -e tests/one.sh "${pg_files[@]}" 2>&1 | tee -a "$log"
     s=${PIPESTATUS[0]}
     [ "$s" = 0 ] || status=$s
 fi
