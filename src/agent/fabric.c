@@ -81,10 +81,18 @@ static bool set_switch(const char *path, const char *value)
 
 /* --- what works here is found out by doing it */
 
+static bool is_gone(int s, const char *name)
+{
+    int index;
+    return (!rtnl_index(s, name, &index) && errno == ENODEV) || rtnl_remove(s, name);
+}
+
 static bool try_links(struct fabric *f, struct err *err)
 {
     static const unsigned char mac[MAC_BYTES] = { 0x02, 0xa7, 0, 0, 0, 1 };
     int bridge, link;
+    if (!is_gone(f->socket, "try0") || !is_gone(f->socket, "try") || !is_gone(f->socket, "try2")) /* of one that was killed here */
+        return err_errno(err, "what was tried before stays");
     if (broken("fabric.try") || !rtnl_bridge(f->socket, "try", mac, FABRIC_MTU) || !rtnl_index(f->socket, "try", &bridge))
         return err_errno(err, "the kernel makes no bridge");
     struct rtnl_veth v = { .name = "try0", .peer = "try1", .master = bridge, .peer_ns = f->ns, .mtu = FABRIC_MTU };
@@ -180,68 +188,88 @@ static bool fabric_rules(struct fabric *f, struct err *err)
 }
 
 /* A cable between the fabric and the node, with two addresses of its own. Whoever is on the node's side of it sees one address. */
-static bool make_uplink(struct fabric *f, const struct fabric_config *c, int node_ns, struct err *err)
+static bool make_uplink(struct fabric *f, const struct fabric_config *c, struct err *err)
 {
-    uint32_t h = hash_of(c->key), base = (UINT32_C(169) << 24 | UINT32_C(254) << 16 | (h & 0xfffc)), theirs = base + 1, ours = base + 2;
+    uint32_t base = (UINT32_C(169) << 24 | UINT32_C(254) << 16 | (hash_of(c->key) & 0xfffc)), theirs = base + 1, ours = base + 2;
     int there, here;
-    snprintf(f->uplink_name, sizeof f->uplink_name, "arcus-%08x", h);
-    struct rtnl_veth v = { .name = "up", .peer = f->uplink_name, .peer_ns = node_ns, .mtu = FABRIC_MTU };
+    f->resolver = find_resolver();
+    if (!node_rules(f, ours, err) || !fabric_rules(f, err)) /* before there is what they are about */
+        return false;
+    struct rtnl_veth v = { .name = "up", .peer = f->uplink_name, .peer_ns = f->node_ns, .mtu = FABRIC_MTU };
     if (!rtnl_index(f->socket, "up", &here)) {
         if (rtnl_index(f->underlay, f->uplink_name, &there) && !rtnl_remove(f->underlay, f->uplink_name))
             return err_errno(err, "cannot remove an old uplink");
         if (!rtnl_veth(f->socket, &v) || !rtnl_index(f->socket, "up", &here))
             return err_errno(err, "cannot make an uplink");
     }
-    f->resolver = find_resolver();
     return ((rtnl_index(f->underlay, f->uplink_name, &there) && rtnl_address(f->underlay, there, theirs, 30) && rtnl_up(f->underlay, there)
              && rtnl_address(f->socket, here, ours, 30) && rtnl_up(f->socket, here) && rtnl_default_route(f->socket, theirs))
             || err_errno(err, "cannot set up the uplink"))
-           && node_rules(f, ours, err) && fabric_rules(f, err)
            && (set_switch("/proc/sys/net/ipv4/ip_forward", "1") || err_errno(err, "cannot forward"));
 }
 
-/* Sets are filled before anything can pass. */
-static bool close_addresses(struct fabric *f, const struct fabric_config *c, struct err *err)
+bool fabric_bar(struct fabric *f, const uint32_t *addresses, size_t count, struct err *err)
 {
     AUTO(str_done) struct str text = { 0 };
     char four[IPV4_TEXT];
-    for (size_t i = 0; i < c->closed_count; i++)
-        str_printf(&text, "add element inet arcus closed { %s }\n", ipv4_text(c->closed[i], four));
+    for (size_t i = 0; i < count; i++)
+        str_printf(&text, "add element inet arcus closed { %s }\n", ipv4_text(addresses[i], four));
     return !text.len || nft_run(f->nft, text.at, err);
 }
 
 static bool forward_on_node(struct fabric *f, const struct fabric_config *c, struct err *err)
 {
-    return !c->uplink || (nft_open(&f->node_nft, err) && (set_switch("/proc/sys/net/ipv4/ip_forward", "1") || err_errno(err, "cannot forward")));
+    if (!nft_open(&f->node_nft, err) || !c->uplink)
+        return false;
+    if (c->unknown)
+        return err_set(err, RC_UNAVAILABLE, "the address of the server %.80s is not known", c->unknown);
+    return set_switch("/proc/sys/net/ipv4/ip_forward", "1") || err_errno(err, "cannot forward");
+}
+
+/* What an agent before us opened and we do not, or what we began and could not end. */
+static bool shut(struct fabric *f, bool taken)
+{
+    struct err none;
+    char text[64];
+    bool ok = f->uplink || ((f->socket == -1 || is_gone(f->socket, "up")) && (f->underlay == -1 || is_gone(f->underlay, f->uplink_name)));
+    for (int net = 1; taken && f->socket != -1 && !f->local && net < NET_NUMBERS; net++) {
+        snprintf(text, sizeof text, "x%d", net);
+        ok &= is_gone(f->socket, text);
+    }
+    snprintf(text, sizeof text, "delete table inet %s\n", f->uplink_name);
+    if (!f->uplink && f->node_nft && !nft_run(f->node_nft, text, &none))
+        return ok; /* without its link it is about nothing, if it is there at all */
+    return ok;
 }
 
 void fabric_open(struct fabric *f, const struct fabric_config *c, int found)
 {
     struct err err = { 0 }, out = { 0 };
     *f = (struct fabric){ .ns = -1, .socket = -1, .mtu = FABRIC_MTU };
-    int node_ns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    f->node_ns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     f->underlay = rtnl_open();
+    snprintf(f->uplink_name, sizeof f->uplink_name, "arcus-%08x", hash_of(c->key));
     bool leads_out = forward_on_node(f, c, &out);
-    f->works = f->underlay != -1 && node_ns != -1 && enter(f, found, &err) && nft_open(&f->nft, &err) && nft_run(f->nft, rules, &err) && try_links(f, &err)
-               && close_addresses(f, c, &err);
+    f->works = f->underlay != -1 && f->node_ns != -1 && enter(f, found, &err) && nft_open(&f->nft, &err) && nft_run(f->nft, rules, &err) && try_links(f, &err)
+               && fabric_bar(f, c->closed, c->closed_count, &err); /* before anything can pass */
+    f->uplink = f->works && leads_out && make_uplink(f, c, &out);
+    if (f->works)
+        try_tunnel(f, c);
+    if (!shut(f, found != -1) && f->works)
+        f->works = f->uplink = false, err_errno(&err, "the kernel keeps what is to be closed");
     if (!f->works)
         lacks(f, "network: tasks have none but themselves, %s", err.rc ? err.text : strerror(errno));
-    f->uplink = f->works && c->uplink && leads_out && make_uplink(f, c, node_ns, &out);
-    if (f->works && c->uplink && !f->uplink)
+    else if (c->uplink && !f->uplink)
         lacks(f, "network: tasks reach nothing outside of their project, %s", out.text);
     else if (f->uplink && !f->resolver)
         lacks(f, "network: tasks cannot look up names, the node has no name server but itself");
-    if (f->works)
-        try_tunnel(f, c);
-    if (node_ns != -1)
-        close(node_ns);
 }
 
 void fabric_close(struct fabric *f)
 {
     nft_close(f->nft);
     nft_close(f->node_nft);
-    const int fds[] = { f->ns, f->socket, f->underlay };
+    const int fds[] = { f->ns, f->node_ns, f->socket, f->underlay };
     for (size_t i = 0; i < COUNT(fds); i++)
         if (fds[i] != -1)
             close(fds[i]);

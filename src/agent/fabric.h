@@ -21,9 +21,12 @@ struct fabric_config {
     const char *key;            /* whatever tells this agent from others on the machine */
     const uint32_t *closed;     /* addresses that are reached by nobody: the servers */
     size_t closed_count;
+    const char *unknown;        /* a server whose address could not be found out, or NULL: then nothing leads out */
+    bool underlay;              /* there is to be one, whether or not we know our address there */
 };
 struct fabric {
-    int ns, socket, underlay;   /* the namespace, and sockets in it and in the node's own */
+    int ns, node_ns;            /* the namespace, and the node's own */
+    int socket, underlay;       /* in the one and in the other */
     struct nft *nft, *node_nft;
     bool works, caps, uplink;
     int mtu;
@@ -41,6 +44,7 @@ void fabric_close(struct fabric *f);
 MUST_CHECK bool fabric_project(struct fabric *f, int64_t net, const char *egress, struct err *err);
 /* What comes in through that link is its own: this address and the hardware address that goes with it. */
 MUST_CHECK bool fabric_admit(struct fabric *f, int64_t net, const char *link, uint32_t address, const struct fabric_peer *peers, size_t count, struct err *err);
+MUST_CHECK bool fabric_bar(struct fabric *f, const uint32_t *addresses, size_t count, struct err *err);  /* reached by nobody from now on */
 void fabric_forget(struct fabric *f, const char *link, uint32_t address);
 const char *fabric_bridge(int64_t net, char out[static LINK_NAME]);
 const char *fabric_link(int64_t attempt, char out[static LINK_NAME]);

@@ -2,6 +2,7 @@
 #include "agent/net.h"
 #include "agent/fabric.h"
 #include "agent/workshop.h"
+#include "base/log.h"
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,11 +11,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SERVERS_MOST = 16, MTU_LEAST = 1280, MTU_MOST = 9000 };
+enum { SERVERS_MOST = 64, AGAIN_MS = 2000, MTU_LEAST = 1280, MTU_MOST = 9000 };
 
 struct net {
+    struct os *os;
     struct workshop *shop;
     struct fabric *fabric;      /* the thread's */
+    char *egress[NET_NUMBERS];  /* what was last asked for */
+    bool owed[NET_NUMBERS];     /* ... and is not so yet */
+    struct timer *again;
     bool works, uplink, caps;
     uint32_t local, resolver;
     int mtu;
@@ -113,6 +118,7 @@ struct net *net_open(struct os *os, const struct net_config *config, const int *
     struct fabric *f = calloc(1, sizeof *f);
     if (!n || !o || !f)
         abort();
+    n->os = os;
     n->shop = workshop_new(os, "network");
     n->fabric = f;
     *o = (struct opening){ .work = { .run = open_run, .done = open_done }, .fabric = f, .config = config, .found = -1 };
@@ -132,9 +138,12 @@ void net_close(struct net *n)
 {
     if (!n)
         return;
+    timer_cancel(n->again);
     workshop_close(n->shop); /* its thread is gone from here on */
     fabric_close(n->fabric);
     free(n->fabric);
+    for (size_t i = 0; i < NET_NUMBERS; i++)
+        free(n->egress[i]);
     free(n);
 }
 
@@ -175,6 +184,7 @@ struct net_place net_place(const struct net *n, const struct order *o)
 
 struct errand {
     struct work work;
+    struct net *net_of;         /* the loop's */
     struct fabric *fabric;
     int64_t net;
     char link[LINK_NAME];
@@ -211,7 +221,7 @@ static struct errand *errand_new(struct net *n, void (*run)(struct work *w))
     struct errand *e = calloc(1, sizeof *e);
     if (!e)
         abort();
-    *e = (struct errand){ .work = { .run = run, .done = errand_done, .drop = errand_free }, .fabric = n->fabric };
+    *e = (struct errand){ .work = { .run = run, .done = errand_done, .drop = errand_free }, .net_of = n, .fabric = n->fabric };
     return e;
 }
 
@@ -219,6 +229,16 @@ static char *copy(const char *text)
 {
     char *s = strdup(text ? text : "");
     return s ? s : (abort(), NULL);
+}
+
+/* The last word counts, whoever brings it. */
+static void note_egress(struct net *n, const struct order *o)
+{
+    if (o->net <= 0 || o->net >= NET_NUMBERS)
+        return;
+    free(n->egress[o->net]);
+    n->egress[o->net] = copy(o->egress);
+    n->owed[o->net] = false;
 }
 
 static void want_run(struct work *w)
@@ -245,6 +265,7 @@ static void read_peers(struct errand *e, const struct order *o)
 void net_want(struct net *n, const struct order *o, void (*done)(void *arg, const struct err *err), void *arg)
 {
     struct errand *e = errand_new(n, want_run);
+    note_egress(n, o);
     e->net = o->net;
     e->egress = copy(o->egress);
     e->done = done;
@@ -259,18 +280,52 @@ void net_want(struct net *n, const struct order *o, void (*done)(void *arg, cons
 static void policy_run(struct work *w)
 {
     struct errand *e = CONTAINER(w, struct errand, work);
-    if (e->fabric->egress[e->net] && !fabric_project(e->fabric, e->net, e->egress, &e->err))
-        e->err = (struct err){ 0 }; /* the next start tries again, and fails */
+    if (!fabric_project(e->fabric, e->net, e->egress, &e->err))
+        err_wrap(&e->err, "where the tasks of network %lld may go stays as it was", (long long)e->net);
 }
 
+static void ask_policy(struct net *n, int64_t net);
+
+static void on_again(void *arg)
+{
+    struct net *n = arg;
+    n->again = NULL;
+    for (int64_t net = 1; net < NET_NUMBERS; net++)
+        if (n->owed[net])
+            ask_policy(n, net);
+}
+
+/* Nobody may come and ask again, and until then too much may be open. */
+static void policy_done(struct work *w)
+{
+    struct errand *e = CONTAINER(w, struct errand, work);
+    struct net *n = e->net_of;
+    if (e->err.rc) {
+        log_line(LOG_ERROR, "agent", "%s", e->err.text);
+        n->owed[e->net] = true;
+        if (!n->again)
+            n->again = timer_start(n->os, AGAIN_MS, on_again, n);
+    }
+    errand_free(w);
+}
+
+static void ask_policy(struct net *n, int64_t net)
+{
+    struct errand *e = errand_new(n, policy_run);
+    e->work.done = policy_done;
+    e->net = net;
+    e->egress = copy(n->egress[net]);
+    n->owed[net] = false;
+    workshop_do(n->shop, &e->work);
+}
+
+/* Also of a project whose tasks were all found here: the agent before us may not have heard of it. */
 void net_policy(struct net *n, const struct order *o)
 {
     if (!net_works(n) || o->net <= 0 || o->net >= NET_NUMBERS)
         return;
-    struct errand *e = errand_new(n, policy_run);
-    e->net = o->net;
-    e->egress = copy(o->egress);
-    workshop_do(n->shop, &e->work);
+    note_egress(n, o);
+    ask_policy(n, o->net);
 }
 
 static void drop_run(struct work *w)

@@ -36,9 +36,10 @@ arcus config set flow --server "$URL" --key-file "$DATA/admin.key" >/dev/null
 node_start() { # node_start NAME FLAGS...
     nsenter --net="/run/netns/$N$1" setpriv --pdeathsig TERM "$ARCUS" agent --server "$URL" --data "$BASE/$1.data" --run "$BASE/$1.run" --name "$NODE-$1" --sim-gpus 2 --beat-ms 500 \
         --allow-host-image --uplink yes --underlay trusted "${@:2}" >>"$BASE/$1.log" 2>&1 </dev/null &
-    AGENT=$!
+    AGENTS[$1]=$!
     pids+=("$!")
 }
+declare -A AGENTS
 for n in a b; do
     call POST /v1/nodes/tokens '{}'
     node_start $n --token "$(field .token)" ${BAD_PIN:-}
@@ -128,11 +129,18 @@ answered "refused: another project's address on another node" "$RED:5000"
 ID=$(in_project "$(sh_job "$(ask); while :; do echo now; perl /tmp/ask.pl 203.0.113.5:8080 10.9.9.9:8080; sleep 0.2; done" "$on_a")" blue)
 JOBS+=("blue $ID") ROAMER=$ID
 hears() { [ "$(get "/v1/jobs/$ROAMER/logs?project=blue" | tail -n 6 | grep -v now | cut -d ' ' -f 2 | sort -u | tr '\n' ' ')" = "$1" ]; }
+hears_nothing() { hears '' && get "/v1/jobs/$ROAMER/logs?project=blue" | tail -n 6 | grep -q now; }
 ok "at first it goes to the public network alone" until_ok 60 hears 'outside '
 call PATCH /v1/projects/blue '{"egress":"10.9.9.0/24"}'
 ok "... then to the network that it is given, and nowhere else" until_ok 60 hears 'private '
 call PATCH /v1/projects/blue '{"egress":"none"}'
-ok "... then nowhere" until_ok 60 hears ''
+ok "... then nowhere" until_ok 60 hears_nothing
+call PATCH /v1/projects/blue '{"egress":"all"}'
+until_ok 60 hears 'outside ' || note "it does not go out again"
+again() { kill -9 "${AGENTS[a]}"; wait "${AGENTS[a]}" 2>/dev/null; "${1:-true}"; node_start a "${@:2}"; }   # again [MEANWHILE [FLAGS...]]: node a has a new agent, tasks stay
+close_blue() { call PATCH /v1/projects/blue '{"egress":"none"}'; }
+again close_blue
+ok "... then nowhere, though the agent was away as that was said" until_ok 60 hears_nothing
 call PATCH /v1/projects/blue '{"egress":"10.9.9.9/24"}'
 refused "what is no network is refused" 400 bad_input 10.9.9.9/24
 

@@ -84,6 +84,52 @@ static void take_over(struct fabric *f)
 }
 TEST(an_agent_takes_over_the_networks_of_the_one_before_it) { play(take_over); }
 
+/* The next agent of tasks that hold the networks, on the node where the one before it was. */
+static void next_agent(struct fabric *f, const struct fabric_config *c)
+{
+    int held = fcntl(f->ns, F_DUPFD_CLOEXEC, 3), node = fcntl(f->node_ns, F_DUPFD_CLOEXEC, 3);
+    fabric_close(f);
+    CHECK(held != -1 && setns(node, CLONE_NEWNET) == 0);
+    close(node);
+    fabric_open(f, c, held);
+}
+static void take_back(struct fabric *f)
+{
+    struct err err = { 0 };
+    char bridge[LINK_NAME], node[64];
+    fabric_open(f, &outside, -1);
+    snprintf(node, sizeof node, "list table inet %s\n", f->uplink_name);
+    if (f->works && f->uplink && f->local) {
+        CHECK(fabric_project(f, 5, "all", &err) && there(f, "up") && there(f, "x5") && nft_run(f->node_nft, node, &err));
+        next_agent(f, &outside);
+        CHECK(f->works && f->uplink && there(f, "up") && there(f, "x5") && nft_run(f->node_nft, node, &err));
+        next_agent(f, &(struct fabric_config){ .key = "test" });
+        CHECK(f->works && !there(f, "up") && !there(f, "x5") && !nft_run(f->node_nft, node, &err));
+        CHECK(there(f, fabric_bridge(5, bridge)) && fabric_project(f, 5, "all", &err));
+    } else {
+        test_skip("no uplink or no tunnel here");
+    }
+    fabric_close(f);
+}
+TEST(an_uplink_and_tunnels_that_are_taken_back_are_gone_while_tasks_live) { play(take_back); }
+
+static void killed_as_it_tried(struct fabric *f)
+{
+    static const unsigned char mac[6] = { 2, 0xa7, 0, 0, 0, 9 };
+    fabric_open(f, &outside, -1);
+    if (f->works) {
+        bool tunnels = f->local;
+        struct rtnl_veth v = { .name = "try0", .peer = "try1", .peer_ns = f->ns, .mtu = FABRIC_MTU };
+        struct rtnl_vxlan x = { .name = "try2", .id = (1 << 24) - 1, .local = outside.local, .port = FABRIC_PORT, .mtu = FABRIC_MTU };
+        CHECK(rtnl_bridge(f->socket, "try", mac, FABRIC_MTU) && rtnl_veth(f->socket, &v));
+        CHECK(!tunnels || rtnl_vxlan(f->underlay, &x, f->ns));
+        next_agent(f, &outside);
+        CHECK(f->works && !there(f, "try") && !there(f, "try0") && !there(f, "try2") && (f->local || !tunnels));
+    }
+    fabric_close(f);
+}
+TEST(an_agent_that_was_killed_as_it_tried_the_kernel_leaves_nothing_in_the_way) { play(killed_as_it_tried); }
+
 /* Whatever fails: it says so, and what it then refuses it does not half do. */
 static void fail_nth(struct fabric *f)
 {
@@ -101,6 +147,7 @@ static void fail_nth(struct fabric *f)
         CHECK(works || (!ok && f->lack_count));
         CHECK(ok || err.rc);
         CHECK(!works || whole || f->lack_count);
+        CHECK(f->uplink || f->socket == -1 || !there(f, "up"));
         fabric_close(f);
         *f = (struct fabric){ 0 };
         if (!fired)

@@ -1,7 +1,14 @@
 /* A task's network as it sees it, with a real container: skipped where containers or networks do not work. */
+#include "agent/net.h"
 #include "containers.h"
 #include "model/ipv4.h"
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static bool has_networks(struct containers *c)
 {
@@ -82,4 +89,77 @@ TEST(an_order_whose_address_is_not_its_projects_is_not_run)
         CHECK(containers_run(&c, o)->outcome == OUTCOME_NODE_FAULT && strstr(c.last.detail, "address"));
     }
     containers_close(&c);
+}
+
+/* --- an agent after the other, with nothing but networks */
+
+struct saying { const char *path, *words; char out[2048]; bool ok; };
+
+static void *say(void *arg)
+{
+    struct saying *s = arg;
+    void *lib = dlopen("libnftables.so.1", RTLD_NOW | RTLD_LOCAL), *ctx;
+    void *(*new)(uint32_t) = (void *(*)(uint32_t))dlsym(lib, "nft_ctx_new");
+    void (*end)(void *) = (void (*)(void *))dlsym(lib, "nft_ctx_free");
+    int (*buffer)(void *) = (int (*)(void *))dlsym(lib, "nft_ctx_buffer_output"), (*errors)(void *) = (int (*)(void *))dlsym(lib, "nft_ctx_buffer_error");
+    int (*run)(void *, const char *) = (int (*)(void *, const char *))dlsym(lib, "nft_run_cmd_from_buffer");
+    const char *(*said)(void *) = (const char *(*)(void *))dlsym(lib, "nft_ctx_get_output_buffer");
+    int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+    if (setns(fd, CLONE_NEWNET) == 0 && (ctx = new(0))) {
+        buffer(ctx), errors(ctx);
+        s->ok = run(ctx, s->words) == 0;
+        snprintf(s->out, sizeof s->out, "%s", said(ctx));
+        end(ctx);
+    }
+    close(fd);
+    return NULL;
+}
+/* What nft says in the fabric; NULL: it fails. */
+static const char *nft_in(const struct net *n, const char *words, struct saying *s)
+{
+    pthread_t t;
+    *s = (struct saying){ .path = net_fabric(n), .words = words };
+    CHECK(pthread_create(&t, NULL, say, s) == 0 && pthread_join(t, NULL) == 0);
+    return s->ok ? s->out : NULL;
+}
+static void stop(void *arg) { os_stop(arg); }
+static bool comes_to(struct os *os, const struct net *n, const char *words, const char *has, const char *lacks)
+{
+    struct saying s;
+    for (int i = 0; i < 600; i++) {
+        const char *said = nft_in(n, words, &s);
+        if (said && strstr(said, has) && !strstr(said, lacks))
+            return true;
+        timer_start(os, 50, stop, os);
+        os_run(os);
+    }
+    return false;
+}
+
+TEST(where_a_project_may_go_changes_also_for_tasks_that_were_found_and_is_tried_until_it_does)
+{
+    struct err err = { 0 };
+    struct saying s;
+    struct os *os = os_real_new(&err);
+    const struct net_config config = { .key = "net-test" };
+    const int self = getpid();
+    struct order all = { .net = 5, .egress = "all" }, none = { .net = 5, .egress = "none" }, other = { .net = 6, .egress = "none" };
+    struct net *before = net_open(os, &config, NULL, 0), *after = net_works(before) ? net_open(os, &config, &self, 1) : NULL;
+    if (after) {
+        net_policy(before, &all);
+        CHECK(comes_to(os, after, "list chain inet arcus e5", "jump public", "#"));
+        net_policy(after, &none);
+        CHECK(comes_to(os, after, "list chain inet arcus e5", "chain e5", "jump public"));
+        CHECK(nft_in(after, "add chain inet arcus e6 { type filter hook input priority 5; }", &s)); /* nothing can jump there */
+        net_policy(after, &other);
+        timer_start(os, 200, stop, os);
+        os_run(os);
+        CHECK(nft_in(after, "delete chain inet arcus e6", &s));
+        CHECK(comes_to(os, after, "list map inet arcus out", "\"p6\" : jump e6", "#"));
+    } else {
+        test_skip("no networks here");
+    }
+    net_close(after);
+    net_close(before);
+    os_free(os);
 }
