@@ -104,14 +104,39 @@ static bool try_links(struct fabric *f, struct err *err)
     return (rtnl_remove(f->socket, "try0") && rtnl_remove(f->socket, "try")) || err_errno(err, "the kernel keeps what is to be removed");
 }
 
-/* A number that no project has. */
-static void try_tunnel(struct fabric *f, const struct fabric_config *c)
+/* The kernel takes what comes for a tunnel on any address and from anybody. Of the numbers of projects, and of no others: somebody else's
+ * tunnels on this node are not ours. Who runs since before has peers that are still on the list. */
+static bool tunnel_rules(struct fabric *f, uint32_t local, bool taken, struct err *err)
 {
+    char text[1024], four[IPV4_TEXT];
+    const char *t = f->uplink_name;
+    if (!f->node_nft)
+        return err_set(err, RC_UNAVAILABLE, "its own filters cannot be written");
+    int n = snprintf(text, sizeof text, "add table inet %s-x\n", t);
+    if (!taken)
+        n += snprintf(text + n, sizeof text - (size_t)n, "delete table inet %s-x\nadd table inet %s-x\n", t, t);
+    snprintf(text + n, sizeof text - (size_t)n,
+             "flush table inet %s-x\nadd set inet %s-x peers { type ipv4_addr; }\n"
+             "add chain inet %s-x input { type filter hook input priority -10; policy accept; }\n"
+             "add rule inet %s-x input udp dport %d @th,96,24 1-%d ip daddr != %s drop\n"
+             "add rule inet %s-x input udp dport %d @th,96,24 1-%d ip saddr != @peers drop\n",
+             t, t, t, t, FABRIC_PORT, NET_NUMBERS - 1, ipv4_text(local, four), t, FABRIC_PORT, NET_NUMBERS - 1);
+    return nft_run(f->node_nft, text, err);
+}
+
+/* A number that no project has. */
+static void try_tunnel(struct fabric *f, const struct fabric_config *c, bool taken)
+{
+    struct err err = { 0 };
     int mtu = (c->underlay_mtu ? c->underlay_mtu : FABRIC_MTU) - FABRIC_HEAD;
     struct rtnl_vxlan v = { .name = "try2", .id = (1 << 24) - 1, .local = c->local, .port = FABRIC_PORT, .mtu = mtu };
+    if (!c->local && c->underlay)
+        lacks(f, "network: it ends at this node, whose address on the underlay is not known (--underlay-address)");
     if (!c->local)
         return;
-    if (!broken("fabric.tunnel") && rtnl_vxlan(f->underlay, &v, f->ns) && rtnl_remove(f->socket, "try2"))
+    if (!tunnel_rules(f, c->local, taken, &err))
+        lacks(f, "network: it ends at this node, %s", err.text);
+    else if (!broken("fabric.tunnel") && rtnl_vxlan(f->underlay, &v, f->ns) && rtnl_remove(f->socket, "try2"))
         f->local = c->local, f->mtu = mtu;
     else
         lacks(f, "network: it ends at this node, the kernel makes no VXLAN (%s)", strerror(errno));
@@ -176,11 +201,16 @@ static bool node_rules(struct fabric *f, uint32_t ours, struct err *err)
 
 static bool fabric_rules(struct fabric *f, struct err *err)
 {
-    char four[IPV4_TEXT], text[1024];
-    int n = snprintf(text, sizeof text,
+    char four[IPV4_TEXT], text[2048];
+    int n = snprintf(text, sizeof text, /* the node's table of connections is for all of its tasks, and for itself */
+                     "add set inet arcus conns { type ipv4_addr; flags dynamic; }\n"
+                     "add chain inet arcus bound { type filter hook forward priority -5; policy accept; }\nflush chain inet arcus bound\n"
+                     "add rule inet arcus bound iifname \"p*\" oifname \"up\" ct state new add @conns { ip saddr ct count over %d } "
+                     "reject with icmp type admin-prohibited\n"
                      "add chain inet arcus out { type nat hook postrouting priority 100; policy accept; }\nflush chain inet arcus out\n"
                      "add rule inet arcus out oifname \"up\" masquerade\n"
-                     "add chain inet arcus names { type nat hook prerouting priority -100; policy accept; }\nflush chain inet arcus names\n");
+                     "add chain inet arcus names { type nat hook prerouting priority -100; policy accept; }\nflush chain inet arcus names\n",
+                     FABRIC_CONNS);
     for (int tcp = 0; f->resolver && tcp < 2; tcp++)
         n += snprintf(text + n, sizeof text - (size_t)n, "add rule inet arcus names iifname \"p*\" fib daddr type local %s dport 53 dnat ip to %s\n",
                       tcp ? "tcp" : "udp", ipv4_text(f->resolver, four));
@@ -237,8 +267,10 @@ static bool shut(struct fabric *f, bool taken)
         ok &= is_gone(f->socket, text);
     }
     snprintf(text, sizeof text, "delete table inet %s\n", f->uplink_name);
-    if (!f->uplink && f->node_nft && !nft_run(f->node_nft, text, &none))
-        return ok; /* without its link it is about nothing, if it is there at all */
+    bool left = !f->uplink && f->node_nft && !nft_run(f->node_nft, text, &none);
+    snprintf(text, sizeof text, "delete table inet %s-x\n", f->uplink_name);
+    left |= !f->local && f->node_nft && !nft_run(f->node_nft, text, &none);
+    (void)left; /* without its links a table is about nothing, if it is there at all */
     return ok;
 }
 
@@ -254,7 +286,7 @@ void fabric_open(struct fabric *f, const struct fabric_config *c, int found)
                && fabric_bar(f, c->closed, c->closed_count, &err); /* before anything can pass */
     f->uplink = f->works && leads_out && make_uplink(f, c, &out);
     if (f->works)
-        try_tunnel(f, c);
+        try_tunnel(f, c, found != -1);
     if (!shut(f, found != -1) && f->works)
         f->works = f->uplink = false, err_errno(&err, "the kernel keeps what is to be closed");
     if (!f->works)
@@ -334,6 +366,15 @@ static bool known(struct fabric *f, const char *link, uint32_t address, bool in)
     return nft_member(f->nft, &(struct nft_member){ "arcus", "known", link, mac, address }, in);
 }
 
+static bool hear_peers(struct fabric *f, const struct fabric_peer *peers, size_t count, struct err *err)
+{
+    AUTO(str_done) struct str text = { 0 };
+    char four[IPV4_TEXT];
+    for (size_t i = 0; i < count; i++)
+        str_printf(&text, "add element inet %s-x peers { %s }\n", f->uplink_name, ipv4_text(peers[i].node, four));
+    return nft_run(f->node_nft, text.at, err);
+}
+
 bool fabric_admit(struct fabric *f, int64_t net, const char *link, uint32_t address, const struct fabric_peer *peers, size_t count, struct err *err)
 {
     unsigned char mac[MAC_BYTES];
@@ -348,6 +389,8 @@ bool fabric_admit(struct fabric *f, int64_t net, const char *link, uint32_t addr
         return err_errno(err, "the project's tunnel is not there");
     ipv4_mac(address, mac);
     rtnl_forget(f->socket, index, address, mac); /* it was elsewhere before */
+    if (count && !hear_peers(f, peers, count, err))
+        return false;
     for (size_t i = 0; i < count; i++) {
         ipv4_mac(peers[i].address, mac);
         if (broken("fabric.peer") || !rtnl_neighbour(f->socket, index, peers[i].address, mac, peers[i].node))

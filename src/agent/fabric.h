@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "model/ipv4.h"
 
-enum { FABRIC_PORT = 4789, FABRIC_MTU = 1500, FABRIC_HEAD = 50, FABRIC_LACKS = 6, LACK_TEXT = 200 };
+enum { FABRIC_PORT = 4789, FABRIC_MTU = 1500, FABRIC_HEAD = 50, FABRIC_CONNS = 8192 /* out of the node, of one task */, FABRIC_LACKS = 6, LACK_TEXT = 200 };
 struct fabric_config {
     bool uplink;                /* tasks may leave through this node, as their project's egress says */
     uint32_t local;             /* of a trusted underlay: our address there; 0: networks end at this node */

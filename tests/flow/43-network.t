@@ -183,6 +183,31 @@ until_ok 10 eval 'inside o ss -uln | grep -q 203.0.113.5:4790'
 until_ok 10 eval 'try_in red "perl -MIO::Socket::INET -e '"'"'for my \$p (4789, 4790) { IO::Socket::INET->new(PeerAddr => \"203.0.113.5:\$p\", Proto => \"udp\")->send(\"frame\") for 1 .. 3 }'"'"'" "$on_a"; grep -q 4790 "$BASE/udp"'
 is "refused: frames that other nodes would take for ours" "$(sort -u "$BASE/udp")" "4790 frame"
 
+# A frame for the victim in a tunnel of its project: from whom, to which address of the node, with which word.
+cat >"$BASE/frame.pl" <<'EOF'
+use IO::Socket::INET;
+my ($to, $victim, $word) = @ARGV;
+my ($dst, $src) = (inet_aton($victim), inet_aton("100.64.16.250"));
+my $udp = pack("nnnn", 7000, 7000, 8 + length $word, 0) . $word;
+my $ip = pack("CCnnnCCn", 0x45, 0, 20 + length $udp, 7, 0, 64, 17, 0) . $src . $dst;
+my $sum = 0;
+$sum += $_ for unpack "n*", $ip;
+$sum = ($sum & 0xffff) + ($sum >> 16) for 1, 2;
+substr($ip, 10, 2) = pack "n", ~$sum & 0xffff;
+my $s = IO::Socket::INET->new(PeerAddr => "$to:4789", Proto => "udp") or die;
+$s->send(pack("NN", 0x08000000, 1 << 8) . "\x02\xa7$dst\x02\xa7$src\x08\0" . $ip . $udp) for 1 .. 3;
+EOF
+inside a ip addr add 198.51.100.31/24 dev eth0
+inside o perl "$BASE/frame.pl" 198.51.100.11 "$VICTIM" stranger
+inside b perl "$BASE/frame.pl" 198.51.100.31 "$VICTIM" sidedoor
+inside b perl "$BASE/frame.pl" 198.51.100.11 "$VICTIM" peer
+ok "a node that has a gang with this one is heard in the tunnel" until_ok 10 heard "^100.64.16.250 peer"
+is "refused: frames from who is none" "$(heard stranger)" ""
+is "refused: frames to another address of the node" "$(heard sidedoor)" ""
+
+try_in red "perl -MSocket -e 'socket my \$s, PF_INET, SOCK_DGRAM, 0; send \$s, 1, 0, sockaddr_in(\$_, inet_aton(\"203.0.113.5\")) for 10000 .. 25000'" "$on_a"
+within "refused: to fill the node's table of connections" "$(inside a cat /proc/sys/net/netfilter/nf_conntrack_count)" 100 9000
+
 # --- a flood: 8 Mbit/s for each task, whatever its neighbours do
 call PATCH /v1/projects/red '{"bandwidth":8}'
 cat >"$BASE/sink.pl" <<'EOF'

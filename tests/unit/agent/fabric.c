@@ -113,6 +113,38 @@ static void take_back(struct fabric *f)
 }
 TEST(an_uplink_and_tunnels_that_are_taken_back_are_gone_while_tasks_live) { play(take_back); }
 
+/* What a table says is behind libnftables; whether an element is there is told by taking it out. */
+static void hear_only_peers(struct fabric *f)
+{
+    struct err err = { 0 };
+    char link[LINK_NAME], out[96];
+    fabric_open(f, &outside, -1);
+    if (f->works && f->local) {
+        struct fabric_peer peer = { .address = net_address(5, 9), .node = 0xc0000202 };
+        CHECK(fabric_project(f, 5, "all", &err) && fabric_admit(f, 5, fabric_link(77, link), net_address(5, 8), &peer, 1, &err));
+        next_agent(f, &outside);
+        snprintf(out, sizeof out, "delete element inet %s-x peers { 192.0.2.2 }\n", f->uplink_name);
+        CHECK(f->local && nft_run(f->node_nft, out, &err) && !nft_run(f->node_nft, out, &err));
+        next_agent(f, &(struct fabric_config){ .key = "test", .underlay = true });
+        snprintf(out, sizeof out, "list table inet %s-x\n", f->uplink_name);
+        CHECK(f->works && !f->local && f->lack_count == 1 && strstr(f->lacks[0], "--underlay-address") && !nft_run(f->node_nft, out, &err));
+    }
+    fabric_close(f);
+}
+TEST(a_node_hears_in_its_tunnels_those_who_share_a_gang_with_it_also_after_a_restart) { play(hear_only_peers); }
+
+static void bound(struct fabric *f)
+{
+    struct err err = { 0 };
+    fabric_open(f, &outside, -1);
+    if (f->works && f->uplink)
+        CHECK(nft_run(f->nft, "list chain inet arcus bound\nlist set inet arcus conns\n", &err));
+    else
+        test_skip("no uplink here");
+    fabric_close(f);
+}
+TEST(what_leads_out_of_a_node_bounds_the_connections_of_each_task) { play(bound); }
+
 static void killed_as_it_tried(struct fabric *f)
 {
     static const unsigned char mac[6] = { 2, 0xa7, 0, 0, 0, 9 };
