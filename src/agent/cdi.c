@@ -175,15 +175,27 @@ static bool spec_check(const struct cdi_spec *s, struct err *err)
     return edits_check(&s->edits, "containerEdits", err);
 }
 
+static bool read_doc(const char *file, struct slice text, struct arena *mem, struct json **doc, struct err *err)
+{
+    size_t n = strlen(file);
+    bool json = n > 5 && text_is(file + n - 5, ".json");
+    return json ? json_parse(text, mem, doc, err) : yaml_parse(text, mem, doc, err);
+}
+
+const char *cdi_kind(const char *file, struct slice text, struct arena *mem)
+{
+    struct json *doc = NULL;
+    struct err ignored;
+    return text.len <= CDI_BYTES && read_doc(file, text, mem, &doc, &ignored) ? json_text(doc, "kind") : NULL;
+}
+
 bool cdi_parse(const char *file, struct slice text, struct arena *mem, struct cdi_spec *out, struct err *err)
 {
     struct cdi_spec s = { 0 };
     struct json *doc = NULL;
-    size_t n = strlen(file);
-    bool json = n > 5 && text_is(file + n - 5, ".json");
     if (text.len > CDI_BYTES)
         return err_set(err, RC_TOO_LARGE, "%s: larger than %d bytes", file, CDI_BYTES);
-    if (!(json ? json_parse(text, mem, &doc, err) : yaml_parse(text, mem, &doc, err)) || !bind_read(doc, &cdi_spec_fields, mem, &s, NULL, err)
+    if (!read_doc(file, text, mem, &doc, err) || !bind_read(doc, &cdi_spec_fields, mem, &s, NULL, err)
         || !spec_check(&s, err))
         return err_wrap(err, "%s", file);
     s.file = arena_text(mem, file);

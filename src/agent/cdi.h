@@ -31,6 +31,7 @@ extern const struct fields cdi_spec_fields;
 
 /* `file` is in every sentence; a name that ends in .json is JSON, else it is YAML. */
 MUST_CHECK bool cdi_parse(const char *file, struct slice text, struct arena *mem, struct cdi_spec *out, struct err *err);
+const char *cdi_kind(const char *file, struct slice text, struct arena *mem);     /* of a spec that may be none of ours and not be understood otherwise; NULL: it says none */
 const struct cdi_device *cdi_find(const struct cdi_spec *s, const char *name);
 /* Absolute, no empty, "." or ".." part, nothing unprintable, shorter than CDI_PATH. */
 bool path_is_plain(const char *path);

@@ -37,6 +37,7 @@ struct gpus {
     struct os *os;
     struct arena *config_mem;
     struct gpus_config config;
+    char boot[64]; /* which start of the machine this is */
     const struct gpus_events *events;
     void *arg;
     struct proc *proc;
@@ -50,7 +51,7 @@ struct gpus {
     struct str found_text;
     struct objects live;
     bool live_new;
-    struct known known[NODE_GPUS];
+    struct known known[NODE_OFFERS];
     size_t known_count;
 };
 
@@ -70,35 +71,6 @@ static const char *file_of(const struct gpus *g, struct arena *mem)
     return arena_printf(mem, "%s/gpus", g->config.data);
 }
 
-static void numbers_load(struct gpus *g)
-{
-    AUTO(arena_free) struct arena *mem = arena_new();
-    struct slice text;
-    struct err ignored;
-    if (!file_read(g->os, file_of(g, mem), 64 << 10, mem, &text, &ignored))
-        return;
-    int used;
-    struct known k = { 0 };
-    for (const char *at = arena_bytes(mem, text.at, text.len);
-         g->known_count < NODE_GPUS
-         && sscanf(at, "%" SCNd64 " %95s%n", &k.index, k.uuid, &used) == 2;
-         at += used)
-        if (k.index >= 0 && k.index < NODE_GPUS)
-            g->known[g->known_count++] = k;
-}
-
-static void numbers_store(struct gpus *g)
-{
-    AUTO(arena_free) struct arena *mem = arena_new();
-    AUTO(str_done) struct str text = { 0 };
-    struct err err = { 0 };
-    for (size_t i = 0; i < g->known_count; i++)
-        str_printf(&text, "%" PRId64 " %s\n", g->known[i].index, g->known[i].uuid);
-    if (text.len
-        && !file_replace(g->os, file_of(g, mem), (struct slice){ text.at, text.len }, 0644, &err))
-        log_line(LOG_WARN, "gpus", "%s; GPUs may be numbered anew after a restart", err.text);
-}
-
 static struct known *known_of(struct gpus *g, const char *uuid)
 {
     for (size_t i = 0; i < g->known_count; i++)
@@ -107,48 +79,110 @@ static struct known *known_of(struct gpus *g, const char *uuid)
     return NULL;
 }
 
+static void boot_load(struct gpus *g)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct slice text;
+    struct err ignored;
+    bool told = file_read(g->os, "/proc/sys/kernel/random/boot_id", 64, mem, &text, &ignored);
+    if (!told || sscanf(arena_bytes(mem, text.at, text.len), "%63s", g->boot) != 1)
+        text_cut(g->boot, sizeof g->boot, "unknown");
+}
+
+/* "0 GPU-...", and of one with a bad error that error and the start of the machine in which it was told: "0 GPU-... 79 BOOT". */
+static void numbers_load(struct gpus *g)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct slice text;
+    struct err ignored;
+    unsigned taken = 0;
+    if (!file_read(g->os, file_of(g, mem), 64 << 10, mem, &text, &ignored))
+        return;
+    for (const char *at = arena_bytes(mem, text.at, text.len); *at && g->known_count < NODE_OFFERS; at += strcspn(at, "\n"), at += *at == '\n') {
+        struct known k = { 0 };
+        char boot[64] = "";
+        const char *line = arena_bytes(mem, at, strcspn(at, "\n"));
+        if (sscanf(line, "%" SCNd64 " %95s %" SCNd64 " %63s", &k.index, k.uuid, &k.xid, boot) < 2 || k.index < 0 || k.index >= NODE_OFFERS
+            || taken >> k.index & 1 || known_of(g, k.uuid))
+            continue;
+        taken |= 1u << k.index;
+        k.xid = text_is(boot, g->boot) && xid_bad(k.xid) ? k.xid : 0;
+        g->known[g->known_count++] = k;
+    }
+}
+
+static void numbers_store(struct gpus *g)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    AUTO(str_done) struct str text = { 0 };
+    struct err err = { 0 };
+    for (size_t i = 0; i < g->known_count; i++)
+        if (g->known[i].xid)
+            str_printf(&text, "%" PRId64 " %s %" PRId64 " %s\n", g->known[i].index, g->known[i].uuid, g->known[i].xid, g->boot);
+        else
+            str_printf(&text, "%" PRId64 " %s\n", g->known[i].index, g->known[i].uuid);
+    if (text.len
+        && !file_replace(g->os, file_of(g, mem), (struct slice){ text.at, text.len }, 0644, &err))
+        log_line(LOG_WARN, "gpus", "%s; GPUs may be numbered anew after a restart, and bad errors be forgotten", err.text);
+}
+
 /* The place in the machine, if it is nobody else's; else the first that is free. */
 static int64_t number_for(const struct gpus *g, int64_t wish)
 {
     uint64_t taken = 0;
     for (size_t i = 0; i < g->known_count; i++)
         taken |= UINT64_C(1) << g->known[i].index;
-    for (int64_t n = 0; taken >> wish & 1 && n < NODE_GPUS; n++)
+    for (int64_t n = 0; taken >> wish & 1 && n < NODE_OFFERS; n++)
         if (!(taken >> n & 1))
             wish = n;
     return wish;
 }
 
+static bool is_here(const struct node_info *found, const char *uuid)
+{
+    const struct gpu_info *gpus = found->gpus.at;
+    for (size_t k = 0; k < found->gpus.count; k++)
+        if (text_is(gpus[k].uuid, uuid))
+            return true;
+    return false;
+}
+
 /* Those of before that are not here when the agent begins have left the machine, and their numbers are free. */
 static void forget_left(struct gpus *g, const struct node_info *found)
 {
-    const struct gpu_info *gpus = found->gpus.at;
     size_t kept = 0;
-    for (size_t i = 0; i < g->known_count; i++) {
-        bool here = false;
-        for (size_t k = 0; k < found->gpus.count; k++)
-            here |= text_is(gpus[k].uuid, g->known[i].uuid);
-        if (here)
+    for (size_t i = 0; i < g->known_count; i++)
+        if (is_here(found, g->known[i].uuid))
             g->known[kept++] = g->known[i];
-    }
     g->known_count = kept;
+}
+
+/* With all numbers given away a new one takes that of one that is gone, which is then forgotten. */
+static struct known *know(struct gpus *g, const struct node_info *found, const char *uuid, size_t place)
+{
+    struct known *k = g->known;
+    if (g->known_count < NODE_OFFERS) {
+        k = &g->known[g->known_count];
+        *k = (struct known){ .index = number_for(g, (int64_t)place) };
+        g->known_count++;
+    } else {
+        while (is_here(found, k->uuid)) /* there are at most as many here, and the new one is not among those known */
+            k++;
+        *k = (struct known){ .index = k->index };
+    }
+    text_cut(k->uuid, sizeof k->uuid, uuid);
+    return k;
 }
 
 static void number_all(struct gpus *g, struct node_info *found)
 {
     struct gpu_info *gpus = found->gpus.at;
-    int64_t to[NODE_GPUS];
+    int64_t to[NODE_OFFERS];
     bool grew = false;
     for (size_t i = 0; i < found->gpus.count; i++) {
         struct known *k = known_of(g, gpus[i].uuid);
-        if (!k && g->known_count < NODE_GPUS) {
-            k = &g->known[g->known_count];
-            *k = (struct known){ .index = number_for(g, (int64_t)i) };
-            text_cut(k->uuid, sizeof k->uuid, gpus[i].uuid);
-            g->known_count++;
-            grew = true;
-        }
-        to[i] = k ? k->index : (int64_t)i;
+        grew |= !k;
+        to[i] = (k ? k : know(g, found, gpus[i].uuid, i))->index;
     }
     for (size_t i = 0; i < found->gpus.count; i++) {
         struct gpu_peer *peers = gpus[i].peers.at;
@@ -181,10 +215,7 @@ static void keep_gone(struct gpus *g, const struct node_info *before, struct nod
     for (size_t i = 0; i < now->gpus.count; i++)
         all[count++] = gpus[i];
     for (size_t i = 0; i < before->gpus.count; i++) {
-        bool here = false;
-        for (size_t k = 0; k < now->gpus.count; k++)
-            here |= text_is(gpus[k].uuid, old[i].uuid);
-        if (here || count == NODE_GPUS)
+        if (is_here(now, old[i].uuid) || count == NODE_OFFERS || !known_of(g, old[i].uuid))
             continue;
         bind_copy(&gpu_info_fields, &old[i], g->found_mem, &all[count]);
         all[count].healthy = false;
@@ -202,6 +233,7 @@ static void take_found(struct gpus *g, const struct helper_said *said)
     struct helper_said copy = { 0 };
     bind_copy(&helper_said_fields, said, g->found_mem, &copy);
     g->found = copy.found;
+    g->found.gpus.count = MIN(g->found.gpus.count, (size_t)NODE_OFFERS);
     if (first)
         forget_left(g, &g->found);
     number_all(g, &g->found);
@@ -254,7 +286,10 @@ static void take_xid(struct gpus *g, const struct helper_said *said)
              said->uuid ? said->uuid : "a GPU", said->xid, bad ? ": " : "", bad ? bad : "");
     if (!k || !bad)
         return;
+    bool first = !k->xid;
     k->xid = said->xid;
+    if (first)
+        numbers_store(g);
     tell(g);
 }
 
@@ -518,6 +553,7 @@ struct gpus *gpus_new(struct os *os, const struct gpus_config *config,
     g->config.data = arena_text(g->config_mem, config->data);
     g->config.nvml = arena_text(g->config_mem, config->nvml);
     g->config.sys = arena_text(g->config_mem, text_given(config->sys) ? config->sys : "/sys");
+    boot_load(g);
     numbers_load(g);
     spawn(g);
     return g;

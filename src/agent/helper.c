@@ -22,7 +22,7 @@ static const struct field found_rows[] = {
     FIELD(struct node_info, cores, INT, .min = 0, .max = 65536, .when_set = true),
     FIELD(struct node_info, numas, OBJECTS, .sub = &numa_info_fields, .max = NODE_NUMAS, .when_set = true),
     FIELD(struct node_info, nics, OBJECTS, .sub = &nic_info_fields, .max = NODE_NICS, .when_set = true),
-    FIELD(struct node_info, cannot, TEXTS, .max = 64, .when_set = true),
+    FIELD(struct node_info, cannot, TEXTS, .max = NODE_CANNOT, .when_set = true),
 };
 static const struct fields found_fields = FIELDS(node_info, found_rows);
 static const struct field said_rows[] = {
@@ -41,10 +41,19 @@ static const struct device_probe *const probes[] = { &device_nvidia, &device_amd
 
 void helper_add_gpu(struct node_info *out, struct arena *mem, const struct gpu_info *gpu)
 {
-    if (out->gpus.count == NODE_GPUS)
+    const struct gpu_info *gpus = out->gpus.at;
+    for (size_t i = 0; i < out->gpus.count; i++)
+        if (text_is(gpus[i].uuid, gpu->uuid)) {
+            helper_cannot(out, mem, "%s: %s is left out: %s has the same UUID (%s)", gpu->vendor, gpu->pci ? gpu->pci : "a GPU",
+                          gpus[i].pci ? gpus[i].pci : "another", gpu->uuid);
+            return;
+        }
+    if (out->gpus.count == NODE_OFFERS) {
+        helper_cannot(out, mem, "%s: %s is left out: a node may have at most %d GPUs", gpu->vendor, gpu->pci ? gpu->pci : gpu->uuid, NODE_OFFERS);
         return;
+    }
     if (!out->gpus.at)
-        out->gpus.at = ARENA_ARRAY(mem, struct gpu_info, NODE_GPUS);
+        out->gpus.at = ARENA_ARRAY(mem, struct gpu_info, NODE_OFFERS);
     struct gpu_info *to = (struct gpu_info *)out->gpus.at + out->gpus.count;
     *to = *gpu;
     to->index = (int64_t)out->gpus.count++;

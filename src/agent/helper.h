@@ -33,7 +33,7 @@ struct device_probe {
     void (*close)(void *state);
 };
 extern const struct device_probe device_nvidia, device_amd, device_intel;
-void helper_add_gpu(struct node_info *out, struct arena *mem, const struct gpu_info *gpu);
+void helper_add_gpu(struct node_info *out, struct arena *mem, const struct gpu_info *gpu);      /* one too many, or with another's UUID, is left out, and why is told */
 void helper_add_live(struct objects *out, struct arena *mem, const struct gpu_live *live);
 void helper_cannot(struct node_info *out, struct arena *mem, const char *fmt, ...) PRINTF(3, 4);
 void helper_xid(const char *uuid, int64_t xid);         /* tells it at once; from any thread */

@@ -98,6 +98,17 @@ static bool read_spec(const char *path, struct arena *mem, struct slice *out, st
     return ok;
 }
 
+/* Of network cards and the like: how it is written is nothing to us. */
+static bool is_others(const char *file, struct slice text)
+{
+    AUTO(arena_free) struct arena *once = arena_new();
+    const char *kind = cdi_kind(file, text, once);
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (text_is(kind, kinds[i].kind))
+            return false;
+    return kind;
+}
+
 void cdi_read_all(struct inject *in)
 {
     const char *in_folders[COUNT(folders)], *files[SPECS_MOST];
@@ -109,7 +120,10 @@ void cdi_read_all(struct inject *in)
             if (in->spec_count == SPECS_MOST || in->bad_count == SPECS_MOST)
                 return;
             in->rank[in->spec_count] = (int)i;
-            if (read_spec(files[k], in->mem, &text, &err) && cdi_parse(files[k], text, in->mem, &in->specs[in->spec_count], &err))
+            bool read = read_spec(files[k], in->mem, &text, &err);
+            if (read && is_others(files[k], text))
+                continue;
+            if (read && cdi_parse(files[k], text, in->mem, &in->specs[in->spec_count], &err))
                 in->spec_count++;
             else
                 in->bad[in->bad_count++] = arena_text(in->mem, err.text);

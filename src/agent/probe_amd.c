@@ -1,5 +1,6 @@
 /* probe_amd.c - AMD's GPUs as the kernel's driver shows them in sysfs (DRM, hwmon, RAS); no library of AMD's is needed. A card counts if the
- * compute side of the driver (KFD) knows it: what only draws pictures is not offered. Its UUID is what ROCR_VISIBLE_DEVICES takes. */
+ * compute side of the driver (KFD) knows it: what only draws pictures is not offered. Its UUID is what ROCR_VISIBLE_DEVICES takes,
+ * or its place on the bus where the driver tells none (consumer cards, virtual functions). */
 #include "agent/helper.h"
 #include "agent/sysfs.h"
 #include <stdio.h>
@@ -54,7 +55,7 @@ static const char *model_of(int64_t id)
     return "AMD GPU";
 }
 
-/* "unique_id 1234..." of the node of the compute driver that has this render device; NULL: it has none. */
+/* "unique_id 1234..." of the node of the compute driver that has this render device; NULL: it has none, "": it tells none. */
 static const char *kfd_unique_id(const struct amd *a, struct arena *mem, int64_t render)
 {
     struct texts nodes = sysfs_list(mem, "", "%s/class/kfd/kfd/topology/nodes", a->sys);
@@ -71,7 +72,7 @@ static const char *kfd_unique_id(const struct amd *a, struct arena *mem, int64_t
         if (f)
             fclose(f);
         if (minor && (int64_t)minor == render)
-            return arena_printf(mem, "%016llx", unique);
+            return unique ? arena_printf(mem, "%016llx", unique) : "";
     }
     return NULL;
 }
@@ -101,7 +102,10 @@ static const char *uuid_of(const struct amd *a, struct arena *mem, const char *c
     const char *render = render_of(a, mem, card);
     const char *unique
         = render ? kfd_unique_id(a, mem, strtol(render + strlen("renderD"), NULL, 10)) : NULL;
-    return unique ? arena_printf(mem, "GPU-%s", unique) : NULL;
+    if (!unique || *unique)
+        return unique ? arena_printf(mem, "GPU-%s", unique) : NULL;
+    const char *pci = sysfs_base(sysfs_real(mem, "%s/class/drm/%s/device", a->sys, card));
+    return arena_printf(mem, "GPU-1002-%.20s", pci ? pci : card);
 }
 
 static bool amd_find(void *state, struct arena *mem, struct node_info *out, struct err *err)

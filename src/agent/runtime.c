@@ -651,8 +651,6 @@ void runtime_describe(struct runtime *r, struct node_info *info, struct arena *m
     devices_describe(r, info, mem);
     const char **cannot = ARENA_ARRAY(mem, const char *, info->cannot.count + 16);
     size_t n = 0;
-    for (; n < info->cannot.count; n++)
-        cannot[n] = info->cannot.at[n];
     info->runtime
         = r->real ? arena_text(mem, r->means.known ? r->means.version : "on trial") : "simulated";
     info->cgroups = r->real ? cgroups_kind(&r->cgroups) : "simulated";
@@ -669,5 +667,9 @@ void runtime_describe(struct runtime *r, struct node_info *info, struct arena *m
     }
     info->network = !r->real;
     net_describe(r->net, info, mem, cannot, &n);
-    info->cannot = (struct texts){ cannot, n };
+    for (size_t i = 0; i < info->cannot.count; i++)
+        cannot[n++] = info->cannot.at[i];
+    if (n > NODE_CANNOT) /* a server refuses more, and the whole node with them */
+        cannot[NODE_CANNOT - 1] = arena_printf(mem, "and %zu more", n - (NODE_CANNOT - 1));
+    info->cannot = (struct texts){ cannot, MIN(n, (size_t)NODE_CANNOT) };
 }

@@ -39,8 +39,6 @@ void devices_describe(struct runtime *r, struct node_info *info, struct arena *m
     struct texts cannot = { ARENA_ARRAY(mem, const char *, info->cannot.count + real + bad_count + 1), 0 };
     for (size_t i = 0; i < info->cannot.count; i++)
         add(&cannot, info->cannot.at[i], mem);
-    for (size_t i = 0; i < bad_count; i++)
-        add(&cannot, arena_printf(mem, "CDI: %s", bad[i]), mem);
     if (!cgroups_hold_devices(&r->cgroups))
         add(&cannot, "cgroup v1 without the devices controller: GPUs of others are out of a task's sight, and nothing else keeps it from them", mem);
     for (size_t i = 0; i < info->gpus.count; i++) {
@@ -53,5 +51,7 @@ void devices_describe(struct runtime *r, struct node_info *info, struct arena *m
             gpus[i].health = arena_printf(mem, "no task can be given it: %.200s", err.text);
         add(&cannot, arena_printf(mem, "no task can be given %s", err.text), mem);
     }
+    for (size_t i = 0; i < bad_count; i++)
+        add(&cannot, arena_printf(mem, "CDI: %s", bad[i]), mem);
     info->cannot = cannot;
 }

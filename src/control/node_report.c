@@ -147,6 +147,8 @@ bool node_report(struct call *c, const void *body, struct err *err)
     return true;
 }
 
+_Static_assert((int)SCHED_GPUS == (int)NODE_OFFERS, "what agents leave out is what is refused here");
+
 static bool gpus_check(const struct objects *list, struct err *err)
 {
     const struct gpu_info *gpus = list->at;

@@ -87,7 +87,7 @@ static const struct field node_rows[] = {
     FIELD(struct node_info, nics, OBJECTS, .sub = &nic_info_fields, .max = NODE_NICS, .when_set = true),
     FIELD(struct node_info, labels, PAIRS, .max = 64),
     WHERE_ROWS(node_info, where, .when_set = true),
-    FIELD(struct node_info, cannot, TEXTS, .max = 64, .help = "what this host cannot hold, in words"),
+    FIELD(struct node_info, cannot, TEXTS, .max = NODE_CANNOT, .help = "what this host cannot hold, in words"),
 };
 const struct fields node_info_fields = FIELDS(node_info, node_rows);
 

@@ -73,4 +73,5 @@ enum node_drain { DRAIN_NONE, DRAIN_ON, DRAIN_DONE, DRAIN_COUNT };
 const char *node_state_word(enum node_state state, enum node_drain drain);     /* "draining" */
 extern const struct names node_state_names;
 extern const struct fields gpu_info_fields, gpu_peer_fields, nic_info_fields, numa_info_fields, node_info_fields, node_settings_fields;
-enum { NODE_GPUS = 64, NODE_NICS = 64, NODE_NUMAS = 64 };
+enum { NODE_GPUS = 64, NODE_NICS = 64, NODE_NUMAS = 64, NODE_CANNOT = 64 };
+enum { NODE_OFFERS = 16 };      /* GPUs that a node may tell of, numbered below it: a server refuses the hello of one that tells more */

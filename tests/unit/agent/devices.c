@@ -58,6 +58,23 @@ static struct order *with_gpu(struct containers *c, const char *uuid, const char
     return o;
 }
 
+TEST(however_many_specs_are_bad_a_server_can_read_what_is_told)
+{
+    struct containers c = { 0 };
+    const char *nodes[2];
+    if (!devices_open(&c, nodes))
+        return;
+    for (int i = 0; i < 2 * NODE_CANNOT; i++) {
+        FILE *f = fopen(containers_path(&c, "%s/%d.json", c.cdi, i), "we");
+        CHECK(f && fclose(f) == 0);
+    }
+    struct gpu_info gpu = { .uuid = "GPU-none", .vendor = "nvidia", .healthy = true };
+    struct node_info info = { .gpus = { &gpu, 1 } };
+    runtime_describe(c.r, &info, c.mem);
+    CHECK(info.cannot.count == NODE_CANNOT && text_starts(info.cannot.at[NODE_CANNOT - 1], "and ") && !gpu.healthy);
+    containers_close(&c);
+}
+
 TEST(a_task_gets_the_devices_of_its_lease_and_no_others)
 {
     struct containers c = { 0 };

@@ -229,6 +229,68 @@ TEST(a_bad_error_takes_a_gpu_out_and_a_programs_error_does_not)
     until(&t, off_the_bus);
 }
 
+TEST(a_bad_error_outlives_the_agent_and_not_the_boot)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    put(&t, "look", FOUND(GPU(0, "a")));
+    put(&t, "live", LIVE("a", ""));
+    put(&t, "xid", "{\"kind\":\"xid\",\"uuid\":\"a\",\"xid\":79}\n");
+    begin(&t);
+    until(&t, off_the_bus);
+    gpus_free(t.g);
+    put(&t, "xid", "");
+    begin(&t);
+    until(&t, is_ready);
+    CHECK(off_the_bus(&t));
+    gpus_free(t.g);
+    put(&t, "gpus", "0 a 79 another-boot\n");
+    begin(&t);
+    until(&t, is_ready);
+    CHECK(is_well(&t));
+}
+
+/* As many as a node may have, the first of them of another name. */
+static void put_full(struct try *t, const char *first)
+{
+    static char list[8192];
+    size_t n = 0;
+    for (int i = 0; i < NODE_OFFERS; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s{\"index\":%d,\"uuid\":\"%s%d\",\"model\":\"m\",\"mem_mib\":1,\"simulated\":false,\"healthy\":true,\"vendor\":\"nvidia\"}",
+                              i ? "," : "{\"kind\":\"found\",\"found\":{\"gpus\":[", i, i ? "g" : first, i);
+    snprintf(list + n, sizeof list - n, "],\"cpu_model\":\"x\"}}\n");
+    put(t, "look", list);
+}
+static bool first_is_new(struct try *t)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const struct gpu_info *g = seen(t, mem).gpus.at;
+    return g && text_is(g[0].uuid, "new0");
+}
+
+TEST(numbers_stay_within_what_a_node_may_have_and_none_is_given_twice)
+{
+    AUTO(try_done) struct try t;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    try_open(&t);
+    put(&t, "gpus", "20 g3\n5 g4\n5 g7\n6 g4\n");      /* beyond, a number twice, one GPU twice */
+    put_full(&t, "old");
+    put(&t, "live", LIVE("c", ""));
+    begin(&t);
+    until(&t, is_ready);
+    put_full(&t, "new");                /* one has been changed for another */
+    gpus_pace(t.g, 1000);
+    until(&t, first_is_new);
+    struct node_info info = seen(&t, mem);
+    const struct gpu_info *g = info.gpus.at;
+    unsigned seen_numbers = 0;
+    CHECK(info.gpus.count == NODE_OFFERS && g[4].index == 5);
+    for (size_t i = 0; i < info.gpus.count; i++) {
+        CHECK(g[i].index < NODE_OFFERS && !(seen_numbers >> g[i].index & 1));
+        seen_numbers |= 1u << g[i].index;
+    }
+}
+
 TEST(numbers_stay_and_what_has_vanished_is_told)
 {
     AUTO(try_done) struct try t;

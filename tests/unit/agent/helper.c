@@ -36,3 +36,19 @@ TEST(processes_of_one_task_are_added_up)
         helper_add_process(&l, mem, 100 + i, 1);
     CHECK(l.tasks.count == 1024);
 }
+
+TEST(a_gpu_too_many_or_with_anothers_uuid_is_left_out_and_told)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct node_info info = { 0 };
+    struct gpu_info g = { .uuid = "GPU-1", .vendor = "amd", .pci = "0000:41:00.0" };
+    helper_add_gpu(&info, mem, &g);
+    g.pci = "0000:42:00.0";
+    helper_add_gpu(&info, mem, &g);
+    CHECK(info.gpus.count == 1 && info.cannot.count == 1 && strstr(info.cannot.at[0], "0000:42:00.0 is left out: 0000:41:00.0 has the same UUID"));
+    for (int i = 1; i <= NODE_OFFERS; i++) {
+        g.uuid = arena_printf(mem, "GPU-of-many-%d", i);
+        helper_add_gpu(&info, mem, &g);
+    }
+    CHECK(info.gpus.count == NODE_OFFERS && info.cannot.count == 2 && strstr(info.cannot.at[1], "at most 16"));
+}

@@ -252,6 +252,8 @@ TEST(a_spec_that_asks_for_a_hook_or_lies_about_a_gpu_makes_it_unusable)
     CHECK(inject_bad_specs(f.in, f.mem, &bad) == 1 && strstr(bad[0], "surprise") && strstr(bad[0], "/etc/cdi/a.json"));
     CHECK(give(&f, "GPU-aaa", false, NULL) && f.give.nodes.count == 3);      /* auto: it is left out, and our own look serves */
     put(&f, "/etc/cdi/a.json", spec_of(&f, "GPU-aaa", "/dev/nvidia1", ""));
+    put(&f, "/etc/cdi/b.yaml", "cdiVersion: 1.1.0\nkind: example.com/net\ndevices: []\nnetDevices: []\n");
+    CHECK(inject_bad_specs(f.in, f.mem, &bad) == 0);        /* another's, whatever it says */
     CHECK(chmod(at(&f, "/etc/cdi/a.json"), 0666) == 0 && inject_bad_specs(f.in, f.mem, &bad) == 1 && strstr(bad[0], "only root"));
     fake_close(&f);
 }

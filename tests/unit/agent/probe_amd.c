@@ -51,3 +51,24 @@ TEST(amds_gpus_are_read_from_sysfs)
     CHECK(!g->healthy && strstr(g->health, "2 uncorrectable") && text_is(g->model, "AMD Instinct MI300X OAM"));
     device_amd.close(state);
 }
+
+TEST(amds_cards_without_a_number_of_their_own_are_told_apart)
+{
+    AUTO(kit_done) struct kit k;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct err err = { 0 };
+    void *state = NULL;
+    struct node_info info = { 0 };
+    (void)kit_open(&k);
+    struct helper_config config = { .sys = k.sys };
+    card(&k);
+    kit_link(&k, "class/drm/card1/device", "devices/pci0000:40/0000:42:00.0");
+    kit_sys(&k, "devices/pci0000:40/0000:42:00.0/vendor", "0x1002\n");
+    kit_sys(&k, "devices/pci0000:40/0000:42:00.0/drm/renderD129/dev", "226:129\n");
+    kit_sys(&k, "class/kfd/kfd/topology/nodes/1/properties", "simd_count 1216\nunique_id 0\ndrm_render_minor 128\n");
+    kit_sys(&k, "class/kfd/kfd/topology/nodes/2/properties", "simd_count 1216\ndrm_render_minor 129\n");
+    CHECK(device_amd.open(&config, &state, &err) && device_amd.find(state, mem, &info, &err));
+    const struct gpu_info *g = info.gpus.at;
+    CHECK(info.gpus.count == 2 && text_is(g[0].uuid, "GPU-1002-0000:41:00.0") && text_is(g[1].uuid, "GPU-1002-0000:42:00.0") && !info.cannot.count);
+    device_amd.close(state);
+}
