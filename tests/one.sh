@@ -8,7 +8,7 @@ status=${PIPESTATUS[0]}
 [ "$status" = 0 ] || {
     echo "# $*: exit code $status"
     tail -n 200 "$said"
-    grep -A 14 '^not ok' "$told" | head -n 150
+    grep -B 6 -A 14 '^not ok' "$told" | head -n 150
 } >&2
 rm -f "$said" "$told"
 exit "$status"

@@ -148,22 +148,33 @@ ON_CLOSED("postgres", a_writer_that_was_paused_inside_its_transaction_is_ended_a
     CHECK(store_count(t.b, "org") == 0 && write_org(p, t.b, 1));
 }
 
+/* Its backend answers before it says of itself that it has nothing to do. */
+static bool falls_silent(struct place *p, struct conn *by, struct lease *l)
+{
+    enum holder holder = HOLDER_GONE;
+    for (int i = 0; i < 500; i++, usleep(10000))
+        if (!store_lease_holder(by, l, &holder, &p->err) || holder == HOLDER_SILENT)
+            break;
+    return holder == HOLDER_SILENT;
+}
+
 ON_CLOSED("postgres", a_writer_that_lost_its_connection_keeps_its_lease_and_one_that_lost_both_is_told)
 {
     AUTO(two_close) struct two t;
     enum holder holder;
     CHECK(two_open(p, &t) && take(p, t.a, 1) && write_org(p, t.a, 1));
     struct lease l = look(p, t.b);
-    CHECK(store_lease_holder(t.b, &l, &holder, &p->err) && holder == HOLDER_SILENT);
+    CHECK(falls_silent(p, t.b, &l));
     CHECK(t.store->how->evict(t.b, l.pid, l.since, &p->err));
     bool gone = false;
     for (int i = 0; i < 500 && !gone; i++, usleep(10000))
         gone = store_lease_holder(t.b, &l, &holder, &p->err) && holder == HOLDER_GONE;
     CHECK(gone);
-    CHECK(write_org(p, t.a, 2));                    /* over a new connection */
+    /* Over a new connection. The old one's backend leaves the list before its socket is closed: a write between hears that it broke. */
+    CHECK(write_org(p, t.a, 2) || write_org(p, t.a, 2));
     struct lease after = look(p, t.b);
     CHECK(after.epoch == l.epoch && after.server == 1 && (after.pid != l.pid || after.since != l.since));
-    CHECK(store_lease_holder(t.b, &after, &holder, &p->err) && holder == HOLDER_SILENT);
+    CHECK(falls_silent(p, t.b, &after));
     CHECK(take(p, t.b, 2));                         /* ends the connection of a, and its lease */
     CHECK(!write_org(p, t.a, 3) && !write_org(p, t.a, 3) && p->err.rc == RC_NOT_WRITER);
     CHECK(store_count(t.b, "org") == 2);
