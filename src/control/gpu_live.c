@@ -70,39 +70,52 @@ static bool sees_all(const struct call *c)
     return c->who->roles & PLATFORM_ROLES;
 }
 
+static const struct order_gpu *held_by(const struct attempt *a, int64_t index)
+{
+    for (int g = 0; g < a->gpu_count; g++)
+        if (a->gpus[g].index == index)
+            return &a->gpus[g];
+    return NULL;
+}
+
+static bool sees(const struct call *c, const struct attempt *a)
+{
+    return sees_all(c) || a->task->job->project->id == c->who->project;
+}
+
 /* The caller's tasks on it; *held: thousandths that anybody holds, *own: that the caller sees. */
 static struct objects tasks_on(struct call *c, const struct node *n, int64_t index,
                                const struct gpu_live *l, int64_t *held, int64_t *own)
 {
-    struct live_task_view *list
-        = ARENA_ARRAY(c->mem, struct live_task_view, map_count(n->attempts) + 1);
-    size_t count = 0;
+    size_t room = 1, count = 0;
     struct attempt *a;
+    const struct order_gpu *g;
     *held = *own = 0;
     for (size_t i = 0; (a = map_next(n->attempts, &i));)
-        for (int g = 0; g < a->gpu_count; g++) {
-            const struct job *j = a->task->job;
-            if (a->gpus[g].index != index)
-                continue;
-            *held += a->gpus[g].milli;
-            if (!sees_all(c) && j->project->id != c->who->project)
-                continue;
-            *own += a->gpus[g].milli;
-            const struct live_task *t = figures_of(l, a->id);
-            list[count++] = (struct live_task_view){ .job = j->id,
-                                                     .attempt = a->id,
-                                                     .task = a->task->index,
-                                                     .name = j->name,
-                                                     .project = j->project->name,
-                                                     .wall = wall_of(&a->gpus[g]),
-                                                     .gpu_milli = a->gpus[g].milli,
-                                                     .mem_mib = a->gpus[g].mem_mib,
-                                                     .mem_used_mib = t   ? t->mem_mib
-                                                                     : l ? 0
-                                                                         : -1,
-                                                     .processes = t ? t->processes : 0 };
-            break;
-        }
+        room += held_by(a, index) && sees(c, a);
+    struct live_task_view *list = ARENA_ARRAY(c->mem, struct live_task_view, room);
+    for (size_t i = 0; (a = map_next(n->attempts, &i));) {
+        const struct job *j = a->task->job;
+        if (!(g = held_by(a, index)))
+            continue;
+        *held += g->milli;
+        if (!sees(c, a))
+            continue;
+        *own += g->milli;
+        const struct live_task *t = figures_of(l, a->id);
+        list[count++] = (struct live_task_view){ .job = j->id,
+                                                 .attempt = a->id,
+                                                 .task = a->task->index,
+                                                 .name = j->name,
+                                                 .project = j->project->name,
+                                                 .wall = wall_of(g),
+                                                 .gpu_milli = g->milli,
+                                                 .mem_mib = g->mem_mib,
+                                                 .mem_used_mib = t   ? t->mem_mib
+                                                                 : l ? 0
+                                                                     : -1,
+                                                 .processes = t ? t->processes : 0 };
+    }
     const struct live_task *other = sees_all(c) ? figures_of(l, 0) : NULL;
     if (other)
         list[count++] = (struct live_task_view){ .name = "(not the cloud's)",
@@ -174,13 +187,26 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* A tenant costs what it has itself: its nodes are those of its attempts, however large the fleet is. */
+static struct map *nodes_of(const struct call *c)
+{
+    const struct project *p = map_get(c->s->projects, c->who->project);
+    struct map *found = map_new();
+    struct attempt *a;
+    for (size_t i = 0; p && p->holders && (a = map_next(p->holders, &i));)
+        map_put(found, a->node->id, a->node);
+    return found;
+}
+
 struct live_rows live_rows(struct call *c, const struct gpu_live_ask *ask, int64_t after,
                            size_t most)
 {
     struct live_rows out = { 0 };
-    struct node **nodes = ARENA_ARRAY(c->mem, struct node *, map_count(c->s->nodes)), *n;
+    AUTO(map_free) struct map *own = sees_all(c) ? NULL : nodes_of(c);
+    const struct map *all = own ? own : c->s->nodes;
+    struct node **nodes = ARENA_ARRAY(c->mem, struct node *, map_count(all)), *n;
     size_t count = 0, room = 0;
-    for (size_t i = 0; (n = map_next(c->s->nodes, &i));)
+    for (size_t i = 0; (n = map_next(all, &i));)
         if (n->id > after && n->info.gpus.count
             && (!text_given(ask->node) || n == state_node(c->s, ask->node))) {
             nodes[count++] = n;

@@ -472,6 +472,10 @@ struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, s
     a->order_bytes = order_bytes(t->job);
     n->order_bytes += a->order_bytes;
     attempt_hold(a, 1);
+    if (a->gpu_count && !t->job->project->holders)
+        t->job->project->holders = map_new();
+    if (a->gpu_count)
+        map_put(t->job->project->holders, id, a);
     addresses_hold(s, a, true);
     return a;
 }
@@ -544,6 +548,8 @@ void attempt_hold(struct attempt *a, int sign)
 void state_drop_attempt(struct state *s, struct attempt *a)
 {
     attempt_hold(a, -1);
+    if (a->gpu_count)
+        map_take(a->task->job->project->holders, a->id);
     addresses_hold(s, a, false);
     if (a->task->attempt == a)
         a->task->attempt = NULL;
@@ -576,6 +582,7 @@ void state_free(struct state *s)
     struct project *p;
     for (size_t i = 0; (p = map_next(s->projects, &i));) {
         map_free(p->members);
+        map_free(p->holders);
         books_done(&p->limits);
     }
     state_idems_free(s);

@@ -33,6 +33,7 @@ struct project {
     struct { int64_t day_ms, used[3]; } past[PAST_DAYS];     /* what ended on the last days before this memory was loaded, for its share */
     struct map *members;        /* person -> struct member */
     int64_t gpu_held, cpu_held, mem_held, jobs_live;
+    struct map *holders;        /* its live attempts that hold GPUs; NULL: none ever */
     size_t spec_bytes;          /* of its live jobs, which the memory holds */
     struct { char flavor[48]; enum reason reason; } wait;   /* why its last job that had to wait does; REASON_NONE: something was placed since */
 };

@@ -94,6 +94,36 @@ TEST(a_tenant_sees_what_its_own_tasks_hold_and_of_a_share_only_its_part)
     CHECK(!one.ok && one.err.rc == RC_NOT_FOUND);
 }
 
+static size_t holders(struct door *d)
+{
+    const struct project *p = map_get_text(memory_of(d)->project_names, "default");
+    return p && p->holders ? map_count(p->holders) : 0;
+}
+
+/* Something of its own that lies where none of its attempts is would be seen by one who walks the fleet. */
+TEST(a_tenant_makes_the_writer_look_at_its_own_nodes_alone)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT], other[SECRET_TEXT];
+    real_node(d, "n1", 2, key);
+    real_node(d, "n2", 2, other);
+    const char *his = door_grant(d, PRINCIPAL_USER, "admin", "default", ROLE_VIEWER, 0);
+    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":1}"), *without = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
+    CHECK(holders(d) == 0 && door_place(d, job, 0, "n1", 0) && holders(d) == 1);
+    CHECK(door_place(d, without, 0, "n2", -1) && holders(d) == 1);
+    struct node *n1 = state_node(memory_of(d), "n1"), *n2 = state_node(memory_of(d), "n2");
+    size_t first = 0;
+    struct attempt *a = map_next(n1->attempts, &first);
+    map_put(n2->attempts, a->id, a);
+    struct answer own = door_ask_full(d, his, "default", VERB_GPU_LIVE, NULL, NULL, 0);
+    CHECK(own.ok && item_count(&own) == 1 && text_is(item(d, &own, 0, "name"), "n1/0"));
+    map_take(n2->attempts, a->id);
+    const char *next = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":1}");
+    CHECK(door_place(d, next, 0, "n2", 1) && holders(d) == 2);
+    CHECK(door_report(d, key, 1, door_attempt(d, job, 0), "ended", ",\"outcome\":\"succeeded\"").ok && holders(d) == 1);
+    CHECK(door_crash(d) && holders(d) == 1);
+}
+
 TEST(nodes_are_asked_for_figures_while_somebody_looks)
 {
     AUTO(door_free) struct door *d = door_new(false);
