@@ -347,6 +347,7 @@ static void on_desired(void *arg, const struct desired *d, bool fresh)
     tell_drift(a, d->now_ms);
     self_greeted(a->self);
     self_servers(a->self, d->servers);
+    runtime_servers(a->runtime, d->servers);
     gpus_pace(a->gpus, d->look_ms);
     if (d->rotate)
         self_rotate(a->self);
@@ -599,6 +600,16 @@ static void copy_config(struct agent *a, const struct agent_config *c)
     to->beat_ms = c->beat_ms > 0 ? c->beat_ms : BEAT_MS;
 }
 
+/* Those that we are started with, and those that the cloud told before. */
+static struct texts all_servers(struct agent *a, struct texts told)
+{
+    const struct texts given = a->config.servers;
+    struct texts all = { ARENA_ARRAY(a->mem, const char *, given.count + told.count + 1), 0 };
+    for (size_t i = 0; i < given.count + told.count; i++)
+        all.at[all.count++] = i < given.count ? given.at[i] : told.at[i - given.count];
+    return all;
+}
+
 static bool start(struct agent *a, struct err *err)
 {
     static const struct runtime_events events = { .on_status = on_status };
@@ -629,7 +640,7 @@ static bool start(struct agent *a, struct err *err)
                                  .uplink = c->uplink,
                                  .underlay = c->underlay,
                                  .underlay_address = c->underlay_address,
-                                 .servers = c->servers,
+                                 .servers = all_servers(a, me.servers),
                                  .hide = c->hide,
                                  .cdi = c->cdi,
                                  .heads = a->heads };

@@ -142,6 +142,16 @@ static void try_tunnel(struct fabric *f, const struct fabric_config *c, bool tak
         lacks(f, "network: it ends at this node, the kernel makes no VXLAN (%s)", strerror(errno));
 }
 
+/* A namespace of ours has our filters, whoever holds it; what else was found is not ours to change. */
+static bool is_ours(int found)
+{
+    struct nft *n = NULL;
+    struct err none;
+    bool is = setns(found, CLONE_NEWNET) == 0 && nft_open(&n, &none) && nft_run(n, "list chain inet arcus public\n", &none);
+    nft_close(n);
+    return is;
+}
+
 static bool enter(struct fabric *f, int found, struct err *err)
 {
     if (broken("fabric.enter") || (found != -1 ? setns(found, CLONE_NEWNET) : unshare(CLONE_NEWNET)) == -1)
@@ -282,6 +292,12 @@ void fabric_open(struct fabric *f, const struct fabric_config *c, int found)
     f->underlay = rtnl_open();
     snprintf(f->uplink_name, sizeof f->uplink_name, "arcus-%08x", hash_of(c->key));
     bool leads_out = forward_on_node(f, c, &out);
+    if (found != -1 && !is_ours(found)) {
+        close(found);
+        found = -1;
+        if (f->node_ns == -1 || setns(f->node_ns, CLONE_NEWNET) == -1)
+            abort(); /* we would take it for the node */
+    }
     f->works = f->underlay != -1 && f->node_ns != -1 && enter(f, found, &err) && nft_open(&f->nft, &err) && nft_run(f->nft, rules, &err) && try_links(f, &err)
                && fabric_bar(f, c->closed, c->closed_count, &err); /* before anything can pass */
     f->uplink = f->works && leads_out && make_uplink(f, c, &out);

@@ -3,10 +3,12 @@
 #include "agent/fabric.h"
 #include "agent/workshop.h"
 #include "base/log.h"
+#include "base/str.h"
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,6 +21,8 @@ struct net {
     struct fabric *fabric;      /* the thread's */
     char *egress[NET_NUMBERS];  /* what was last asked for */
     bool owed[NET_NUMBERS];     /* ... and is not so yet */
+    char *servers;              /* those that were told last, with commas between */
+    bool servers_owed;
     struct timer *again;
     bool works, uplink, caps;
     uint32_t local, resolver;
@@ -30,12 +34,20 @@ struct net {
 
 /* --- opening */
 
-/* Of its descriptors, the one that is a network namespace other than ours. A supervisor holds no other. */
-static int held_by(int pid)
+static bool still(struct os *os, const struct net_holder *h)
+{
+    struct proc *p = NULL;
+    bool is = h->pid > 0 && proc_watch(os, h->pid, h->start_time, NULL, NULL, &p);
+    proc_forget(p);
+    return is;
+}
+
+/* Of its descriptors, the one that is a network namespace other than ours. A supervisor holds no other; who has only its number may hold anything. */
+static int held_by(struct os *os, const struct net_holder *h)
 {
     char path[64], own[64] = "", link[64];
-    snprintf(path, sizeof path, "/proc/%d/fd", pid);
-    if (readlink("/proc/self/ns/net", own, sizeof own - 1) == -1)
+    snprintf(path, sizeof path, "/proc/%d/fd", h->pid);
+    if (!still(os, h) || readlink("/proc/self/ns/net", own, sizeof own - 1) == -1)
         return -1;
     DIR *d = opendir(path);
     int found = -1;
@@ -47,24 +59,34 @@ static int held_by(int pid)
     }
     if (d)
         closedir(d);
+    if (found != -1 && !still(os, h))
+        close(found), found = -1;
     return found;
 }
 
-/* "https://head.example.org:6640" */
-static size_t resolve(const char *url, uint32_t *out, size_t room)
+struct closed { uint32_t at[SERVERS_MOST]; size_t count; char unknown[128]; };  /* unknown: one that was not found */
+
+/* "https://head.example.org:6640", or several with commas between. Tasks have no IPv6, so only other addresses are to be closed. */
+static bool resolve(const char *urls, struct closed *c)
 {
-    char host[256];
-    const char *at = strstr(url, "://");
-    at = at ? at + 3 : url;
-    snprintf(host, sizeof host, "%.*s", (int)strcspn(at, ":/"), at);
-    struct addrinfo like = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *list = NULL;
-    size_t n = 0;
-    if (getaddrinfo(host, NULL, &like, &list) != 0)
-        return 0;
-    for (struct addrinfo *a = list; a && n < room; a = a->ai_next)
-        out[n++] = ntohl(((struct sockaddr_in *)a->ai_addr)->sin_addr.s_addr);
-    freeaddrinfo(list);
-    return n;
+    for (size_t n; (n = strcspn(urls += strspn(urls, ", "), ", ")); urls += n) {
+        const char *at = strstr(urls, "://");
+        at = at && at < urls + n ? at + 3 : urls;
+        char host[256];
+        snprintf(host, sizeof host, "%.*s", (int)MIN(strcspn(at, ":/, "), sizeof host - 1), at);
+        if (*at == '[' || text_starts(urls, "unix:"))
+            continue;
+        struct addrinfo like = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *list = NULL;
+        bool ok = getaddrinfo(host, NULL, &like, &list) == 0;
+        for (struct addrinfo *a = list; a && ok; a = a->ai_next)
+            if (a->ai_family == AF_INET && (ok = c->count < SERVERS_MOST))
+                c->at[c->count++] = ntohl(((struct sockaddr_in *)a->ai_addr)->sin_addr.s_addr);
+        if (list)
+            freeaddrinfo(list);
+        if (!ok)
+            return snprintf(c->unknown, sizeof c->unknown, "%.100s", host), false;
+    }
+    return true;
 }
 
 /* The address from which that server is reached, if none is given, and how large a packet may be on the way. */
@@ -95,13 +117,15 @@ static void open_run(struct work *w)
 {
     struct opening *o = CONTAINER(w, struct opening, work);
     const struct net_config *c = o->config;
-    uint32_t closed[SERVERS_MOST];
-    struct fabric_config config = { .uplink = c->uplink, .key = c->key, .closed = closed };
+    struct closed closed = { 0 };
+    struct fabric_config config = { .uplink = c->uplink, .underlay = c->underlay, .key = c->key, .closed = closed.at };
     for (size_t i = 0; (c->uplink || c->underlay) && i < c->servers.count; i++)
-        config.closed_count += resolve(c->servers.at[i], closed + config.closed_count, SERVERS_MOST - config.closed_count);
+        if (!resolve(c->servers.at[i], &closed))
+            config.unknown = closed.unknown;
+    config.closed_count = closed.count;
     if (c->underlay && !ipv4_parse(c->underlay_address, &config.local))
         config.local = 0;
-    uint32_t seen = c->underlay && config.closed_count ? seen_by(closed[0], config.local, &config.underlay_mtu) : 0;
+    uint32_t seen = c->underlay && config.closed_count ? seen_by(closed.at[0], config.local, &config.underlay_mtu) : 0;
     config.local = config.local ? config.local : seen;
     fabric_open(o->fabric, &config, o->found);
 }
@@ -111,7 +135,7 @@ static void open_done(struct work *w)
     free(CONTAINER(w, struct opening, work));
 }
 
-struct net *net_open(struct os *os, const struct net_config *config, const int *pids, size_t count)
+struct net *net_open(struct os *os, const struct net_config *config, const struct net_holder *holders, size_t count)
 {
     struct net *n = calloc(1, sizeof *n);
     struct opening *o = calloc(1, sizeof *o);
@@ -123,7 +147,7 @@ struct net *net_open(struct os *os, const struct net_config *config, const int *
     n->fabric = f;
     *o = (struct opening){ .work = { .run = open_run, .done = open_done }, .fabric = f, .config = config, .found = -1 };
     for (size_t i = 0; i < count && o->found == -1; i++)
-        o->found = held_by(pids[i]);
+        o->found = held_by(os, &holders[i]);
     workshop_do(n->shop, &o->work);
     workshop_settle(n->shop);
     n->works = f->works, n->uplink = f->uplink, n->caps = f->caps;
@@ -144,6 +168,7 @@ void net_close(struct net *n)
     free(n->fabric);
     for (size_t i = 0; i < NET_NUMBERS; i++)
         free(n->egress[i]);
+    free(n->servers);
     free(n);
 }
 
@@ -188,7 +213,7 @@ struct errand {
     struct fabric *fabric;
     int64_t net;
     char link[LINK_NAME];
-    char *egress;
+    char *egress;               /* or urls */
     uint32_t address;
     struct fabric_peer *peers;
     size_t peer_count;
@@ -285,6 +310,7 @@ static void policy_run(struct work *w)
 }
 
 static void ask_policy(struct net *n, int64_t net);
+static void ask_servers(struct net *n);
 
 static void on_again(void *arg)
 {
@@ -293,18 +319,25 @@ static void on_again(void *arg)
     for (int64_t net = 1; net < NET_NUMBERS; net++)
         if (n->owed[net])
             ask_policy(n, net);
+    if (n->servers_owed)
+        ask_servers(n);
 }
 
 /* Nobody may come and ask again, and until then too much may be open. */
+static void owe(struct net *n, const struct err *why)
+{
+    log_line(LOG_ERROR, "agent", "%s", why->text);
+    if (!n->again)
+        n->again = timer_start(n->os, AGAIN_MS, on_again, n);
+}
+
 static void policy_done(struct work *w)
 {
     struct errand *e = CONTAINER(w, struct errand, work);
     struct net *n = e->net_of;
     if (e->err.rc) {
-        log_line(LOG_ERROR, "agent", "%s", e->err.text);
         n->owed[e->net] = true;
-        if (!n->again)
-            n->again = timer_start(n->os, AGAIN_MS, on_again, n);
+        owe(n, &e->err);
     }
     errand_free(w);
 }
@@ -326,6 +359,48 @@ void net_policy(struct net *n, const struct order *o)
         return;
     note_egress(n, o);
     ask_policy(n, o->net);
+}
+
+/* Names are known on the node, not in the fabric where this thread stands. */
+static void servers_run(struct work *w)
+{
+    struct errand *e = CONTAINER(w, struct errand, work);
+    struct closed closed = { 0 };
+    bool known = setns(e->fabric->node_ns, CLONE_NEWNET) == 0 && resolve(e->egress, &closed);
+    if (setns(e->fabric->ns, CLONE_NEWNET) == -1)
+        abort(); /* what follows would be done to the node */
+    if (!fabric_bar(e->fabric, closed.at, closed.count, &e->err) || !known)
+        err_set(&e->err, RC_UNAVAILABLE, "the server %s is not closed to tasks yet: its address is not known", closed.unknown);
+}
+
+static void servers_done(struct work *w)
+{
+    struct errand *e = CONTAINER(w, struct errand, work);
+    e->net_of->servers_owed |= e->err.rc != 0;
+    if (e->err.rc)
+        owe(e->net_of, &e->err);
+    errand_free(w);
+}
+
+static void ask_servers(struct net *n)
+{
+    struct errand *e = errand_new(n, servers_run);
+    e->work.done = servers_done;
+    e->egress = copy(n->servers);
+    n->servers_owed = false;
+    workshop_do(n->shop, &e->work);
+}
+
+void net_servers(struct net *n, struct texts urls)
+{
+    AUTO(str_done) struct str text = { 0 };
+    for (size_t i = 0; i < urls.count; i++)
+        str_printf(&text, "%s,", urls.at[i]);
+    if (!n->uplink || !text.len || (n->servers && text_is(n->servers, text.at)))
+        return;
+    free(n->servers);
+    n->servers = copy(text.at);
+    ask_servers(n);
 }
 
 static void drop_run(struct work *w)

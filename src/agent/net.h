@@ -15,7 +15,8 @@ struct net_config {
     const char *key;
     struct texts servers;       /* their addresses are closed to tasks */
 };
-struct net *net_open(struct os *os, const struct net_config *config, const int *pids, size_t count);    /* pids: supervisors that may hold a fabric */
+struct net_holder { int pid; uint64_t start_time; };    /* a supervisor that may hold a fabric */
+struct net *net_open(struct os *os, const struct net_config *config, const struct net_holder *holders, size_t count);
 void net_close(struct net *n);                  /* no callback follows; NULL is fine */
 bool net_works(const struct net *n);
 void net_describe(const struct net *n, struct node_info *info, struct arena *mem, const char **cannot, size_t *count);
@@ -28,4 +29,5 @@ const char *net_fabric(const struct net *n);    /* a path to the namespace, for 
 /* Its project's bridge is there, and it is known on it. */
 void net_want(struct net *n, const struct order *o, void (*done)(void *arg, const struct err *err), void *arg);     /* err NULL: it is */
 void net_policy(struct net *n, const struct order *o);  /* where its project may go has changed */
+void net_servers(struct net *n, struct texts urls);     /* those that the cloud tells: closed to tasks, too */
 void net_drop(struct net *n, int64_t attempt, const char *address);

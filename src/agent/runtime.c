@@ -313,7 +313,7 @@ static void find_one(struct runtime *r, const char *name)
     snprintf(path, sizeof path, "%s/tasks/%s/plan.json", r->config.data, name);
     if (s.phase != PHASE_ENDED && read_object(r, path, &plan_fields, mem, &plan, &err)) {
         a->uid_base = plan.uid_base;
-        a->holder = (int)s.pid;
+        a->holder = (struct net_holder){ (int)s.pid, (uint64_t)s.start_time };
         text_copy(a->address, sizeof a->address, plan.address ? plan.address : "");
         shares_begin(a, shares_of_plan(&plan.shares));
         map_put(r->ranges, a->uid_base, a);
@@ -373,18 +373,18 @@ static void on_first_look(void *arg, struct post *p)
 static void open_network(struct runtime *r)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
-    int *pids = ARENA_ARRAY(mem, int, map_count(r->attempts) + 1);
+    struct net_holder *holders = ARENA_ARRAY(mem, struct net_holder, map_count(r->attempts) + 1);
     size_t count = 0;
     struct attempt *a;
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
-        if (a->holder > 0)
-            pids[count++] = a->holder;
+        if (a->holder.pid > 0)
+            holders[count++] = a->holder;
     const struct net_config config = { .uplink = r->config.uplink,
                                        .underlay = r->config.underlay,
                                        .underlay_address = r->config.underlay_address,
                                        .key = r->config.run,
                                        .servers = r->config.servers };
-    r->net = net_open(r->os, &config, pids, count);
+    r->net = net_open(r->os, &config, holders, count);
 }
 
 
@@ -560,6 +560,12 @@ void runtime_policy(struct runtime *r, const struct order *o)
 {
     if (o->net && runtime_has(r, o->attempt))
         net_policy(r->net, o);
+}
+
+void runtime_servers(struct runtime *r, struct texts urls)
+{
+    if (r->net)
+        net_servers(r->net, urls);
 }
 
 void runtime_contact(struct runtime *r)

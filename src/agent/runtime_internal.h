@@ -33,7 +33,7 @@ struct attempt {
     const struct image *image;
     const char *workdir;        /* path of the blob */
     bool asked_image, asked_workdir, asked_template, asked_net, has_net;
-    int holder;                 /* pid of a supervisor that was found: it may hold the networks open */
+    struct net_holder holder;   /* a supervisor that was found: it may hold the networks open */
     char address[16];           /* in its project's network; "": none */
     int awaited;                /* callbacks that will come with us as their argument */
     struct proc *proc;          /* the supervisor */

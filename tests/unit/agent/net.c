@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -136,13 +137,24 @@ static bool comes_to(struct os *os, const struct net *n, const char *words, cons
     return false;
 }
 
+static struct net_holder ourselves(void)
+{
+    struct net_holder h = { .pid = getpid() };
+    unsigned long long start = 0;
+    FILE *f = fopen("/proc/self/stat", "re");
+    CHECK(f && fscanf(f, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start) == 1);
+    fclose(f);
+    h.start_time = start;
+    return h;
+}
+
 TEST(where_a_project_may_go_changes_also_for_tasks_that_were_found_and_is_tried_until_it_does)
 {
     struct err err = { 0 };
     struct saying s;
     struct os *os = os_real_new(&err);
     const struct net_config config = { .key = "net-test" };
-    const int self = getpid();
+    const struct net_holder self = ourselves();
     struct order all = { .net = 5, .egress = "all" }, none = { .net = 5, .egress = "none" }, other = { .net = 6, .egress = "none" };
     struct net *before = net_open(os, &config, NULL, 0), *after = net_works(before) ? net_open(os, &config, &self, 1) : NULL;
     if (after) {
@@ -162,4 +174,89 @@ TEST(where_a_project_may_go_changes_also_for_tasks_that_were_found_and_is_tried_
     net_close(after);
     net_close(before);
     os_free(os);
+}
+
+/* What its thread did comes home. */
+static void end(struct os *os)
+{
+    timer_start(os, 50, stop, os);
+    os_run(os);
+    os_free(os);
+}
+
+static bool same_place(const struct net *a, const struct net *b)
+{
+    struct stat x, y;
+    return stat(net_fabric(a), &x) == 0 && stat(net_fabric(b), &y) == 0 && x.st_ino == y.st_ino;
+}
+
+TEST(networks_are_taken_over_from_a_supervisor_and_not_from_who_has_its_number)
+{
+    struct err err = { 0 };
+    struct saying s;
+    struct os *os = os_real_new(&err);
+    const struct net_config config = { .key = "net-test" };
+    const struct net_holder self = ourselves(), other = { self.pid, self.start_time + 1 };
+    struct net *before = net_open(os, &config, NULL, 0);
+    if (net_works(before)) {
+        struct net *after = net_open(os, &config, &self, 1), *apart = net_open(os, &config, &other, 1);
+        CHECK(net_works(after) && same_place(before, after) && net_works(apart) && !same_place(before, apart));
+        net_close(apart);
+        net_close(after);
+        CHECK(nft_in(before, "delete table inet arcus", &s));
+        after = net_open(os, &config, &self, 1); /* whatever it holds, it is no fabric */
+        CHECK(net_works(after) && !same_place(before, after) && !nft_in(before, "list table inet arcus", &s));
+        net_close(after);
+    } else {
+        test_skip("no networks here");
+    }
+    net_close(before);
+    end(os);
+}
+
+/* On a thread whose node is a namespace of its own, since an uplink changes the node. */
+static void *with_uplink(void *arg)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct err err = { 0 };
+    struct saying s;
+    const char *known[] = { "https://192.0.2.1:6640,https://[2001:db8::1]:6640", "unix:/run/x" }, *lost[] = { "https://192.0.2.1:6640", "https://nowhere.invalid:6640" };
+    const char *told[] = { "https://192.0.2.7:6640" }, *cannot[16];
+    struct node_info info = { 0 };
+    size_t count = 0;
+    if (unshare(CLONE_NEWNET) == -1)
+        return NULL;
+    struct os *os = os_real_new(&err);
+    struct net_config config = { .key = "net-test", .uplink = true, .servers = { known, 2 } };
+    struct net *n = net_open(os, &config, NULL, 0);
+    net_describe(n, &info, mem, cannot, &count);
+    bool leads_out = net_works(n);
+    for (size_t i = 0; i < count; i++)
+        leads_out &= !strstr(cannot[i], "nothing outside");
+    if (leads_out) {
+        *(bool *)arg = true;
+        CHECK(comes_to(os, n, "list set inet arcus closed", "192.0.2.1", "#"));
+        net_servers(n, (struct texts){ told, 1 });
+        CHECK(comes_to(os, n, "list set inet arcus closed", "192.0.2.7", "#"));
+        net_close(n);
+        config.servers = (struct texts){ lost, 2 };
+        n = net_open(os, &config, NULL, 0);
+        count = 0;
+        net_describe(n, &info, mem, cannot, &count);
+        bool said = false;
+        for (size_t i = 0; i < count; i++)
+            said |= strstr(cannot[i], "nothing outside") && strstr(cannot[i], "nowhere.invalid");
+        CHECK(net_works(n) && said && !nft_in(n, "list chain inet arcus bound", &s));
+    }
+    net_close(n);
+    end(os);
+    return NULL;
+}
+TEST(servers_are_closed_to_tasks_also_those_that_are_told_and_nothing_leads_out_while_one_is_not_known)
+{
+    bool done = false;
+    pthread_t t;
+    CHECK(pthread_create(&t, NULL, with_uplink, &done) == 0 && pthread_join(t, NULL) == 0);
+    if (!done)
+        test_skip("no uplink here");
 }
