@@ -164,7 +164,7 @@ static const struct flag {
     { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },
     { "--cdi", "auto|off|DIR", on_cdi, 0, "CDI specs that say what GPUs need in a container (auto: /etc/cdi and /var/run/cdi, else what is found)" },
     { "--uplink", "yes|no", on_uplink, 0, "let tasks out through this machine, as far as their project may go; it forwards for them (no)" },
-    { "--underlay", "WORD", on_underlay, 0, "trusted: nobody listens or lies between the nodes, so projects' networks span them; none: they end here (none)" },
+    { "--underlay", "WORD", on_underlay, 0, "trusted: nobody listens or lies between the nodes, so tasks of a gang reach each other across them; none: networks end here (none)" },
     { "--underlay-address", "ADDRESS", on_underlay_address, 0, "where other nodes reach this one (as the server sees it)" },
     { "--hide", "PATH", on_hide, 0, "a path that such jobs must not see; may be given again" },
     { "--ca", "FILE", NULL, offsetof(struct flags, ca), "PEM file of the authority that signed the server's certificate" },
