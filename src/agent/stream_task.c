@@ -96,12 +96,12 @@ static void on_drain(void *arg)
 static void on_close(void *arg, const struct err *why)
 {
     struct bridge *b = arg;
-    (void)why;
     if (b->serve) {
         struct serve *s = b->serve;
+        struct err e = { 0 };
         s->state = NULL;
-        serve_fail(s, serve_alive(s) ? "the task's supervisor closed the connection"
-                                     : "the task has ended");
+        err_set(&e, RC_UNAVAILABLE, "the task's supervisor closed the connection%s%s", why->rc ? ": " : "", why->text);
+        serve_fail(s, serve_alive(s) ? e.text : "the task has ended");
     }
     free(b);
 }

@@ -159,13 +159,31 @@ static ssize_t io_write(struct rstream *s, const void *at, size_t n)
     return done >= 0 ? done : io_errno(s, "write to the peer");
 }
 
+static bool may_read(const struct rstream *s)
+{
+    return s->phase == PHASE_OPEN && s->can_read && !s->paused && !s->closing && !s->eof;
+}
+
+/* A peer that has left may have said its last words before: they are read, then comes the end. What we say is thrown away. */
+static bool last_words(struct rstream *s)
+{
+    if (!s->is_socket || s->ssl || !may_read(s))
+        return false;
+    s->can_write = false;
+    s->deaf = s->readable = true;
+    rstream_ready(s);
+    return true;
+}
+
 static size_t write_some(struct rstream *s, const char *at, size_t n)
 {
     size_t sent = 0;
     while (sent < n && s->writable && !s->closing) {
-        ssize_t done = io_write(s, at + sent, n - sent);
+        ssize_t done = s->deaf ? IO_FAILED : io_write(s, at + sent, n - sent);
         if (done == IO_AGAIN)
             s->writable = !s->polled;
+        else if (done < 0 && (s->deaf || last_words(s)))
+            return n;
         else if (done < 0)
             rstream_finish(s);
         if (done < 0)
@@ -234,25 +252,20 @@ static bool read_once(struct rstream *s, size_t *budget)
     size_t room = kept ? MIN(most, STREAM_KEPT_MOST - s->in.len) : most;
     char *to = kept ? str_grow(&s->in, room) : s->src.loop->scratch;
     ssize_t n = io_read(s, to, room);
-    if (n == IO_AGAIN)
+    if (n == IO_AGAIN && !s->deaf)
         return s->readable = !s->polled, false;
-    if (n == IO_FAILED)
+    if (n == IO_FAILED || (n <= 0 && s->deaf))
         return rstream_finish(s), false;
     if (n == 0)
         return at_eof(s), false;
     /* A socket that gave less than asked for is empty, and its next byte makes a new edge. */
-    if (s->is_socket && !s->ssl && (size_t)n < room && !s->hup)
+    if (s->is_socket && !s->ssl && (size_t)n < room && !s->hup && !s->deaf)
         s->readable = false;
     *budget -= MIN(*budget, (size_t)n);
     if (kept)
         s->in.len += (size_t)n;
     deliver(s, kept ? s->in.at : to, kept ? s->in.len : (size_t)n, kept);
     return true;
-}
-
-static bool may_read(const struct rstream *s)
-{
-    return s->phase == PHASE_OPEN && s->can_read && !s->paused && !s->closing && !s->eof;
 }
 
 static void rstream_read(struct rstream *s)

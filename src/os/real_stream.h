@@ -25,6 +25,7 @@ struct rstream {
     bool readable, writable, hup;       /* what epoll told and nothing has used up since */
     bool paused, again, showing;        /* again: what was kept is to be shown once more; showing: inside on_data */
     bool eof, was_full;
+    bool deaf;                          /* the peer hears nothing more: its last words are read */
     bool shut, shut_done, ending;       /* asked for; to be done when the out-buffer is empty */
     bool closing, linger;               /* on_close is due, or has been */
     struct timer *linger_timer;

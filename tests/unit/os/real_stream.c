@@ -240,6 +240,30 @@ TEST(a_reset_is_told_apart_from_a_clean_end_also_while_paused)
     world_done(&w);
 }
 
+TEST(the_last_words_of_a_peer_that_has_left_are_read_though_a_write_to_it_failed)
+{
+    struct err err = { 0 };
+    struct os *os = os_real_new(&err);
+    for (int unread = 0; unread < 2; unread++) {    /* what it left unread makes the end a reset */
+        int fds[2];
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+        struct peer p = { .os = os, .echo = true, .stop_at_close = true };
+        p.s = stream_of_fd(os, fds[0], &peer_events, &p);
+        stream_write(p.s, "unread", unread ? 6 : 0);
+        run_ms(os, 10);
+        CHECK(write(fds[1], "last words", 10) == 10);
+        close(fds[1]);
+        char *more = pattern(MIB);
+        stream_write(p.s, more, MIB);               /* too much to gather: it goes out, and fails, before the loop looks */
+        run_for(os);
+        CHECK(p.closed == 1 && p.why.rc == RC_UNAVAILABLE && p.got.len == 10 && memcmp(p.got.at, "last words", 10) == 0);
+        CHECK(os_waiting(os) == 0);
+        free(more);
+        str_done(&p.got);
+    }
+    os_free(os);
+}
+
 TEST(the_ends_of_a_pipe_are_streams)
 {
     struct err err = { 0 };
