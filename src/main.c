@@ -1,6 +1,7 @@
 /* main.c - argv -> server, agent, up, the supervisor, or a word of the command line. */
 #include "agent/agent.h"
 #include "agent/helper.h"
+#include "agent/mps.h"
 #include "base/base.h"
 #include "cli/cli.h"
 #include "server/server.h"
@@ -13,6 +14,7 @@ static const struct { const char *word, *flag; int (*run)(int argc, char **argv)
     { "restore", NULL, restore_main },
     { "sim", NULL, sim_main },
     { "device-helper", NULL, helper_main },     /* nobody types it: the agent starts it */
+    { "mps-daemon", NULL, mps_daemon_main },    /* neither this */
     { "backup", "--data", backup_main },    /* else the server is asked for it */
 };
 

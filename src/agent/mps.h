@@ -1,0 +1,31 @@
+/* mps.h - NVIDIA's daemons for shares of GPUs: one for each GPU that is divided, there from its first share to its last.
+ *
+ * A daemon is told once how the GPU is divided (a part of its compute and of its memory for every process that comes), and a process cannot
+ * widen that: commands are taken from root alone. Tasks are shown its door, a folder with the one socket that they need. It outlives the
+ * agent, as tasks do, and is found again. One that dies takes its tasks with it: they are told through on_lost. Nothing here blocks. */
+#pragma once
+#include "agent/shares.h"
+#include "os/os.h"
+
+struct mps;
+struct mps_config {
+    const char *run;            /* RUN/mps is ours */
+    const char *self;           /* the arcus program */
+    const char *program;        /* nvidia-cuda-mps-control; NULL: where drivers put it */
+};
+struct mps_events {
+    void (*on_lost)(void *arg, const char *uuid, const char *why);  /* whoever holds a share of this GPU must end */
+};
+struct mps *mps_new(struct os *os, const struct mps_config *config, const struct mps_events *events, void *arg);   /* all is copied */
+void mps_free(struct mps *m);                   /* lets go; daemons stay, and no callback follows. NULL is fine */
+bool mps_works(const struct mps *m);            /* the program is there */
+
+/* The daemon of this GPU is there and divides it so. err NULL: it is; else the share cannot be had. */
+void mps_want(struct mps *m, int64_t attempt, const struct share *s, void (*done)(void *arg, const struct err *err), void *arg);
+void mps_hold(struct mps *m, int64_t attempt, const struct share *s);   /* an attempt that was found again holds this */
+void mps_drop(struct mps *m, int64_t attempt);  /* it has ended; before done was called it is not any more */
+void mps_begin(struct mps *m);                  /* all that was found again was told: daemons that nobody needs any more leave */
+const char *mps_door(const struct mps *m, const char *uuid, struct arena *mem);     /* the folder for its tasks; NULL: it has none */
+
+#define MPS_DOOR "/tmp/nvidia-mps"              /* where tasks find it: what CUDA takes when nothing is told */
+int mps_daemon_main(int argc, char **argv);     /* `arcus mps-daemon FOLDER UUID PROGRAM`: becomes it; nobody types it */

@@ -1,0 +1,253 @@
+#include "agent/mps.h"
+#include "tap.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* NVIDIA's daemon is tests/fake/mps.c; what makes it is a few lines of shell. */
+enum { LIMIT_MS = 60000 };
+#define GPU "GPU-0-7"
+static const struct share quarter = { .uuid = GPU, .milli = 250, .mem_mib = 35942 };
+struct try {
+    struct os *os;
+    struct mps *m;
+    char top[48], self[64], program[512], why[240];
+    int done, refused, lost;
+    struct err err;
+    bool over;
+    bool (*until)(struct try *t);
+};
+
+static void check(struct try *t)
+{
+    if (t->until && t->until(t))
+        os_stop(t->os);
+}
+static void on_done(void *arg, const struct err *err)
+{
+    struct try *t = arg;
+    t->done += !err;
+    t->refused += err != NULL;
+    if (err)
+        t->err = *err;
+    check(t);
+}
+static void on_lost(void *arg, const char *uuid, const char *why)
+{
+    struct try *t = arg;
+    t->lost += text_is(uuid, GPU);
+    snprintf(t->why, sizeof t->why, "%s", why);
+    check(t);
+}
+static const struct mps_events events = { on_lost };
+static void on_limit(void *arg) { ((struct try *)arg)->over = true, os_stop(((struct try *)arg)->os); }
+static struct timer *look;
+static void on_look(void *arg)
+{
+    struct try *t = arg;
+    look = timer_start(t->os, 20, on_look, t);
+    check(t);
+}
+
+static void until(struct try *t, bool (*is)(struct try *t))
+{
+    t->until = is;
+    t->over = false;
+    struct timer *limit = timer_start(t->os, LIMIT_MS, on_limit, t);
+    look = timer_start(t->os, 20, on_look, t);
+    if (!is(t))
+        os_run(t->os);
+    timer_cancel(look);
+    if (!t->over)
+        timer_cancel(limit);
+    CHECK(!t->over);
+    t->until = NULL;
+}
+
+static const char *in(struct try *t, const char *name)
+{
+    static char path[160];
+    snprintf(path, sizeof path, "%s/mps/7/%s", t->top, name);
+    return path;
+}
+
+static bool says(struct try *t, const char *words)
+{
+    static char text[16384];
+    FILE *f = fopen(in(t, "said"), "re");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f)
+        fclose(f);
+    text[n] = 0;
+    return strstr(text, words) != NULL;
+}
+
+static void odd(struct try *t, const char *how)
+{
+    char line[256];
+    snprintf(line, sizeof line, "mkdir -p '%s' && touch '%s/%s'", in(t, ""), in(t, ""), how);
+    CHECK(system(line) == 0);
+}
+
+static void begin(struct try *t)
+{
+    t->m = mps_new(t->os, &(struct mps_config){ .run = t->top, .self = t->self, .program = t->program }, &events, t);
+}
+
+static void try_open(struct try *t)
+{
+    struct err err = { 0 };
+    *t = (struct try){ .os = os_real_new(&err) };
+    snprintf(t->top, sizeof t->top, "/tmp/arcus-mps-XXXXXX");
+    CHECK(t->os && mkdtemp(t->top));
+    ssize_t n = readlink("/proc/self/exe", t->program, sizeof t->program - 64);
+    t->program[MAX(n, 0)] = 0;
+    strcpy(strrchr(t->program, '/'), "/fake/nvidia-cuda-mps-control");
+    snprintf(t->self, sizeof t->self, "%s/self", t->top);
+    FILE *f = fopen(t->self, "we");
+    CHECK(f && fputs("#!/bin/bash\ns=$(</proc/$$/stat); set -- \"$@\" ${s##*) }; echo \"$$ ${24}\" >$2/daemon\n"
+                     "CUDA_VISIBLE_DEVICES=$3 CUDA_MPS_PIPE_DIRECTORY=$2/pipe exec $4 -f --multiuser-server\n", f) >= 0 && fclose(f) == 0 && chmod(t->self, 0755) == 0);
+    begin(t);
+}
+
+static int pid_of(struct try *t)
+{
+    int pid = 0;
+    FILE *f = fopen(in(t, "daemon"), "re");
+    if (f && fscanf(f, "%d", &pid) != 1)
+        pid = 0;
+    if (f)
+        fclose(f);
+    return pid;
+}
+static bool is_gone(struct try *t) { return pid_of(t) == 0 || kill(pid_of(t), 0) == -1; }
+static bool is_done(struct try *t) { return t->done + t->refused > 0; }
+static bool both_done(struct try *t) { return t->done + t->refused > 1; }
+static bool is_lost(struct try *t) { return t->lost > 0; }
+
+static void try_done_auto(struct try *t)
+{
+    char line[128];
+    if (!is_gone(t))
+        kill(pid_of(t), SIGKILL);
+    mps_free(t->m);
+    os_free(t->os);
+    snprintf(line, sizeof line, "rm -rf '%s'", t->top);
+    CHECK(system(line) == 0);
+}
+
+TEST(a_gpu_has_one_daemon_from_its_first_share_to_its_last)
+{
+    AUTO(try_done) struct try t;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    mps_want(t.m, 2, &quarter, on_done, &t);
+    until(&t, both_done);
+    CHECK(t.done == 2 && says(&t, "begins -f --multiuser-server") && says(&t, "CUDA_VISIBLE_DEVICES=" GPU));
+    CHECK(says(&t, "0 set_default_active_thread_percentage 25.0\n") && says(&t, "0 set_default_device_pinned_mem_limit 0 35942M\n"));
+    int pid = pid_of(&t);
+    mps_want(t.m, 3, &quarter, on_done, &t);
+    CHECK(t.done == 3);         /* it is there */
+    struct stat st;
+    const char *door = mps_door(t.m, GPU, mem);
+    CHECK(door && stat(arena_printf(mem, "%s/control", door), &st) == 0 && S_ISSOCK(st.st_mode) && stat(arena_printf(mem, "%s/nvidia-cuda-mps-control.pid", door), &st) == -1);
+    mps_drop(t.m, 1);
+    mps_drop(t.m, 2);
+    CHECK(kill(pid, 0) == 0);
+    mps_drop(t.m, 3);
+    until(&t, is_gone);
+    CHECK(says(&t, "0 quit\n") && !t.lost);
+    mps_want(t.m, 4, &quarter, on_done, &t);
+    t.done = 0;
+    until(&t, is_done);
+    CHECK(t.done == 1 && pid_of(&t) != pid);
+}
+
+TEST(another_size_of_share_and_a_daemon_that_lies_are_refused)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    until(&t, is_done);
+    struct share half = { .uuid = GPU, .milli = 500, .mem_mib = 70000 };
+    mps_want(t.m, 2, &half, on_done, &t);
+    CHECK(t.done == 1 && t.refused == 1 && strstr(t.err.text, "250 thousandths"));
+    mps_drop(t.m, 1);
+    until(&t, is_gone);
+    odd(&t, "wrong");
+    t.done = t.refused = 0;
+    mps_want(t.m, 3, &quarter, on_done, &t);
+    until(&t, is_done);
+    CHECK(!t.done && strstr(t.err.text, "does not take"));
+}
+
+TEST(a_daemon_that_dies_is_told_and_the_next_share_has_a_new_one)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    until(&t, is_done);
+    int pid = pid_of(&t);
+    CHECK(kill(pid, SIGKILL) == 0);
+    until(&t, is_lost);
+    CHECK(strstr(t.why, "ended by itself"));
+    mps_drop(t.m, 1);
+    t.done = 0;
+    mps_want(t.m, 2, &quarter, on_done, &t);
+    until(&t, is_done);
+    CHECK(t.done == 1 && pid_of(&t) != pid);
+}
+
+TEST(a_daemon_outlives_the_agent_and_is_found_again)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    until(&t, is_done);
+    int pid = pid_of(&t);
+    mps_free(t.m);
+    begin(&t);
+    mps_hold(t.m, 1, &quarter);
+    mps_begin(t.m);
+    CHECK(!t.lost && kill(pid, 0) == 0);
+    mps_want(t.m, 2, &quarter, on_done, &t);
+    CHECK(t.done == 2 && pid_of(&t) == pid);
+    mps_free(t.m);
+    begin(&t);
+    mps_begin(t.m);             /* nobody of before is left */
+    until(&t, is_gone);
+    CHECK(says(&t, "0 quit\n"));
+}
+
+TEST(shares_whose_daemon_died_behind_the_agent_are_told)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    until(&t, is_done);
+    mps_free(t.m);
+    kill(pid_of(&t), SIGKILL);
+    until(&t, is_gone);
+    begin(&t);
+    mps_hold(t.m, 1, &quarter);
+    mps_begin(t.m);
+    CHECK(t.lost == 1 && strstr(t.why, "no agent looked"));
+}
+
+TEST(a_daemon_that_does_not_go_when_asked_is_made_to)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    odd(&t, "stubborn");
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    until(&t, is_done);
+    mps_drop(t.m, 1);
+    until(&t, is_gone);
+}
