@@ -584,7 +584,7 @@ static void copy_config(struct agent *a, const struct agent_config *c)
     *to = *c;
     for (const char **const *p
          = (const char **const[]){ &to->token, &to->data, &to->run, &to->name, &to->self,
-                                   &to->version, &to->sim_model, &to->nvml, &to->sys, &to->ca_pem, &to->pin, &to->topology, &to->cdi, &to->underlay_address, NULL };
+                                   &to->version, &to->sim_model, &to->nvml, &to->sys, &to->ca_pem, &to->pin, &to->topology, &to->cdi, &to->mps, &to->underlay_address, NULL };
          *p; p++)
         **p = arena_text(a->mem, **p);
     to->labels.at = ARENA_ARRAY(a->mem, struct pair, c->labels.count);
@@ -643,6 +643,7 @@ static bool start(struct agent *a, struct err *err)
                                  .servers = all_servers(a, me.servers),
                                  .hide = c->hide,
                                  .cdi = c->cdi,
+                                 .mps = c->mps,
                                  .heads = a->heads };
     if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
         return false;

@@ -105,6 +105,13 @@ static bool on_cdi(struct flags *f, const char *value, struct err *err)
            || err_field(err, "--cdi", "expected auto, off or an absolute path, not '%.60s'", value);
 }
 
+static bool on_mps(struct flags *f, const char *value, struct err *err)
+{
+    f->config.mps = value;
+    return text_is(value, "auto") || text_is(value, "off") || path_is_plain(value)
+           || err_field(err, "--mps", "expected auto, off or an absolute path, not '%.60s'", value);
+}
+
 static bool on_beat(struct flags *f, const char *value, struct err *err)
 {
     return on_number("--beat-ms", value, 60000, &f->config.beat_ms, err);
@@ -163,6 +170,7 @@ static const struct flag {
     { "--sys", "DIR", NULL, offsetof(struct flags, config.sys), "where the kernel's sysfs is (/sys)" },
     { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },
     { "--cdi", "auto|off|DIR", on_cdi, 0, "CDI specs that say what GPUs need in a container (auto: /etc/cdi and /var/run/cdi, else what is found)" },
+    { "--mps", "auto|off|FILE", on_mps, 0, "divide GPUs through NVIDIA's MPS (auto: where its nvidia-cuda-mps-control is in a usual place)" },
     { "--uplink", "yes|no", on_uplink, 0, "let tasks out through this machine, as far as their project may go; it forwards for them (no)" },
     { "--underlay", "WORD", on_underlay, 0, "trusted: nobody listens or lies between the nodes, so tasks of a gang reach each other across them; none: networks end here (none)" },
     { "--underlay-address", "ADDRESS", on_underlay_address, 0, "where other nodes reach this one (as the server sees it)" },

@@ -4,6 +4,7 @@
  * task is root only within its own range of ids; what it may do there is what public images need
  * to install packages and drop to their user. */
 #include "agent/bundle.h"
+#include "agent/mps.h"
 #include "agent/seccomp.h"
 #include "agent/task_plan.h"
 #include <stdio.h>
@@ -64,6 +65,7 @@ static const struct mount_row mount_cgroup
 static const struct mount_row mount_workdir
     = { "/workdir", "bind", ":scratch/workdir", "bind,nosuid,nodev" };
 static const struct mount_row mount_names = { "/etc/resolv.conf", "bind", ":resolv", "bind,nosuid,nodev,noexec" };
+static const struct mount_row mount_mps = { MPS_DOOR, "bind", ":mps", "bind,ro,nosuid,nodev,noexec" };
 static const struct mount_row mount_secrets
     = { "/run/secrets", "bind", ":secrets", "bind,ro,nosuid,nodev,noexec" };
 
@@ -140,6 +142,8 @@ static void mounts_put(struct json_out *o, const struct order *order,
     nodes_put(o, place);
     if (!place->host)
         mount_put(o, &mount_tmp, place->run);
+    if (place->mps)
+        mount_put(o, &mount_mps, place->run);
     if (place->cgroup_v2)
         mount_put(o, &mount_cgroup, place->run);
     if (place->names)
@@ -296,6 +300,8 @@ static void env_list(struct json_out *o, const struct order *order,
     const struct injection none = { 0 }, *give = place->give ? place->give : &none;
     for (size_t i = 0; i < give->env.count; i++)
         env_put(e, give->env.at[i]);
+    if (place->mps)
+        env_put(e, "CUDA_MPS_PIPE_DIRECTORY=" MPS_DOOR);
     for (size_t i = 0; i < order->env.count; i++)
         env_put(e, arena_printf(mem, "%s=%s", order->env.at[i].key, order->env.at[i].value));
     env_behind(e, "LD_LIBRARY_PATH", give->libraries, mem);

@@ -22,6 +22,7 @@ struct bundle_place {
     bool new_privileges;        /* setuid programs work */
     bool cgroup_v2;
     bool limit_swap;            /* the kernel can */
+    bool mps;                   /* the folder mps is there, to be MPS_DOOR */
     bool names;                 /* resolv is there, to be /etc/resolv.conf */
     const char *filter;         /* base64 of the compiled seccomp profile, for crun, which then need not compile it; or NULL */
     const struct injection *give;   /* of the devices of its lease; NULL: none */

@@ -316,6 +316,9 @@ static void find_one(struct runtime *r, const char *name)
         a->holder = (struct net_holder){ (int)s.pid, (uint64_t)s.start_time };
         text_copy(a->address, sizeof a->address, plan.address ? plan.address : "");
         shares_begin(a, shares_of_plan(&plan.shares));
+        const struct plan_mount *m = plan.mounts.at;
+        for (size_t i = 0; i < plan.mounts.count; i++)
+            a->has_share |= a->shares.count && text_is(m[i].name, "mps");
         map_put(r->ranges, a->uid_base, a);
     }
     a->stage = STAGE_SPAWNED;
@@ -485,6 +488,7 @@ bool runtime_open(struct os *os, const struct runtime_config *config,
         return false;
     }
     if (r->real) {
+        shares_open(r);
         open_network(r);
         clean_sweep(r);
     }
@@ -513,6 +517,7 @@ void runtime_close(struct runtime *r)
     workshop_close(r->shop);
     workshop_close(r->quick);
     net_close(TAKE(r->net));
+    shares_close(r);
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
         attempt_free(a);
     map_free(r->attempts);
@@ -672,6 +677,7 @@ void runtime_describe(struct runtime *r, struct node_info *info, struct arena *m
             ((struct gpu_info *)info->gpus.at)[i].healthy = false;
     }
     info->network = !r->real;
+    shares_describe(r, info, cannot, &n);
     net_describe(r->net, info, mem, cannot, &n);
     for (size_t i = 0; i < info->cannot.count; i++)
         cannot[n++] = info->cannot.at[i];

@@ -6,6 +6,7 @@
 #include "agent/goods.h"
 #include "agent/image.h"
 #include "agent/inject.h"
+#include "agent/mps.h"
 #include "agent/net.h"
 #include "agent/runtime.h"
 #include "agent/task_plan.h"
@@ -32,7 +33,7 @@ struct attempt {
     struct order *order;
     const struct image *image;
     const char *workdir;        /* path of the blob */
-    bool asked_image, asked_workdir, asked_template, asked_net, has_net;
+    bool asked_image, asked_workdir, asked_template, asked_net, has_net, asked_share, has_share;
     struct net_holder holder;   /* a supervisor that was found: it may hold the networks open */
     char address[16];           /* in its project's network; "": none */
     int awaited;                /* callbacks that will come with us as their argument */
@@ -79,6 +80,7 @@ struct runtime {
     struct slots *slots;
     struct inject *inject;      /* what GPUs need in a container */
     size_t sharers;             /* attempts that hold parts of GPUs */
+    struct mps *mps;            /* divides GPUs; NULL: not of this world, or not wanted */
     struct net *net;            /* NULL: not of this world, or closed */
     int64_t spares[SPARES];     /* tasks/.spare-N: folders of forgotten attempts, for the next ones */
     size_t spare_count;
@@ -129,6 +131,10 @@ void devices_describe(struct runtime *r, struct node_info *info, struct arena *m
 /* runtime_shares.c */
 void shares_begin(struct attempt *a, struct shares s);     /* it holds these from now on */
 void shares_end(struct attempt *a);
+bool has_shares(struct attempt *a);             /* what divides its GPU is there; else it is waited for, or the attempt was ended */
+void shares_open(struct runtime *r);            /* all attempts of before are known */
+void shares_close(struct runtime *r);
+void shares_describe(const struct runtime *r, const struct node_info *info, const char **cannot, size_t *count);
 
 /* runtime_clean.c */
 void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */

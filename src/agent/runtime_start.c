@@ -242,7 +242,7 @@ static bool plan_folders(struct attempt *a, const struct bundle_user *user, stru
 {
     struct runtime *r = a->r;
     const struct order_mount *m = a->order->mounts.at;
-    struct plan_mount *to = ARENA_ARRAY(a->mem, struct plan_mount, a->order->mounts.count + 1);
+    struct plan_mount *to = ARENA_ARRAY(a->mem, struct plan_mount, a->order->mounts.count + 2);
     char path[RUNTIME_PATH], name[ID_TEXT];
     p->mounts = (struct objects){ to, a->order->mounts.count + 1 };
     if (!make_dir(r, in_data(r, path, "outputs", a->name), 0755, user->uid, user->gid, err))
@@ -256,6 +256,8 @@ static bool plan_folders(struct attempt *a, const struct bundle_user *user, stru
         to[i + 1] = (struct plan_mount){ arena_text(a->mem, path),
                                          arena_printf(a->mem, "vol-%zu", i), m->read_only };
     }
+    if (a->has_share)
+        to[p->mounts.count++] = (struct plan_mount){ mps_door(r->mps, a->shares.at[0].uuid, a->mem), "mps", .read_only = true, .plain = true };
     return true;
 }
 
@@ -360,6 +362,7 @@ static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const
         .new_privileges = a->image && a->image->sudo && user->uid != 0,
         .cgroup_v2 = a->r->cgroups.unified,
         .limit_swap = a->r->limit_swap,
+        .mps = a->has_share,
         .names = p->resolver != NULL,
         .filter = *a->r->means.filter ? a->r->means.filter : NULL,
         .give = give,
@@ -492,7 +495,7 @@ void start_advance(struct attempt *a)
     }
     if (r->real && !has_template(a))
         return;
-    if (!has_network(a))
+    if (!has_network(a) || !has_shares(a))
         return;
     bool ok = write_files(a, &p, &slot, &err);
     if (ok && slot)

@@ -18,6 +18,7 @@ static const struct field mount_rows[] = {
     FIELD(struct plan_mount, source, TEXT, .required = true, .max = 4096),
     FIELD(struct plan_mount, name, TEXT, .required = true),
     FIELD(struct plan_mount, read_only, BOOL),
+    FIELD(struct plan_mount, plain, BOOL, .when_set = true),
 };
 static const struct fields mount_fields = FIELDS(plan_mount, mount_rows);
 

@@ -16,7 +16,7 @@
 
 /* A folder of the node that the supervisor mounts at RUN/tasks/ATTEMPT/NAME, where the bundle
  * binds it from. */
-struct plan_mount { const char *source, *name; bool read_only; };
+struct plan_mount { const char *source, *name; bool read_only, plain; };    /* plain: ids are the node's, not mapped */
 
 /* Of the devices of its lease (inject.h). All of it was looked at by the agent; the supervisor looks at the numbers of a node again. */
 struct plan_node { const char *source, *path; bool block; int64_t major, minor; };    /* becomes RUN/tasks/ATTEMPT/devices/INDEX, where the bundle binds it from */

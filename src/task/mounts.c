@@ -122,7 +122,7 @@ static bool folders_mount(const struct plan *p, int userns, struct err *err)
             = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (m->read_only ? MOUNT_ATTR_RDONLY : 0);
         if (mkdir(m->name, 0711) == -1 && errno != EEXIST)
             return err_errno(err, "cannot make %s", m->name);
-        if (!mount_clone(m->source, m->name, userns, attributes, false, err))
+        if (!mount_clone(m->source, m->name, m->plain ? -1 : userns, attributes, false, err))
             return false;
     }
     return true;
