@@ -39,6 +39,18 @@ static bool say_who(const char *folder)
     return ok;
 }
 
+/* In the foreground it logs to its standard output, and so do its servers. */
+static bool write_to(const char *folder)
+{
+    char path[620];
+    snprintf(path, sizeof path, "%s/log/daemon", folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool ok = fd != -1 && dup2(fd, STDOUT_FILENO) != -1 && dup2(fd, STDERR_FILENO) != -1;
+    if (fd != -1)
+        close(fd);
+    return ok;
+}
+
 int mps_daemon_main(int argc, char **argv)
 {
     struct cgroups groups;
@@ -56,7 +68,7 @@ int mps_daemon_main(int argc, char **argv)
     char *const env[] = { visible, pipe, logs, NULL };
     char *const words[] = { argv[3], "-f", "--multiuser-server", NULL };
     umask(0);
-    if (chdir("/") == -1 || !say_who(argv[1]))
+    if (chdir("/") == -1 || !write_to(argv[1]) || !say_who(argv[1]))
         return 1;
     execve(argv[3], words, env);
     return 1;

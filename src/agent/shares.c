@@ -1,5 +1,5 @@
-/* shares.c - see shares.h. A GPU's daemon serves MPS_CLIENTS processes, so a task has its part of those too. What the driver keeps for itself
- * with a process counts in NVML's figures and not in MPS's limit: hence the slack. */
+/* shares.c - see shares.h. A GPU's daemon serves MPS_CLIENTS processes, so a task has its part of those too.
+ * What the driver keeps for itself with a process counts in MPS's limit as in NVML's figures (145 MiB on an H200), so the promise is exact. */
 #include "agent/shares.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ int64_t share_clients(const struct share *s)
 
 static bool one_over(const struct share *s, const struct live_task *t, enum outcome *as, char why[static 240])
 {
-    if (s->mem_mib > 0 && t->mem_mib > s->mem_mib + SHARE_SLACK_MIB) {
+    if (s->mem_mib > 0 && t->mem_mib > s->mem_mib) {
         *as = OUTCOME_OUT_OF_MEMORY;
         snprintf(why, 240, "its processes held %" PRId64 " MiB of the GPU's memory together; its share of it is %" PRId64 " MiB", t->mem_mib, s->mem_mib);
         return true;

@@ -28,8 +28,8 @@ TEST(who_holds_more_memory_than_its_share_is_ended_and_told_so)
 {
     enum outcome as = OUTCOME_NONE;
     char why[240] = "";
-    CHECK(!over(35942, 12, &as, why) && !over(35942 + SHARE_SLACK_MIB, 1, &as, why) && !*why);
-    CHECK(over(35943 + SHARE_SLACK_MIB, 1, &as, why) && as == OUTCOME_OUT_OF_MEMORY && strstr(why, "36455 MiB") && strstr(why, "35942 MiB"));
+    CHECK(!over(35942, 12, &as, why) && !*why);
+    CHECK(over(35943, 1, &as, why) && as == OUTCOME_OUT_OF_MEMORY && strstr(why, "35943 MiB") && strstr(why, "35942 MiB"));
 }
 
 TEST(a_task_has_its_part_of_the_processes_that_mps_serves)
