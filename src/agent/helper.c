@@ -135,6 +135,13 @@ void helper_add_process(struct gpu_live *live, struct arena *mem, int64_t attemp
         = (struct live_task){ .attempt = attempt, .mem_mib = mem_mib, .processes = 1 };
 }
 
+void helper_add_outside(struct gpu_live *live, int64_t attempt)
+{
+    struct live_task *tasks = live->tasks.at;
+    for (size_t i = 0; i < live->tasks.count; i++)
+        tasks[i].outside += tasks[i].attempt == attempt;
+}
+
 /* --- saying */
 
 static pthread_mutex_t saying

@@ -77,6 +77,7 @@ enum nvml_field_id {            /* of DeviceGetFieldValues: many at once, and ch
     X(rows, nvmlDeviceGetRemappedRows, (struct nvml_device *d, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failure)) \
     X(replays, nvmlDeviceGetPcieReplayCounter, (struct nvml_device *d, unsigned *out))                                                     \
     X(processes, nvmlDeviceGetComputeRunningProcesses_v3, (struct nvml_device *d, unsigned *n, struct nvml_process *out))                  \
+    X(mps_clients, nvmlDeviceGetMPSComputeRunningProcesses_v3, (struct nvml_device *d, unsigned *n, struct nvml_process *out))             \
     X(graphics, nvmlDeviceGetGraphicsRunningProcesses_v3, (struct nvml_device *d, unsigned *n, struct nvml_process *out))                  \
     X(compute_mode, nvmlDeviceGetComputeMode, (struct nvml_device *d, int *mode))                                                          \
     X(set_compute_mode, nvmlDeviceSetComputeMode, (struct nvml_device *d, int mode))                                                       \

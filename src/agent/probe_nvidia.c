@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SLOW_MS = 10000, DEAR_MS = 60000, PROCESSES_MOST = 4096, WAIT_MS = 2000 };
+enum { SLOW_MS = 10000, DEAR_MS = 60000, PROCESSES_MOST = 4096, CLIENTS_MOST = 512, WAIT_MS = 2000 };
 
 struct card {
     struct nvml_device *handle;
@@ -346,6 +346,7 @@ static const char *throttle_of(unsigned long long bits, struct arena *mem)
     return text.len ? arena_text(mem, text.at) : "";
 }
 
+/* All that have a context on it: clients of MPS, its server, and whoever came by himself. */
 static void live_processes(struct nvidia *v, struct card *c, struct arena *mem, struct gpu_live *l)
 {
     unsigned n = PROCESSES_MOST;
@@ -354,6 +355,26 @@ static void live_processes(struct nvidia *v, struct card *c, struct arena *mem, 
     for (unsigned i = 0; i < MIN(n, (unsigned)PROCESSES_MOST); i++) {
         unsigned long long used = v->processes[i].used;
         helper_add_process(l, mem, helper_attempt_of((int)v->processes[i].pid), used >> 52 ? 0 : (int64_t)(used >> 20));
+    }
+}
+
+/* A driver that cannot tell its clients has none outside, as far as anybody knows. */
+static void held_processes(struct nvidia *v, struct card *c, struct arena *mem, struct gpu_live *l)
+{
+    unsigned n = PROCESSES_MOST, m = CLIENTS_MOST;
+    struct nvml_process clients[CLIENTS_MOST];
+    bool tells = NVML_CALL(&v->n, mps_clients, c->handle, &m, clients) == NVML_OK;
+    if (NVML_CALL(&v->n, processes, c->handle, &n, v->processes) != NVML_OK)
+        return;
+    for (unsigned i = 0; i < MIN(n, (unsigned)PROCESSES_MOST); i++) {
+        unsigned long long used = v->processes[i].used;
+        int64_t attempt = helper_attempt_of((int)v->processes[i].pid);
+        bool client = !tells;
+        for (unsigned k = 0; !client && k < MIN(m, (unsigned)CLIENTS_MOST); k++)
+            client = clients[k].pid == v->processes[i].pid;
+        helper_add_process(l, mem, attempt, used >> 52 ? 0 : (int64_t)(used >> 20));
+        if (!client)
+            helper_add_outside(l, attempt);
     }
 }
 
@@ -422,7 +443,7 @@ static void nvidia_held(void *state, struct arena *mem, struct objects *out)
         struct gpu_live l = gpu_live_unknown(v->cards[i].uuid);
         if (!*v->cards[i].uuid)
             continue;
-        live_processes(v, &v->cards[i], mem, &l);
+        held_processes(v, &v->cards[i], mem, &l);
         helper_add_live(out, mem, &l);
     }
 }

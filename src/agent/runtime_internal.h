@@ -47,6 +47,7 @@ struct attempt {
     int stop_as;                /* enum outcome it was asked to end as */
     struct shares shares;       /* of GPUs */
     bool over;                  /* it held more than these, and is being ended for it */
+    int outside;                /* how often in a row it was seen to use its GPU around MPS */
     struct task_status last;    /* detail is not kept */
 };
 

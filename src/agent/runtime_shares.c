@@ -1,7 +1,7 @@
 /* runtime_shares.c - tasks that hold parts of GPUs: what divides a GPU is there before they begin (mps.h), whoever holds more than its part is ended at
  * once, and where the divider is gone its tasks are ended as a fault of the node, so that they are tried again. */
 #include "agent/runtime_internal.h"
-#include <string.h>
+#include <stdio.h>
 
 void shares_begin(struct attempt *a, struct shares s)
 {
@@ -89,13 +89,26 @@ void shares_describe(const struct runtime *r, const struct node_info *info, cons
 
 /* --- who holds more */
 
+enum { OUTSIDE_TIMES = 2 };     /* a client that is just coming may be seen without its server once */
+
+static bool is_over(struct attempt *a, const struct objects *held, enum outcome *as, char why[static 240])
+{
+    a->outside = a->has_share && shares_outside(&a->shares, a->id, held) ? a->outside + 1 : 0;
+    if (a->outside >= OUTSIDE_TIMES) {
+        *as = OUTCOME_SIGNALED;
+        snprintf(why, 240, "a process of its own used the GPU around MPS, which would be all of it; leave CUDA_MPS_PIPE_DIRECTORY as it is");
+        return true;
+    }
+    return shares_over(&a->shares, a->id, held, as, why);
+}
+
 void runtime_held(struct runtime *r, const struct objects *held)
 {
     struct attempt *a;
     for (size_t at = 0; r->sharers && (a = map_next(r->attempts, &at));) {
         enum outcome as;
         char why[240];
-        if (!a->shares.count || a->over || a->stage == STAGE_WAITS || !shares_over(&a->shares, a->id, held, &as, why))
+        if (!a->shares.count || a->over || a->stage == STAGE_WAITS || !is_over(a, held, &as, why))
             continue;
         a->over = true;
         attempt_stop(a, 0, as, why); /* one that was to end in its own time does so now */

@@ -85,15 +85,35 @@ static bool one_over(const struct share *s, const struct live_task *t, enum outc
     return false;
 }
 
-bool shares_over(const struct shares *s, int64_t attempt, const struct objects *held, enum outcome *as, char why[static 240])
+/* What this attempt's processes do on a GPU that it has a part of; NULL: nothing. */
+static const struct live_task *held_of(const struct share *s, int64_t attempt, const struct objects *held)
 {
     const struct gpu_live *gpus = held->at;
-    for (size_t i = 0; i < s->count; i++)
-        for (size_t g = 0; g < held->count; g++) {
-            const struct live_task *t = gpus[g].tasks.at;
-            for (size_t k = 0; text_is(gpus[g].uuid, s->at[i].uuid) && k < gpus[g].tasks.count; k++)
-                if (t[k].attempt == attempt && one_over(&s->at[i], &t[k], as, why))
-                    return true;
-        }
+    for (size_t g = 0; g < held->count; g++) {
+        const struct live_task *t = gpus[g].tasks.at;
+        for (size_t k = 0; text_is(gpus[g].uuid, s->uuid) && k < gpus[g].tasks.count; k++)
+            if (t[k].attempt == attempt)
+                return &t[k];
+    }
+    return NULL;
+}
+
+bool shares_over(const struct shares *s, int64_t attempt, const struct objects *held, enum outcome *as, char why[static 240])
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const struct live_task *t = held_of(&s->at[i], attempt, held);
+        if (t && one_over(&s->at[i], t, as, why))
+            return true;
+    }
     return false;
+}
+
+int64_t shares_outside(const struct shares *s, int64_t attempt, const struct objects *held)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct live_task *t = held_of(&s->at[i], attempt, held);
+        n += t ? t->outside : 0;
+    }
+    return n;
 }

@@ -21,5 +21,8 @@ struct objects shares_plan(const struct shares *s, struct arena *mem);
 /* True: this attempt must be ended, as *as, and *why says why. `held` is of struct gpu_live: of each GPU its uuid and its tasks. */
 bool shares_over(const struct shares *s, int64_t attempt, const struct objects *held, enum outcome *as, char why[static 240]);
 
+/* How many of its processes use a GPU that it has a part of, and are not clients of what divides it. */
+int64_t shares_outside(const struct shares *s, int64_t attempt, const struct objects *held);
+
 enum { MPS_CLIENTS = 48 };
 int64_t share_clients(const struct share *s);           /* how many processes of a task may use it */

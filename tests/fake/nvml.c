@@ -8,6 +8,7 @@
  *                              sm, mem_clock, throttle (bits), ecc (0|1), ecc_corrected, ecc_uncorrected, rows_corrected, rows_uncorrected,
  *                              rows_pending, rows_failure, replays, encoder, decoder, lost (0|1), mode (of compute), mig (0|1), minor, bus
  *   gpu I process PID MIB      one more process; several may be given, as of the following
+ *   gpu I client PID MIB       the same, of a client of MPS
  *   gpu I instance PROFILE START UUID      of MIG
  *   gpu I link PEER            an NVLink straight to GPU PEER; PEER -1: to a switch
  *   xid I N                    an event for those who wait when the line is added
@@ -356,16 +357,28 @@ int nvmlDeviceGetRemappedRows(struct nvml_device *d, unsigned *corrected, unsign
     return *pending = (unsigned)number_of(d->gpu, "rows_pending", 0), *failure = (unsigned)number_of(d->gpu, "rows_failure", 0), NVML_OK;
 }
 int nvmlDeviceGetPcieReplayCounter(struct nvml_device *d, unsigned *out) { return give(d, "replays", 0, out); }
-int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *d, unsigned *n, struct nvml_process *out)
+static unsigned add_processes(int gpu, const char *kind, unsigned count, unsigned room, struct nvml_process *out)
 {
     char words[32], text[LINE];
-    unsigned count = 0, pid;
+    unsigned pid;
     unsigned long long mib;
-    CHECK_DEVICE(d);
-    snprintf(words, sizeof words, "gpu %d process", d->gpu);
-    for (; nth_of(words, (int)count, text); count++)
-        if (count < *n && sscanf(text, "%u %llu", &pid, &mib) == 2)
+    snprintf(words, sizeof words, "gpu %d %s", gpu, kind);
+    for (int i = 0; nth_of(words, i, text); i++, count++)
+        if (count < room && sscanf(text, "%u %llu", &pid, &mib) == 2)
             out[count] = (struct nvml_process){ .pid = pid, .used = mib << 20, .gpu_instance = ~0u, .compute_instance = ~0u };
+    return count;
+}
+int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *d, unsigned *n, struct nvml_process *out)
+{
+    CHECK_DEVICE(d);
+    unsigned count = add_processes(d->gpu, "client", add_processes(d->gpu, "process", 0, *n, out), *n, out);
+    bool fits = count <= *n;
+    return *n = count, fits ? NVML_OK : NVML_TOO_SMALL;
+}
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(struct nvml_device *d, unsigned *n, struct nvml_process *out)
+{
+    CHECK_DEVICE(d);
+    unsigned count = add_processes(d->gpu, "client", 0, *n, out);
     bool fits = count <= *n;
     return *n = count, fits ? NVML_OK : NVML_TOO_SMALL;
 }

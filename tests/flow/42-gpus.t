@@ -96,9 +96,9 @@ is "which is of that GPU alone, with nothing else in its environment" "$(grep -o
 in_task() { arcus exec "$part" -- "$@" 2>&1; }
 is "the task finds its door, and nothing but that" "$(in_task sh -c 'echo $CUDA_MPS_PIPE_DIRECTORY; ls $CUDA_MPS_PIPE_DIRECTORY')" '/tmp/nvidia-mps
 control'
-driver "${two[@]}" "gpu $index process $(first_pid "$attempt") 20000" "gpu $index process $$ 100000"
+driver "${two[@]}" "gpu $index client $(first_pid "$attempt") 20000" "gpu $index process $$ 100000"
 ok "it may hold what is its own, whatever others do" until_ok 30 live '[.items[] | .tasks[]? | select(.name == "part") | .memory_used_mib] == [20000]'
-driver "${two[@]}" "gpu $index process $(first_pid "$attempt") 20000" "gpu $index process $(first_pid "$attempt") 20000"
+driver "${two[@]}" "gpu $index client $(first_pid "$attempt") 20000" "gpu $index client $(first_pid "$attempt") 20000"
 ok "more than that, in all its processes together, ends it" until_ok 60 part_is failed
 like "with that as its reason" "$(get "/v1/jobs/$part/attempts" | jq -c '.items[0] | [.outcome, .detail]')" 'out_of_memory.*held 40000 MiB.*share of it is 3594[0-9] MiB'
 finish

@@ -134,6 +134,23 @@ TEST(what_they_do_is_read_and_what_they_do_not_tell_is_minus_one)
     CHECK(l[1].util == -1 && l[1].temp_c == 31 && text_is(l[1].throttle, ""));
 }
 
+TEST(clients_of_mps_are_told_from_those_who_come_by_themselves)
+{
+    AUTO(kit_done) struct kit k;
+    AUTO(session_done) struct session s = { 0 };
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct objects out = { 0 };
+    if (!kit_open(&k))
+        return;
+    kit_driver(&k, "gpus 1\ngpu 0 process 1 66\ngpu 0 client 2 500\ngpu 0 client 3 700\n");
+    CHECK(open_it(&k, &s));
+    find(&s, mem);
+    device_nvidia.held(s.state, mem, &out);
+    const struct gpu_live *l = out.at;
+    const struct live_task *t = out.count ? l[0].tasks.at : NULL;
+    CHECK(t && l[0].util == -1 && l[0].tasks.count == 1 && t->mem_mib == 1266 && t->processes == 3 && t->outside == 1);
+}
+
 static struct gpu_live live_at(struct session *s, struct arena *mem, int64_t now_ms)
 {
     struct objects out = { 0 };

@@ -54,3 +54,13 @@ TEST(shares_are_found_again_in_a_plan)
     s = shares_of_order(&(struct objects){ gpus, 0 });
     CHECK(s.count == 0 && !s.at);
 }
+
+TEST(who_comes_around_mps_is_counted_for_the_task_that_it_is_of)
+{
+    struct order_gpu gpus[] = { quarter };
+    struct shares s = shares_of_order(&(struct objects){ gpus, 1 });
+    struct live_task tasks[] = { { .attempt = 8, .outside = 5 }, { .attempt = 7, .processes = 3, .outside = 1 } };
+    struct gpu_live held[] = { { .uuid = "GPU-0", .tasks = { tasks, 2 } }, { .uuid = GPU, .tasks = { tasks, 2 } } };
+    CHECK(shares_outside(&s, 7, &(struct objects){ held, 2 }) == 1 && shares_outside(&s, 8, &(struct objects){ held, 1 }) == 0 && shares_outside(&s, 9, &(struct objects){ held, 2 }) == 0);
+    shares_free(&s);
+}
