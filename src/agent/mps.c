@@ -4,6 +4,8 @@
  * A daemon is asked through the driver's own program, with an empty environment and a fixed path. What it answers is looked at: a division that
  * it does not repeat is none. */
 #include "agent/mps.h"
+#include "agent/cgroup.h"
+#include "agent/workshop.h"
 #include "base/log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +18,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { POLL_MS = 20, COMES_MS = 15000, LEAVES_MS = 5000, ASK_MS = 10000, HOLDERS = 128, PATH_BYTES = 512, ANSWER_BYTES = 4096 };
-enum state { COMING, DIVIDING, READY, LEAVING, LOST };
+enum { POLL_MS = 20, COMES_MS = 15000, LEAVES_MS = 5000, ASK_MS = 10000, CLEAR_MS = 3000, HOLDERS = 128, PATH_BYTES = 512, ANSWER_BYTES = 4096 };
+enum state {
+    NONE,
+    COMING,     /* it was started; its sockets are waited for */
+    DIVIDING,   /* it is being told how */
+    READY,
+    LEAVING,    /* it was told to, and is waited for */
+    LOST,       /* it is gone, and those who were let in are not yet */
+};
 
 static const char *const usual[] = {
     "/usr/bin/nvidia-cuda-mps-control",
@@ -47,11 +56,20 @@ struct daemon {
     int answer;                 /* its words, in memory */
     struct timer *timer;        /* looks for what is to come, or has waited long enough */
     int64_t since_ms;
+    bool clearing;              /* what it left is being ended */
+};
+struct clearing {               /* servers of a daemon that was killed serve on, for nobody */
+    struct work work;
+    struct daemon *d;
+    struct cgroups cgroups;
+    char group[MPS_GROUP];
 };
 struct mps {
     struct os *os;
     struct arena *mem;
     const char *run, *self, *program;
+    const struct cgroups *cgroups;
+    struct workshop *shop;
     const struct mps_events *events;
     void *arg;
     struct daemon *first;
@@ -63,25 +81,40 @@ static void come(struct daemon *d);
 
 /* --- those who hold parts of it */
 
+/* Sockets have short names: the last part of the UUID tells GPUs of one machine apart. */
+static const char *short_name(const char *uuid)
+{
+    const char *last = strrchr(uuid, '-');
+    return last ? last + 1 : uuid;
+}
+
+void mps_group(const char *folder, char out[static MPS_GROUP])
+{
+    const char *slash = strrchr(folder, '/');
+    snprintf(out, MPS_GROUP, "arcus/mps-%.80s", slash ? slash + 1 : folder);
+}
+
 static struct daemon *daemon_of(const struct mps *m, const char *uuid)
 {
     struct daemon *d = m->first;
-    while (d && !text_is(d->uuid, uuid))
+    while (d && !text_is(strrchr(d->folder, '/') + 1, short_name(uuid)))
         d = d->next;
     return d;
 }
 
-/* Sockets have short names: the last part of the UUID tells GPUs of one machine apart. */
-static struct daemon *daemon_new(struct mps *m, const char *uuid)
+/* One that was found by its folder learns its whole name from the first who wants it. */
+static struct daemon *daemon_for(struct mps *m, const char *uuid)
 {
-    struct daemon *d = calloc(1, sizeof *d);
-    if (!d)
+    struct daemon *d = daemon_of(m, uuid);
+    if (!d && !(d = calloc(1, sizeof *d)))
         abort();
-    const char *last = strrchr(uuid, '-');
-    *d = (struct daemon){ .next = m->first, .m = m, .state = LEAVING, .answer = -1 };
+    if (!d->m) {
+        *d = (struct daemon){ .next = m->first, .m = m, .answer = -1 };
+        snprintf(d->folder, sizeof d->folder, "%s/%s", m->run, short_name(uuid));
+        m->first = d;
+    }
     text_cut(d->uuid, sizeof d->uuid, uuid);
-    snprintf(d->folder, sizeof d->folder, "%s/%s", m->run, last ? last + 1 : uuid);
-    return m->first = d;
+    return d;
 }
 
 static void daemon_free(struct daemon *d)
@@ -122,6 +155,14 @@ static int64_t most_memory(const struct daemon *d)
     for (size_t i = 0; i < d->count; i++)
         most = MAX(most, d->holders[i].share.mem_mib);
     return most;
+}
+
+static bool holds(const struct daemon *d)
+{
+    for (size_t i = 0; i < d->count; i++)
+        if (!d->holders[i].done)
+            return true;
+    return false;
 }
 
 /* Nobody who was let in may go on as if nothing had happened; who still waits gets the next daemon. */
@@ -187,7 +228,7 @@ static void on_asked(void *arg, int status)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && repeats(answer, percentage)) {
         d->state = READY;
         tell_waiting(d, NULL);
-        if (!d->count)
+        if (!d->count && d->state == READY)
             leave(d);
         return;
     }
@@ -233,6 +274,49 @@ static void divide(struct daemon *d)
 
 /* --- its life */
 
+/* Nothing of it is left: who waits gets the next one, unless some are still to be ended who saw the last. */
+static void settle(struct daemon *d)
+{
+    if (d->state == LOST && holds(d))
+        return;
+    d->state = NONE;
+    if (d->count)
+        come(d);
+}
+
+static void clearing_run(struct work *w)
+{
+    struct clearing *c = CONTAINER(w, struct clearing, work);
+    cgroup_kill(&c->cgroups, c->group, CLEAR_MS);
+    cgroup_remove(&c->cgroups, c->group);
+}
+
+static void clearing_done(struct work *w)
+{
+    struct clearing *c = CONTAINER(w, struct clearing, work);
+    struct daemon *d = c->d;
+    free(c);
+    d->clearing = false;
+    settle(d);
+}
+
+static void clear(struct daemon *d)
+{
+    if (d->clearing)
+        return;
+    if (!d->m->cgroups) {
+        settle(d);
+        return;
+    }
+    struct clearing *c = calloc(1, sizeof *c);
+    if (!c)
+        abort();
+    *c = (struct clearing){ .work = { .run = clearing_run, .done = clearing_done }, .d = d, .cgroups = *d->m->cgroups };
+    mps_group(d->folder, c->group);
+    d->clearing = true;
+    workshop_do(d->m->shop, &c->work);
+}
+
 static void on_gone(void *arg)
 {
     struct daemon *d = arg;
@@ -242,11 +326,11 @@ static void on_gone(void *arg)
         struct err err = { 0 };
         err_set(&err, RC_UNAVAILABLE, "the MPS daemon of its GPU ended by itself");
         tell_waiting(d, &err);
+        d->state = LEAVING;
         if (d->count)
             lost(d, err.text);
     }
-    if (d->count && d->state == LEAVING)
-        come(d);                /* somebody came meanwhile */
+    clear(d);
 }
 
 /* The process behind RUN/mps/GPU/daemon; false: it is gone, or has not come. */
@@ -343,7 +427,7 @@ static void come(struct daemon *d)
         d->timer = timer_start(d->m->os, POLL_MS, on_poll, d);
         return;
     }
-    d->state = LEAVING;
+    d->state = NONE;
     tell_waiting(d, &err);
 }
 
@@ -361,8 +445,10 @@ static void leave(struct daemon *d)
     struct err err = { 0 };
     d->state = LEAVING;
     timer_cancel(TAKE(d->timer));
-    if (!d->proc && !find_process(d))
+    if (!d->proc && !find_process(d)) {
+        clear(d);
         return;
+    }
     bool asked = !d->asker && ask(d, "quit\n", &err);
     d->timer = timer_start(d->m->os, asked ? LEAVES_MS : 0, on_stays, d);
 }
@@ -383,23 +469,20 @@ void mps_want(struct mps *m, int64_t attempt, const struct share *s, void (*done
         done(arg, &err);
         return;
     }
-    if (!d)
-        d = daemon_new(m, s->uuid);
+    d = daemon_for(m, s->uuid);
     d->holders[d->count++] = (struct holder){ attempt, *s, done, arg };
     if (d->state == READY && s->mem_mib <= d->mem_mib)
         tell_waiting(d, NULL);
     else if (d->state == READY) {
         d->mem_mib = s->mem_mib;
         divide(d);
-    } else if (d->state == LEAVING && !d->proc && !d->timer)
+    } else if (d->state == NONE && !d->clearing)
         come(d);
 }
 
 void mps_hold(struct mps *m, int64_t attempt, const struct share *s)
 {
-    struct daemon *d = daemon_of(m, s->uuid);
-    if (!d)
-        d = daemon_new(m, s->uuid);
+    struct daemon *d = daemon_for(m, s->uuid);
     if (d->count == HOLDERS)
         return;
     d->holders[d->count++] = (struct holder){ .attempt = attempt, .share = *s };
@@ -417,8 +500,10 @@ void mps_drop(struct mps *m, int64_t attempt)
                 take_out(d, i);
             else
                 i++;
-        if (before && !d->count && (d->state == READY || d->state == LOST))
+        if (before && !d->count && d->state == READY)
             leave(d);
+        else if (d->state == LOST && !d->proc && !d->clearing)
+            settle(d);
     }
 }
 
@@ -428,17 +513,15 @@ void mps_begin(struct mps *m)
     struct texts names = { 0 };
     struct err err = { 0 };
     for (struct daemon *d = m->first; d; d = d->next)
-        if (d->count && !find_process(d))
+        if (d->count && !find_process(d)) {
             lost(d, "the MPS daemon of its GPU ended while no agent looked");
+            clear(d);
+        }
     if (!dir_list(m->os, m->run, mem, &names, &err))
         return;
-    for (size_t i = 0; i < names.count; i++) {
-        bool known = false;
-        for (const struct daemon *d = m->first; d; d = d->next)
-            known |= text_is(strrchr(d->folder, '/') + 1, names.at[i]);
-        if (!known)
-            leave(daemon_new(m, names.at[i]));
-    }
+    for (size_t i = 0; i < names.count; i++)
+        if (!daemon_of(m, names.at[i]))
+            leave(daemon_for(m, names.at[i]));
 }
 
 const char *mps_door(const struct mps *m, const char *uuid, struct arena *mem)
@@ -455,7 +538,7 @@ struct mps *mps_new(struct os *os, const struct mps_config *config, const struct
     struct err err = { 0 };
     if (!m)
         abort();
-    *m = (struct mps){ .os = os, .mem = arena_new(), .events = events, .arg = arg };
+    *m = (struct mps){ .os = os, .mem = arena_new(), .cgroups = config->cgroups, .shop = config->shop, .events = events, .arg = arg };
     m->run = arena_printf(m->mem, "%s/mps", config->run);
     m->self = arena_text(m->mem, config->self);
     m->program = arena_text(m->mem, config->program);

@@ -8,10 +8,14 @@
 #include "os/os.h"
 
 struct mps;
+struct cgroups;
+struct workshop;
 struct mps_config {
     const char *run;            /* RUN/mps is ours */
     const char *self;           /* the arcus program */
     const char *program;        /* nvidia-cuda-mps-control; NULL: where drivers put it */
+    const struct cgroups *cgroups;  /* with shop: what a daemon leaves behind is ended there; NULL: nothing is. Both outlive us */
+    struct workshop *shop;
 };
 struct mps_events {
     void (*on_lost)(void *arg, const char *uuid, const char *why);  /* whoever holds a share of this GPU must end */
@@ -26,6 +30,9 @@ void mps_hold(struct mps *m, int64_t attempt, const struct share *s);   /* an at
 void mps_drop(struct mps *m, int64_t attempt);  /* it has ended; before done was called it is not any more */
 void mps_begin(struct mps *m);                  /* all that was found again was told: daemons that nobody needs any more leave */
 const char *mps_door(const struct mps *m, const char *uuid, struct arena *mem);     /* the folder for its tasks; NULL: it has none */
+
+enum { MPS_GROUP = 96 };
+void mps_group(const char *folder, char out[static MPS_GROUP]);     /* the control group of a daemon and its servers */
 
 #define MPS_DOOR "/tmp/nvidia-mps"              /* where tasks find it: what CUDA takes when nothing is told */
 int mps_daemon_main(int argc, char **argv);     /* `arcus mps-daemon FOLDER UUID PROGRAM`: becomes it; nobody types it */

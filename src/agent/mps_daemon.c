@@ -1,8 +1,8 @@
-/* mps_daemon.c - `arcus mps-daemon FOLDER UUID PROGRAM`: the last steps before a process becomes NVIDIA's daemon of one GPU. It leaves the
- * agent's control group, since that one may be killed as a whole, and says who it is before it is somebody else. */
+/* mps_daemon.c - `arcus mps-daemon FOLDER UUID PROGRAM`: the last steps before a process becomes NVIDIA's daemon of one GPU. It goes into a control
+ * group of its own, since the agent's may be killed as a whole and its servers outlive a daemon that is killed, and says who it is before it is
+ * somebody else. */
 #include "agent/cgroup.h"
 #include "agent/mps.h"
-#include "agent/task_plan.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -59,7 +59,9 @@ int mps_daemon_main(int argc, char **argv)
         fprintf(stderr, "arcus mps-daemon: it is started by the agent\n");
         return 2;
     }
-    if (cgroups_find(&groups, &err) && !cgroup_is_free(&groups) && !cgroup_leave(&groups, SUPERVISORS, getpid(), &err))
+    char group[MPS_GROUP];
+    mps_group(argv[1], group);
+    if (!cgroups_find(&groups, &err) || !cgroup_move(&groups, group, getpid(), &err))
         return 1;
     char visible[128], pipe[640], logs[640];
     snprintf(visible, sizeof visible, "CUDA_VISIBLE_DEVICES=%s", argv[2]);

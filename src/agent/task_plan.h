@@ -61,7 +61,6 @@ extern const struct fields plan_stop_fields;
 /* The last whole line of a status file. */
 MUST_CHECK bool status_read(struct slice file, struct arena *mem, struct task_status *out, struct err *err);
 
-#define SUPERVISORS "arcus/supervisors"     /* their control group: the agent's may be killed as a whole */
 enum { PLAN_WAKE = 23 };    /* SIGURG */
 enum { PLAN_NODES = 256, PLAN_FILES = 768 };
 enum { PLAN_UID_BASE = 0x10000000, PLAN_UID_COUNT = 65536, PLAN_BYTES = 256 * 1024 };

@@ -8,6 +8,8 @@
 #include "agent/cgroup.h"
 #include "agent/task_plan.h"
 
+#define SUPERVISORS "arcus/supervisors"     /* their control group: the agent's may be killed as a whole */
+
 /* Where tasks are run: a mount namespace, a range of ids, a scratch. One task after the other may use it. */
 enum { MARKS_MOST = 128, MARK_PATH = 300 };
 struct mark { char path[MARK_PATH]; uint64_t inode; int64_t sec, nsec; };
