@@ -14,7 +14,8 @@ static const struct { const char *word, *flag; int (*run)(int argc, char **argv)
     { "restore", NULL, restore_main },
     { "sim", NULL, sim_main },
     { "device-helper", NULL, helper_main },     /* nobody types it: the agent starts it */
-    { "mps-daemon", NULL, mps_daemon_main },    /* neither this */
+    { "mps-daemon", NULL, mps_daemon_main },    /* nor these */
+    { "device-mode", NULL, mps_mode_main },
     { "backup", "--data", backup_main },    /* else the server is asked for it */
 };
 

@@ -644,6 +644,8 @@ static bool start(struct agent *a, struct err *err)
                                  .hide = c->hide,
                                  .cdi = c->cdi,
                                  .mps = c->mps,
+                                 .nvml = c->nvml,
+                                 .own_devices = c->own_devices,
                                  .heads = a->heads };
     if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
         return false;

@@ -19,6 +19,7 @@ struct agent_config {
     bool underlay;              /* the network between nodes is trusted with what tasks send each other */
     const char *underlay_address;
     struct texts hide;          /* paths that a task of `image: host` must not see besides data and run: a store, keys */
+    bool own_devices;           /* the agent may set the modes of GPUs; false: it never touches one */
     const char *mps;            /* "auto", "off" or a program: see runtime.h */
     const char *cdi;            /* "auto", "off" or a folder: see inject.h */
     int64_t keep_logs_s;        /* logs and outputs after a task has ended; 0: 7 days */

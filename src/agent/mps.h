@@ -14,6 +14,8 @@ struct mps_config {
     const char *run;            /* RUN/mps is ours */
     const char *self;           /* the arcus program */
     const char *program;        /* nvidia-cuda-mps-control; NULL: where drivers put it */
+    bool own;                   /* the operator gave the devices to the agent: a card that is shared is in EXCLUSIVE_PROCESS mode as long as it is */
+    const char *nvml;           /* as helper_config */
     const struct cgroups *cgroups;  /* with shop: what a daemon leaves behind is ended there; NULL: nothing is. Both outlive us */
     struct workshop *shop;
 };
@@ -36,3 +38,4 @@ void mps_group(const char *folder, char out[static MPS_GROUP]);     /* the contr
 
 #define MPS_DOOR "/tmp/nvidia-mps"              /* where tasks find it: what CUDA takes when nothing is told */
 int mps_daemon_main(int argc, char **argv);     /* `arcus mps-daemon FOLDER UUID PROGRAM`: becomes it; nobody types it */
+int mps_mode_main(int argc, char **argv);       /* `arcus device-mode FILE UUID exclusive_process|restore [NVML]`: the same */

@@ -17,6 +17,8 @@ struct runtime_config {
     struct texts hide;          /* further paths of the node that a task of `image: host` must not see: keys, config, the store */
     const char *cdi;            /* see inject.h */
     const char *mps;            /* NULL or "auto": shares of GPUs go through MPS where there is one; "off"; else its program */
+    const char *nvml;           /* as helper_config */
+    bool own_devices;           /* the mode of a card that is shared may be set */
     int64_t keep_logs_s;        /* logs and outputs after their last byte; 0: 7 days */
     bool uplink;                /* tasks may leave through this node */
     bool underlay;              /* the network between nodes is trusted to carry those of projects */

@@ -65,7 +65,7 @@ void shares_open(struct runtime *r)
     struct attempt *a;
     if (text_is(how, "off"))
         return;
-    r->mps = mps_new(r->os, &(struct mps_config){ .run = r->config.run, .self = r->config.self, .program = text_is(how, "auto") ? NULL : how, .cgroups = &r->cgroups, .shop = r->quick }, &events, r);
+    r->mps = mps_new(r->os, &(struct mps_config){ .run = r->config.run, .self = r->config.self, .program = text_is(how, "auto") ? NULL : how, .own = r->config.own_devices, .nvml = r->config.nvml, .cgroups = &r->cgroups, .shop = r->quick }, &events, r);
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
         if (a->shares.count && a->has_share)
             mps_hold(r->mps, a->id, &a->shares.at[0]);

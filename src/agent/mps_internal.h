@@ -1,0 +1,63 @@
+/* mps_internal.h - what mps.c (the face, and who holds parts of which GPU) and mps_life.c (how a daemon comes, is told and goes) share. */
+#pragma once
+#include "agent/mps.h"
+
+enum { MPS_HOLDERS = 128, MPS_PATH = 512 };
+enum daemon_state {
+    DAEMON_NONE,
+    DAEMON_OWNING,      /* the mode of its GPU is being set */
+    DAEMON_COMING,      /* it was started; its sockets are waited for */
+    DAEMON_DIVIDING,    /* it is being told how */
+    DAEMON_READY,
+    DAEMON_LEAVING,     /* it was told to, and is waited for */
+    DAEMON_LOST,        /* it is gone, and those who were let in are not yet */
+    DAEMON_GIVING,      /* the mode of its GPU is being given back */
+};
+
+struct holder {
+    int64_t attempt;
+    struct share share;
+    void (*done)(void *arg, const struct err *err);     /* NULL: it has it */
+    void *arg;
+};
+struct daemon {
+    struct daemon *next;
+    struct mps *m;
+    char uuid[96], folder[MPS_PATH];
+    enum daemon_state state;
+    int64_t milli, mem_mib;     /* how it is divided */
+    struct holder holders[MPS_HOLDERS];
+    size_t count;
+    struct proc *proc;          /* the daemon; NULL: it is not known, or gone */
+    struct proc *asker;         /* the program that tells it something */
+    int answer;                 /* its words, in memory */
+    struct timer *timer;        /* looks for what is to come, or has waited long enough */
+    int64_t since_ms;
+    bool clearing;              /* what it left is being ended */
+    bool servers_told;          /* its servers were told how it is divided, too */
+};
+struct mps {
+    struct os *os;
+    struct arena *mem;
+    const char *run, *self, *program, *nvml;
+    bool own;
+    const struct cgroups *cgroups;
+    struct workshop *shop;
+    const struct mps_events *events;
+    void *arg;
+    struct daemon *first;
+};
+
+/* mps.c */
+void daemon_tell(struct daemon *d, const struct err *err);      /* those who wait: they have it (NULL), or do not get it */
+bool daemon_holds(const struct daemon *d);                      /* somebody was let in */
+int64_t daemon_memory(const struct daemon *d);                  /* the most that one of them has */
+void daemon_lost(struct daemon *d, const char *why);            /* those who were let in must end */
+
+/* mps_life.c */
+void daemon_come(struct daemon *d);
+void daemon_divide(struct daemon *d);           /* it is there: so much for each */
+void daemon_leave(struct daemon *d);
+void daemon_clear(struct daemon *d);            /* it is gone: so is what it left, then the next may come */
+void daemon_settle(struct daemon *d);
+bool daemon_find(struct daemon *d);             /* the process behind RUN/mps/GPU/daemon is watched; false: it is gone, or has not come */
