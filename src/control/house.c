@@ -91,7 +91,7 @@ void house_of_gpu(const struct node *n, const struct gpu_info *g, struct sched_g
     struct err ignored;
     out->whole_only = g->ecc_off || n->settings.share == SHARE_NONE;
     out->mixes = n->settings.share == SHARE_ANY;
-    out->equal = n->settings.equal_shares;
+    out->equal = n->settings.equal_shares || text_is(g->vendor, "nvidia"); /* MPS divides it so; a simulated one has no vendor */
     if (!mig_layout_parse(g->mig ? g->mig : "", g->model, g->mem_mib, n->settings.mig == MIG_DYNAMIC, &out->mig, &ignored))
         out->mig = (struct mig_layout){ .on = true }; /* in a mode that we do not understand: nothing goes there */
 }

@@ -24,7 +24,7 @@ struct run {
     struct server *server;
     struct server_config config;
     bool up, closing, help;
-    const char *sim_gpus, *sim_model, *nvml, *sys, *name, *run_folder, *log_level, *keep_logs, *cdi, *mps, *uplink;
+    const char *sim_gpus, *sim_model, *nvml, *sys, *name, *run_folder, *log_level, *keep_logs, *cdi, *mps, *own_devices, *uplink;
     struct api_limits rates;
     struct http_limits limits;
     int64_t connections, per_address;
@@ -58,6 +58,7 @@ static const struct { const char *flag; size_t offset; bool up_only; const char 
     { "--sim-gpus", offsetof(struct run, sim_gpus), true, "N", "simulated GPUs when the machine has none (4)" },
     { "--sim-model", offsetof(struct run, sim_model), true, "NAME", "their model (NVIDIA H200)" },
     { "--mps", offsetof(struct run, mps), true, "FILE", "NVIDIA's MPS for shares of its GPUs: auto, off or a program (auto)" },
+    { "--own-devices", offsetof(struct run, own_devices), true, "yes", "modes of this machine's GPUs may be set: exclusive while they are shared (no)" },
     { "--cdi", offsetof(struct run, cdi), true, "DIR", "CDI specs of its GPUs: auto, off or a folder (auto)" },
     { "--nvml", offsetof(struct run, nvml), true, "FILE", "NVIDIA's management library, where it is not in a usual place" },
     { "--sys", offsetof(struct run, sys), true, "DIR", "where the kernel's sysfs is (/sys)" },
@@ -228,6 +229,8 @@ static void agent_spawn(void *arg, const char *token)
     }
     if (text_given(server_pin(r->server)))
         argv[n++] = "--pin", argv[n++] = server_pin(r->server);
+    if (text_is(r->own_devices, "yes"))
+        argv[n++] = "--own-devices";
     if (r->mps)
         argv[n++] = "--mps", argv[n++] = r->mps;
     if (r->cdi)

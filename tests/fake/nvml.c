@@ -6,7 +6,7 @@
  *   init RC | hang 1           nvmlInit answers RC; every call hangs until the line is gone
  *   gpu I|* KEY VALUE          a later line wins. KEY: name, uuid, mem, mem_used (MiB), util, mem_util, power, power_cap (mW), energy (mJ), temp, mem_temp,
  *                              sm, mem_clock, throttle (bits), ecc (0|1), ecc_corrected, ecc_uncorrected, rows_corrected, rows_uncorrected,
- *                              rows_pending, rows_failure, replays, encoder, decoder, lost (0|1), mode (of compute), mig (0|1), minor, bus
+ *                              rows_pending, rows_failure, replays, encoder, decoder, lost (0|1), mode (of compute), set_rc (what setting it answers), mig (0|1), minor, bus
  *   gpu I process PID MIB      one more process; several may be given, as of the following
  *   gpu I client PID MIB       the same, of a client of MPS
  *   gpu I instance PROFILE START UUID      of MIG
@@ -395,7 +395,8 @@ int nvmlDeviceGetComputeMode(struct nvml_device *d, int *mode)
 int nvmlDeviceSetComputeMode(struct nvml_device *d, int mode)
 {
     CHECK_DEVICE(d);
-    return log_set("set_compute_mode", d->gpu, mode), NVML_OK;
+    int rc = (int)number_of(d->gpu, "set_rc", NVML_OK);
+    return rc == NVML_OK ? (log_set("set_compute_mode", d->gpu, mode), NVML_OK) : rc;
 }
 
 static int peer_of(struct nvml_device *d, unsigned link, int *peer)

@@ -14,8 +14,7 @@ for i in 0 1; do
     jq -n --arg name "GPU-fa4e0000-0000-0000-0000-00000000000$i" --arg node "/dev/nvidia$i" \
         '{cdiVersion: "0.6.0", kind: "nvidia.com/gpu", devices: [{name: $name, containerEdits: {deviceNodes: [{path: $node, hostPath: "/dev/null"}]}}]}' >"$BASE/cdi/gpu$i.json"
 done
-MPS=$(dirname "$ARCUS")/fake/nvidia-cuda-mps-control
-cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi" --mps "$MPS"
+cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi"
 
 # --- what there is
 gpus() { get /v1/gpus | jq -c "$1"; }
@@ -90,15 +89,9 @@ ok "a job gets a quarter" until_ok 60 part_is running
 ok "and the listing says what is between it and its neighbours" until_ok 30 live '[.items[] | .tasks[]?.wall] == ["process"]'
 attempt=$(get "/v1/jobs/$part/attempts" | jq -r '.items[0].id')
 index=$(get /v1/gpus/live | jq '.items[] | select(.tasks | length > 0) | .index')
-daemon=$BASE/run/mps/00000000000$index
-like "its GPU has a daemon that divides it" "$(cat "$daemon/said")" "begins -f --multiuser-server.*0 set_default_active_thread_percentage 25.0.*set_default_device_pinned_mem_limit 0 3594[0-9]M"
-is "which is of that GPU alone, with nothing else in its environment" "$(grep -o 'server .*' "$daemon/said" | tr ' ' '\n' | grep = | cut -d= -f1 | sort | tr '\n' ' ')" 'CUDA_MPS_LOG_DIRECTORY CUDA_MPS_PIPE_DIRECTORY CUDA_VISIBLE_DEVICES '
-in_task() { arcus exec "$part" -- "$@" 2>&1; }
-is "the task finds its door, and nothing but that" "$(in_task sh -c 'echo $CUDA_MPS_PIPE_DIRECTORY; ls $CUDA_MPS_PIPE_DIRECTORY')" '/tmp/nvidia-mps
-control'
-driver "${two[@]}" "gpu $index client $(first_pid "$attempt") 20000" "gpu $index process $$ 100000"
+driver "${two[@]}" "gpu $index process $(first_pid "$attempt") 20000" "gpu $index process $$ 100000"
 ok "it may hold what is its own, whatever others do" until_ok 30 live '[.items[] | .tasks[]? | select(.name == "part") | .memory_used_mib] == [20000]'
-driver "${two[@]}" "gpu $index client $(first_pid "$attempt") 20000" "gpu $index client $(first_pid "$attempt") 20000"
+driver "${two[@]}" "gpu $index process $(first_pid "$attempt") 20000" "gpu $index process $(first_pid "$attempt") 20000"
 ok "more than that, in all its processes together, ends it" until_ok 60 part_is failed
 like "with that as its reason" "$(get "/v1/jobs/$part/attempts" | jq -c '.items[0] | [.outcome, .detail]')" 'out_of_memory.*held 40000 MiB.*share of it is 3594[0-9] MiB'
 finish
