@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# 43-shares.t - parts of a GPU through MPS, with a made-up driver and a made-up daemon: what divides it is there before a task, tasks can neither change it
+# 44-shares.t - parts of a GPU through MPS, with a made-up driver and a made-up daemon: what divides it is there before a task, tasks can neither change it
 # nor go around it, and where it dies they are tried again. The operator gave the devices to this agent.
 . "$(dirname "$0")/lib.sh"
 
