@@ -20,7 +20,7 @@ struct try {
     char top[48], self[64], program[512], why[240];
     int done, refused, lost;
     struct err err;
-    bool over;
+    bool over, own;
     bool (*until)(struct try *t);
 };
 
@@ -97,7 +97,7 @@ static void odd(struct try *t, const char *how)
 
 static void begin(struct try *t)
 {
-    t->m = mps_new(t->os, &(struct mps_config){ .run = t->top, .self = t->self, .program = t->program }, &events, t);
+    t->m = mps_new(t->os, &(struct mps_config){ .run = t->top, .self = t->self, .program = t->program, .own = t->own }, &events, t);
 }
 
 static void try_open(struct try *t)
@@ -111,7 +111,8 @@ static void try_open(struct try *t)
     strcpy(strrchr(t->program, '/'), "/fake/nvidia-cuda-mps-control");
     snprintf(t->self, sizeof t->self, "%s/self", t->top);
     FILE *f = fopen(t->self, "we");
-    CHECK(f && fputs("#!/bin/bash\ns=$(</proc/$$/stat); set -- \"$@\" ${s##*) }; echo \"$$ ${24}\" >$2/daemon\n"
+    CHECK(f && fputs("#!/bin/bash\nif [ $1 = device-mode ]; then\n [ -e ${2%/*}/refuse ] && { echo the driver refused; exit 1; }\n"
+                     " echo \"0 mode $4\" >>${2%/*}/said; if [ $4 = restore ]; then rm -f $2; else touch $2; fi; exit 0\nfi\ns=$(</proc/$$/stat); set -- \"$@\" ${s##*) }; echo \"$$ ${24}\" >$2/daemon\n"
                      "CUDA_VISIBLE_DEVICES=$3 CUDA_MPS_PIPE_DIRECTORY=$2/pipe exec $4 -f --multiuser-server\n", f) >= 0 && fclose(f) == 0 && chmod(t->self, 0755) == 0);
     begin(t);
 }
@@ -250,4 +251,39 @@ TEST(a_daemon_that_does_not_go_when_asked_is_made_to)
     until(&t, is_done);
     mps_drop(t.m, 1);
     until(&t, is_gone);
+}
+
+static bool is_restored(struct try *t) { return says(t, "0 mode restore\n"); }
+static bool has_begun(struct try *t) { return says(t, "begins"); }
+
+TEST(a_card_that_we_own_is_exclusive_before_its_daemon_begins_and_given_back_after_it)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_free(t.m);
+    t.own = true;
+    begin(&t);
+    odd(&t, "refuse");
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    until(&t, is_done);
+    CHECK(t.refused == 1 && strstr(t.err.text, "the driver refused") && !has_begun(&t));
+    CHECK(unlink(in(&t, "refuse")) == 0);
+    t.refused = 0;
+    mps_want(t.m, 2, &quarter, on_done, &t);
+    until(&t, is_done);
+    CHECK(t.done == 1 && says(&t, "0 mode exclusive_process\nbegins"));
+    mps_drop(t.m, 2);
+    until(&t, is_restored);
+    CHECK(is_gone(&t));
+}
+
+TEST(no_mode_is_touched_where_the_devices_are_the_operators)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    until(&t, is_done);
+    mps_drop(t.m, 1);
+    until(&t, is_gone);
+    CHECK(says(&t, "0 quit\n") && !says(&t, "mode"));
 }
