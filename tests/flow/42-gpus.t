@@ -14,7 +14,7 @@ for i in 0 1; do
     jq -n --arg name "GPU-fa4e0000-0000-0000-0000-00000000000$i" --arg node "/dev/nvidia$i" \
         '{cdiVersion: "0.6.0", kind: "nvidia.com/gpu", devices: [{name: $name, containerEdits: {deviceNodes: [{path: $node, hostPath: "/dev/null"}]}}]}' >"$BASE/cdi/gpu$i.json"
 done
-cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi"
+cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi" --mps off
 
 # --- what there is
 gpus() { get /v1/gpus | jq -c "$1"; }
