@@ -274,7 +274,8 @@ TEST(a_card_that_we_own_is_exclusive_before_its_daemon_begins_and_given_back_aft
     CHECK(t.done == 1 && says(&t, "0 mode exclusive_process\nbegins"));
     mps_drop(t.m, 2);
     until(&t, is_restored);
-    CHECK(is_gone(&t));
+    until(&t, is_gone);
+    CHECK(says(&t, "0 quit\n0 mode restore\n"));
 }
 
 TEST(no_mode_is_touched_where_the_devices_are_the_operators)

@@ -16,8 +16,7 @@ static int mode(struct kit *k, const char *uuid, const char *what)
         char *argv[] = { "device-mode", file, (char *)uuid, (char *)what, k->lib, NULL };
         close(STDERR_FILENO);
         open("/dev/null", O_WRONLY);
-        mps_mode_main(5, argv);
-        _exit(99);
+        _exit(mps_mode_main(5, argv));
     }
     CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
     return WEXITSTATUS(status);
