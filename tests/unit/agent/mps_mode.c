@@ -46,6 +46,19 @@ TEST(a_shared_card_is_exclusive_and_then_as_it_was)
     CHECK(mode(&k, UUID, "restore") == 0 && reads(&k, "nvml.conf.log", "set_compute_mode " UUID " 3\nset_compute_mode " UUID " 2\n"));
 }
 
+TEST(what_a_card_was_before_us_is_kept_although_somebody_changed_it_meanwhile)
+{
+    AUTO(kit_done) struct kit k;
+    char file[96];
+    if (!kit_open(&k))
+        return;
+    kit_driver(&k, "gpus 1\ngpu 0 mode 0\n");
+    snprintf(file, sizeof file, "%s/mode", k.top);
+    FILE *f = fopen(file, "we");
+    CHECK(f && fputs("2 " UUID "\n", f) >= 0 && fclose(f) == 0);
+    CHECK(mode(&k, UUID, "exclusive_process") == 0 && reads(&k, "mode", "2 " UUID "\n"));
+}
+
 TEST(a_card_that_its_operator_made_exclusive_stays_so)
 {
     AUTO(kit_done) struct kit k;
