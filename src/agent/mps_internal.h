@@ -1,4 +1,4 @@
-/* mps_internal.h - what mps.c (the face, and who holds parts of which GPU) and mps_life.c (how a daemon comes, is told and goes) share. */
+/* mps_internal.h - what mps.c (the face, and who holds parts of which GPU), mps_life.c (how a daemon comes and goes) and mps_tell.c (what it is told) share. */
 #pragma once
 #include "agent/mps.h"
 
@@ -56,8 +56,17 @@ void daemon_lost(struct daemon *d, const char *why);            /* those who wer
 
 /* mps_life.c */
 void daemon_come(struct daemon *d);
-void daemon_divide(struct daemon *d);           /* it is there: so much for each */
+void daemon_start(struct daemon *d);            /* its GPU is as it should be */
+void daemon_failed(struct daemon *d, const char *why);
 void daemon_leave(struct daemon *d);
 void daemon_clear(struct daemon *d);            /* it is gone: so is what it left, then the next may come */
 void daemon_settle(struct daemon *d);
+void daemon_settled(struct daemon *d);
 bool daemon_find(struct daemon *d);             /* the process behind RUN/mps/GPU/daemon is watched; false: it is gone, or has not come */
+
+/* mps_tell.c */
+void daemon_divide(struct daemon *d);           /* it is there: so much for each */
+bool daemon_ask(struct daemon *d, const char *words, struct err *err);
+void daemon_hush(struct daemon *d);             /* what it would say is of no use any more */
+bool daemon_mode(struct daemon *d, const char *mode, struct err *err);
+bool daemon_has_mode(const struct daemon *d);   /* its GPU is not as it was before us */

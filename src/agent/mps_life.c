@@ -1,8 +1,5 @@
-/* mps_life.c - how the daemon of one GPU comes, is told how to divide it, and goes.
- *
- * It is asked through the driver's own program, with an empty environment and a fixed path. What it answers is looked at: a division that
- * it does not repeat is none. On a node whose operator gave the devices to the agent its GPU is exclusive before it comes, and as before
- * after it went. */
+/* mps_life.c - how the daemon of one GPU comes and goes. On a node whose operator gave the devices to the agent its GPU is exclusive before it comes, and
+ * as before after it went. */
 #include "agent/cgroup.h"
 #include "agent/mps_internal.h"
 #include "agent/workshop.h"
@@ -13,12 +10,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { POLL_MS = 20, COMES_MS = 15000, LEAVES_MS = 5000, ASK_MS = 10000, CLEAR_MS = 3000, ANSWER_BYTES = 4096 };
+enum { POLL_MS = 20, COMES_MS = 15000, LEAVES_MS = 5000, CLEAR_MS = 3000 };
 
 /* Of its own folder the tasks see these. */
 static const char *const shown[] = { "control" };
@@ -30,50 +25,14 @@ struct clearing {               /* servers of a daemon that was killed serve on,
     char group[MPS_GROUP];
 };
 
-static void start(struct daemon *d);
-static void settled(struct daemon *d);
-
-/* --- a word with it, and with its GPU */
-
-static void on_asked(void *arg, int status);
-static void on_deaf(void *arg);
-
-/* One at a time. What it prints is in d->answer when it ends. */
-static bool run(struct daemon *d, const char *const *argv, const char *const *env, const char *words, struct err *err)
-{
-    int in = memfd_create("mps", MFD_CLOEXEC);
-    if (d->answer != -1)
-        close(d->answer);
-    d->answer = memfd_create("mps", MFD_CLOEXEC);
-    bool ok = (in != -1 && d->answer != -1 && write(in, words, strlen(words)) == (ssize_t)strlen(words) && lseek(in, 0, SEEK_SET) == 0)
-              || err_errno(err, "cannot make a file in memory");
-    struct proc_spec spec = { .argv = argv, .env = env, .dir = "/", .in = in, .out = d->answer, .err = d->answer };
-    ok = ok && proc_spawn(d->m->os, &spec, on_asked, d, &d->asker, err);
-    if (in != -1)
-        close(in);
-    timer_cancel(TAKE(d->timer));
-    if (ok)
-        d->timer = timer_start(d->m->os, ASK_MS, on_deaf, d);
-    return ok;
-}
-
-static bool ask(struct daemon *d, const char *words, struct err *err)
-{
-    const char *const argv[] = { d->m->program, NULL };
-    char pipe[MPS_PATH + 64];
-    snprintf(pipe, sizeof pipe, "CUDA_MPS_PIPE_DIRECTORY=%s/pipe", d->folder);
-    const char *const env[] = { pipe, NULL };
-    return run(d, argv, env, words, err);
-}
-
-static void failed(struct daemon *d, const char *why)
+void daemon_failed(struct daemon *d, const char *why)
 {
     struct err err = { 0 };
     enum daemon_state state = d->state;
     err_set(&err, RC_UNAVAILABLE, "%s", why);
     log_line(LOG_ERROR, "mps", "%s: %s", d->uuid, why);
     if (state == DAEMON_GIVING) {      /* the next who leaves tries again */
-        settled(d);
+        daemon_settled(d);
         return;
     }
     daemon_tell(d, &err);
@@ -85,139 +44,7 @@ static void failed(struct daemon *d, const char *why)
         daemon_leave(d);
 }
 
-/* What it would say is of no use any more. */
-static void drop_asker(struct daemon *d)
-{
-    timer_cancel(TAKE(d->timer));
-    if (d->asker)
-        proc_kill(d->asker, SIGKILL);
-    proc_forget(TAKE(d->asker));
-}
-
-static void on_deaf(void *arg)
-{
-    struct daemon *d = arg;
-    d->timer = NULL;
-    drop_asker(d);
-    failed(d, d->state == DAEMON_DIVIDING ? "the MPS daemon of its GPU does not answer" : "the driver does not set the mode of its GPU");
-}
-
-/* --- how it is divided */
-
-static void percentage_text(const struct daemon *d, char out[static 32])
-{
-    snprintf(out, 32, "%" PRId64 ".%" PRId64, d->milli / 10, d->milli % 10);
-}
-
-/* "25.0" alone on a line, twice: it was taken, and is what is told when asked. */
-static bool repeats(const char *answer, const char *percentage)
-{
-    size_t n = strlen(percentage), seen = 0;
-    for (const char *line = answer; *line;) {
-        size_t len = strcspn(line, "\n");
-        seen += len == n && strncmp(line, percentage, n) == 0;
-        line += len + (line[len] == '\n');
-    }
-    return seen >= 2;
-}
-
-/* Defaults are for servers to come; one that serves already is told by itself, for its clients to come. */
-static void words_for_servers(const struct daemon *d, const char *answer, struct str *words)
-{
-    char percentage[32];
-    percentage_text(d, percentage);
-    for (const char *line = answer; *line;) {
-        size_t len = strcspn(line, "\n");
-        if (len && strspn(line, "0123456789") == len && len < 12)
-            str_printf(words, "set_active_thread_percentage %.*s %s\nset_device_pinned_mem_limit %.*s 0 %" PRId64 "M\n", (int)len, line, percentage, (int)len, line, d->mem_mib);
-        line += len + (line[len] == '\n');
-    }
-}
-
-static void divided(struct daemon *d, bool ended_well, const char *answer)
-{
-    AUTO(str_done) struct str words = { 0 };
-    struct err err = { 0 };
-    char percentage[32], why[240];
-    percentage_text(d, percentage);
-    bool taken = ended_well && (d->servers_told ? !strstr(answer, "privileges") : repeats(answer, percentage));
-    if (taken && !d->servers_told)
-        words_for_servers(d, answer, &words);
-    if (taken && words.len) {
-        d->servers_told = true;
-        if (!ask(d, words.at, &err))
-            failed(d, err.text);
-        return;
-    }
-    if (!taken) {
-        snprintf(why, sizeof why, "the MPS daemon of its GPU does not take how it is to be divided: %.*s", (int)MIN(strcspn(answer, "\n"), (size_t)120), answer);
-        failed(d, why);
-        return;
-    }
-    d->state = DAEMON_READY;
-    daemon_tell(d, NULL);
-    if (!d->count && d->state == DAEMON_READY)
-        daemon_leave(d);
-}
-
-void daemon_divide(struct daemon *d)
-{
-    char words[512], percentage[32];
-    struct err err = { 0 };
-    d->state = DAEMON_DIVIDING;
-    d->servers_told = false;
-    percentage_text(d, percentage);
-    snprintf(words, sizeof words,
-             "set_default_active_thread_percentage %s\nset_default_device_pinned_mem_limit 0 %" PRId64 "M\nget_default_active_thread_percentage\n"
-             "get_default_device_pinned_mem_limit 0\nget_server_list\n",
-             percentage, d->mem_mib);
-    if (!ask(d, words, &err))
-        failed(d, err.text);
-}
-
-/* --- whose it is: nodes whose operator gave the devices to the agent */
-
-/* `arcus device-mode` keeps the mode of before in FOLDER/mode until it was given back. */
-static bool set_mode(struct daemon *d, const char *mode, struct err *err)
-{
-    char file[MPS_PATH + 16];
-    snprintf(file, sizeof file, "%s/mode", d->folder);
-    const char *const argv[] = { d->m->self, "device-mode", file, d->uuid, mode, d->m->nvml, NULL };     /* to restore it the file knows whose it was */
-    return run(d, argv, NULL, "", err);
-}
-
-static bool has_mode(const struct daemon *d)
-{
-    char file[MPS_PATH + 16];
-    snprintf(file, sizeof file, "%s/mode", d->folder);
-    return access(file, F_OK) == 0;
-}
-
-static void on_asked(void *arg, int status)
-{
-    struct daemon *d = arg;
-    char answer[ANSWER_BYTES] = "", why[240];
-    bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    d->asker = NULL;
-    ssize_t n = pread(d->answer, answer, sizeof answer - 1, 0);
-    answer[MAX(n, 0)] = 0;
-    if (d->state != DAEMON_DIVIDING && d->state != DAEMON_OWNING && d->state != DAEMON_GIVING)
-        return;
-    timer_cancel(TAKE(d->timer));
-    snprintf(why, sizeof why, "the mode of its GPU cannot be set: %.*s", (int)MIN(strcspn(answer, "\n"), (size_t)120), answer);
-    if (d->state == DAEMON_DIVIDING)
-        divided(d, well, answer);
-    else if (!well)
-        failed(d, why);
-    else if (d->state == DAEMON_OWNING)
-        start(d);
-    else
-        settled(d);
-}
-
-/* --- its life */
-
-static void settled(struct daemon *d)
+void daemon_settled(struct daemon *d)
 {
     d->state = DAEMON_NONE;
     if (d->count)
@@ -232,10 +59,10 @@ void daemon_settle(struct daemon *d)
     if (d->state == DAEMON_LOST && daemon_holds(d))
         return;
     d->state = DAEMON_GIVING;
-    if (d->count || !d->m->own || !has_mode(d))
-        settled(d);
-    else if (!set_mode(d, "restore", &err))
-        failed(d, err.text);
+    if (d->count || !d->m->own || !daemon_has_mode(d))
+        daemon_settled(d);
+    else if (!daemon_mode(d, "restore", &err))
+        daemon_failed(d, err.text);
 }
 
 static void clearing_run(struct work *w)
@@ -275,7 +102,7 @@ static void on_gone(void *arg)
 {
     struct daemon *d = arg;
     d->proc = NULL;
-    drop_asker(d);
+    daemon_hush(d);
     if (d->state != DAEMON_LEAVING && d->state != DAEMON_LOST) {
         struct err err = { 0 };
         err_set(&err, RC_UNAVAILABLE, "the MPS daemon of its GPU ended by itself");
@@ -366,7 +193,7 @@ static bool make_folders(struct daemon *d, struct err *err)
     return true;
 }
 
-static void start(struct daemon *d)
+void daemon_start(struct daemon *d)
 {
     struct err err = { 0 };
     const char *const argv[] = { d->m->self, "mps-daemon", d->folder, d->uuid, d->m->program, NULL };
@@ -397,9 +224,9 @@ void daemon_come(struct daemon *d)
         d->state = DAEMON_NONE;
         daemon_tell(d, &err);
     } else if (!d->m->own)
-        start(d);
-    else if (!set_mode(d, "exclusive_process", &err))
-        failed(d, err.text);
+        daemon_start(d);
+    else if (!daemon_mode(d, "exclusive_process", &err))
+        daemon_failed(d, err.text);
 }
 
 static void on_stays(void *arg)
@@ -420,7 +247,7 @@ void daemon_leave(struct daemon *d)
         daemon_clear(d);
         return;
     }
-    bool asked = !d->asker && ask(d, "quit\n", &err);
+    bool asked = !d->asker && daemon_ask(d, "quit\n", &err);
     timer_cancel(d->timer);
     d->timer = timer_start(d->m->os, asked ? LEAVES_MS : 0, on_stays, d);
 }
