@@ -251,6 +251,7 @@ static void want(struct agent *a, const struct desired *d)
         t->now.wanted = false;
     bool before = d->full && !a->complete && a->rebooted;
     a->complete |= d->full;
+    runtime_mesh(a->runtime, d->full, d->nets); /* before those start that want to reach them */
     for (size_t i = 0; i < d->orders.count; i++) {
         t = task_of(a, orders[i].attempt);
         t->now.doubtful |= before;

@@ -3,6 +3,7 @@
  * Links of tasks are called t..., bridges p..., tunnels x..., and the way out `up`. A bridge forwards only what a task sends in its own name;
  * between bridges nothing is forwarded; out goes what the chain of the project lets pass. */
 #include "agent/fabric.h"
+#include "agent/mesh.h"
 #include "agent/nft.h"
 #include "base/fault.h"
 #include "base/str.h"
@@ -105,23 +106,22 @@ static bool try_links(struct fabric *f, struct err *err)
 }
 
 /* The kernel takes what comes for a tunnel on any address and from anybody. Of the numbers of projects, and of no others: somebody else's
- * tunnels on this node are not ours. Who runs since before has peers that are still on the list. */
-static bool tunnel_rules(struct fabric *f, uint32_t local, bool taken, struct err *err)
+ * tunnels on this node are not ours. Who runs since before has peers that are found in its tunnels. */
+static bool tunnel_rules(struct fabric *f, uint32_t local, struct err *err)
 {
-    char text[1024], four[IPV4_TEXT];
+    AUTO(str_done) struct str text = { 0 };
+    char four[IPV4_TEXT];
     const char *t = f->uplink_name;
     if (!f->node_nft)
         return err_set(err, RC_UNAVAILABLE, "its own filters cannot be written");
-    int n = snprintf(text, sizeof text, "add table inet %s-x\n", t);
-    if (!taken)
-        n += snprintf(text + n, sizeof text - (size_t)n, "delete table inet %s-x\nadd table inet %s-x\n", t, t);
-    snprintf(text + n, sizeof text - (size_t)n,
-             "flush table inet %s-x\nadd set inet %s-x peers { type ipv4_addr; }\n"
-             "add chain inet %s-x input { type filter hook input priority -10; policy accept; }\n"
-             "add rule inet %s-x input udp dport %d @th,96,24 1-%d ip daddr != %s drop\n"
-             "add rule inet %s-x input udp dport %d @th,96,24 1-%d ip saddr != @peers drop\n",
-             t, t, t, t, FABRIC_PORT, NET_NUMBERS - 1, ipv4_text(local, four), t, FABRIC_PORT, NET_NUMBERS - 1);
-    return nft_run(f->node_nft, text, err);
+    str_printf(&text,
+               "add table inet %s-x\ndelete table inet %s-x\nadd table inet %s-x\nadd set inet %s-x peers { type ipv4_addr; }\n"
+               "add chain inet %s-x input { type filter hook input priority -10; policy accept; }\n"
+               "add rule inet %s-x input udp dport %d @th,96,24 1-%d ip daddr != %s drop\n"
+               "add rule inet %s-x input udp dport %d @th,96,24 1-%d ip saddr != @peers drop\n",
+               t, t, t, t, t, t, FABRIC_PORT, NET_NUMBERS - 1, ipv4_text(local, four), t, FABRIC_PORT, NET_NUMBERS - 1);
+    mesh_heard(f, &text);
+    return nft_run(f->node_nft, text.at, err);
 }
 
 /* A number that no project has. */
@@ -134,7 +134,9 @@ static void try_tunnel(struct fabric *f, const struct fabric_config *c, bool tak
         lacks(f, "network: it ends at this node, whose address on the underlay is not known (--underlay-address)");
     if (!c->local)
         return;
-    if (!tunnel_rules(f, c->local, taken, &err))
+    if (taken)
+        mesh_found(f);
+    if (!tunnel_rules(f, c->local, &err))
         lacks(f, "network: it ends at this node, %s", err.text);
     else if (!broken("fabric.tunnel") && rtnl_vxlan(f->underlay, &v, f->ns) && rtnl_remove(f->socket, "try2"))
         f->local = c->local, f->mtu = mtu;
@@ -323,11 +325,12 @@ void fabric_close(struct fabric *f)
             close(fds[i]);
     for (size_t i = 0; i < NET_NUMBERS; i++)
         free(f->egress[i]);
+    mesh_done(f);
 }
 
 /* --- projects and tasks */
 
-static bool make_bridge(struct fabric *f, int64_t net, struct err *err)
+bool fabric_tunnel(struct fabric *f, int64_t net, struct err *err)
 {
     unsigned char mac[MAC_BYTES];
     char name[LINK_NAME], tunnel[LINK_NAME];
@@ -358,7 +361,7 @@ bool fabric_project(struct fabric *f, int64_t net, const char *egress, struct er
         return true;
     if (!text_is(egress, "all") && !text_is(egress, "none") && egress[strspn(egress, "0123456789./,")]) /* it becomes part of a rule */
         return err_set(err, RC_BAD_INPUT, "'%.40s' are no networks", egress);
-    if (!f->egress[net] && !make_bridge(f, net, err))
+    if (!f->egress[net] && !fabric_tunnel(f, net, err))
         return false;
     str_printf(&text, "add element inet arcus same { \"p%lld\" . \"p%lld\" }\nadd chain inet arcus e%lld\nflush chain inet arcus e%lld\n"
                       "add element inet arcus out { \"p%lld\" : jump e%lld }\n", n, n, n, n, n, n);
@@ -382,36 +385,11 @@ static bool known(struct fabric *f, const char *link, uint32_t address, bool in)
     return nft_member(f->nft, &(struct nft_member){ "arcus", "known", link, mac, address }, in);
 }
 
-static bool hear_peers(struct fabric *f, const struct fabric_peer *peers, size_t count, struct err *err)
+bool fabric_admit(struct fabric *f, const char *link, uint32_t address, struct err *err)
 {
-    AUTO(str_done) struct str text = { 0 };
-    char four[IPV4_TEXT];
-    for (size_t i = 0; i < count; i++)
-        str_printf(&text, "add element inet %s-x peers { %s }\n", f->uplink_name, ipv4_text(peers[i].node, four));
-    return nft_run(f->node_nft, text.at, err);
-}
-
-bool fabric_admit(struct fabric *f, int64_t net, const char *link, uint32_t address, const struct fabric_peer *peers, size_t count, struct err *err)
-{
-    unsigned char mac[MAC_BYTES];
-    char tunnel[LINK_NAME];
-    int index;
     if (!known(f, link, address, true))
         return err_errno(err, "nftables does not take its address");
-    if (!f->local)
-        return true;
-    snprintf(tunnel, sizeof tunnel, "x%lld", (long long)net);
-    if (!rtnl_index(f->socket, tunnel, &index))
-        return err_errno(err, "the project's tunnel is not there");
-    ipv4_mac(address, mac);
-    rtnl_forget(f->socket, index, address, mac); /* it was elsewhere before */
-    if (count && !hear_peers(f, peers, count, err))
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        ipv4_mac(peers[i].address, mac);
-        if (broken("fabric.peer") || !rtnl_neighbour(f->socket, index, peers[i].address, mac, peers[i].node))
-            return err_errno(err, "cannot reach the other nodes of its gang");
-    }
+    mesh_here(f, address); /* it was elsewhere before */
     return true;
 }
 

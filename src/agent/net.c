@@ -1,6 +1,6 @@
 /* net.c - see net.h. A fabric belongs to its thread; the loop has a copy of what does not change. */
 #include "agent/net.h"
-#include "agent/fabric.h"
+#include "agent/mesh.h"
 #include "agent/workshop.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -22,7 +22,7 @@ struct net {
     char *egress[NET_NUMBERS];  /* what was last asked for */
     bool owed[NET_NUMBERS];     /* ... and is not so yet */
     char *servers;              /* those that were told last, with commas between */
-    bool servers_owed;
+    bool servers_owed, mesh_owed;
     struct timer *again;
     bool works, uplink, caps;
     uint32_t local, resolver;
@@ -215,8 +215,7 @@ struct errand {
     char link[LINK_NAME];
     char *egress;               /* or urls */
     uint32_t address;
-    struct fabric_peer *peers;
-    size_t peer_count;
+    struct mesh_news *news;
     struct err err;
     void (*done)(void *arg, const struct err *err);
     void *arg;
@@ -226,7 +225,7 @@ static void errand_free(struct work *w)
 {
     struct errand *e = CONTAINER(w, struct errand, work);
     free(e->egress);
-    free(e->peers);
+    mesh_news_free(e->news);
     free(e);
 }
 
@@ -270,21 +269,8 @@ static void want_run(struct work *w)
 {
     struct errand *e = CONTAINER(w, struct errand, work);
     if (!fabric_project(e->fabric, e->net, e->egress, &e->err)
-        || !fabric_admit(e->fabric, e->net, e->link, e->address, e->peers, e->peer_count, &e->err))
+        || !fabric_admit(e->fabric, e->link, e->address, &e->err))
         err_wrap(&e->err, "its network");
-}
-
-static void read_peers(struct errand *e, const struct order *o)
-{
-    const struct order_peer *p = o->peers.at;
-    e->peers = calloc(o->peers.count + 1, sizeof *e->peers);
-    if (!e->peers)
-        abort();
-    for (size_t i = 0; i < o->peers.count; i++) {
-        struct fabric_peer *to = &e->peers[e->peer_count];
-        if (ipv4_parse(p[i].address, &to->address) && net_has(o->net, to->address) && ipv4_parse(p[i].node, &to->node))
-            e->peer_count++;
-    }
 }
 
 void net_want(struct net *n, const struct order *o, void (*done)(void *arg, const struct err *err), void *arg)
@@ -296,7 +282,6 @@ void net_want(struct net *n, const struct order *o, void (*done)(void *arg, cons
     e->done = done;
     e->arg = arg;
     fabric_link(o->attempt, e->link);
-    read_peers(e, o);
     if (!ipv4_parse(o->address, &e->address) || !net_has(o->net, e->address))
         e->address = 0; /* on no list, so whoever sends from it is not heard */
     workshop_do(n->shop, &e->work);
@@ -311,6 +296,7 @@ static void policy_run(struct work *w)
 
 static void ask_policy(struct net *n, int64_t net);
 static void ask_servers(struct net *n);
+static void ask_mesh(struct net *n, struct mesh_news *news);
 
 static void on_again(void *arg)
 {
@@ -321,6 +307,8 @@ static void on_again(void *arg)
             ask_policy(n, net);
     if (n->servers_owed)
         ask_servers(n);
+    if (n->mesh_owed)
+        ask_mesh(n, NULL);
 }
 
 /* Nobody may come and ask again, and until then too much may be open. */
@@ -401,6 +389,37 @@ void net_servers(struct net *n, struct texts urls)
     free(n->servers);
     n->servers = copy(text.at);
     ask_servers(n);
+}
+
+static void mesh_run(struct work *w)
+{
+    struct errand *e = CONTAINER(w, struct errand, work);
+    if (!(e->news ? mesh_take(e->fabric, e->news, &e->err) : mesh_again(e->fabric, &e->err)))
+        err_wrap(&e->err, "tasks on other nodes");
+}
+
+static void mesh_told(struct work *w)
+{
+    struct errand *e = CONTAINER(w, struct errand, work);
+    e->net_of->mesh_owed |= e->err.rc != 0;
+    if (e->err.rc)
+        owe(e->net_of, &e->err);
+    errand_free(w);
+}
+
+static void ask_mesh(struct net *n, struct mesh_news *news)
+{
+    struct errand *e = errand_new(n, mesh_run);
+    e->work.done = mesh_told;
+    e->news = news;
+    n->mesh_owed &= news != NULL;
+    workshop_do(n->shop, &e->work);
+}
+
+void net_mesh(struct net *n, bool full, struct objects nets)
+{
+    if (n->local && (full || nets.count))
+        ask_mesh(n, mesh_read(full, nets));
 }
 
 static void drop_run(struct work *w)

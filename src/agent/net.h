@@ -30,4 +30,5 @@ const char *net_fabric(const struct net *n);    /* a path to the namespace, for 
 void net_want(struct net *n, const struct order *o, void (*done)(void *arg, const struct err *err), void *arg);     /* err NULL: it is */
 void net_policy(struct net *n, const struct order *o);  /* where its project may go has changed */
 void net_servers(struct net *n, struct texts urls);     /* those that the cloud tells: closed to tasks, too */
+void net_mesh(struct net *n, bool full, struct objects nets);   /* struct net_part: where others of its projects are */
 void net_drop(struct net *n, int64_t attempt, const char *address);

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BURST_LEAST = 128 << 10, QUEUE_MS = 50, WAIT_S = 10 };
+enum { BURST_LEAST = 128 << 10, QUEUE_MS = 50, WAIT_S = 10, DUMP_BYTES = 32 << 10 };
 
 struct message {
     union {
@@ -269,4 +269,48 @@ void rtnl_forget(int s, int index, uint32_t address, const unsigned char mac[sta
 {
     if (!three(s, RTM_DELNEIGH, index, address, mac, NULL))
         return; /* it was not there */
+}
+
+static void behind(const struct nlmsghdr *h, void (*fn)(void *arg, int index, const unsigned char mac[static 6], uint32_t node), void *arg)
+{
+    const struct ndmsg *n = NLMSG_DATA(h);
+    const unsigned char *mac = NULL;
+    uint32_t node = 0;
+    int left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof *n);
+    if (h->nlmsg_type != RTM_NEWNEIGH || left < 0 || !(n->ndm_flags & NTF_SELF))
+        return;
+    for (const struct rtattr *a = (const struct rtattr *)((const char *)n + NLMSG_ALIGN(sizeof *n)); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+        if (a->rta_type == NDA_LLADDR && RTA_PAYLOAD(a) == 6)
+            mac = RTA_DATA(a);
+        if (a->rta_type == NDA_DST && RTA_PAYLOAD(a) == sizeof node)
+            memcpy(&node, RTA_DATA(a), sizeof node);
+    }
+    if (mac && node)
+        fn(arg, n->ndm_ifindex, mac, ntohl(node));
+}
+
+bool rtnl_behind(int s, void (*fn)(void *arg, int index, const unsigned char mac[static 6], uint32_t node), void *arg)
+{
+    struct message m;
+    const struct ndmsg body = { .ndm_family = AF_BRIDGE };
+    begin(&m, RTM_GETNEIGH, NLM_F_DUMP, &body, sizeof body);
+    union {
+        struct nlmsghdr head;
+        char bytes[DUMP_BYTES];
+    } in;
+    if (send(s, m.bytes, m.head.nlmsg_len, 0) == -1)
+        return false;
+    for (;;) {
+        ssize_t n = recv(s, in.bytes, sizeof in.bytes, MSG_TRUNC);
+        if (n == -1 && errno == EINTR)
+            continue;
+        if (n < (ssize_t)sizeof in.head || n > (ssize_t)sizeof in.bytes)
+            return false;
+        int left = (int)n;
+        for (const struct nlmsghdr *h = &in.head; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+            if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
+                return h->nlmsg_type == NLMSG_DONE;
+            behind(h, fn, arg);
+        }
+    }
 }

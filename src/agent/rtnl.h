@@ -25,4 +25,6 @@ MUST_CHECK bool rtnl_default_route(int s, uint32_t gateway);
 MUST_CHECK bool rtnl_cap(int s, int index, int64_t mbit);               /* what it sends is held back beyond that; nothing is lost unless it is far beyond */
 /* A neighbour behind a tunnel: which node has this hardware address, and which hardware address this address. */
 MUST_CHECK bool rtnl_neighbour(int s, int index, uint32_t address, const unsigned char mac[static 6], uint32_t node);
+/* All that tunnels have been told: of which one, which hardware address, behind which node. */
+MUST_CHECK bool rtnl_behind(int s, void (*fn)(void *arg, int index, const unsigned char mac[static 6], uint32_t node), void *arg);
 void rtnl_forget(int s, int index, uint32_t address, const unsigned char mac[static 6]);     /* the same taken back, if it is there */

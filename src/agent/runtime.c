@@ -567,6 +567,12 @@ void runtime_policy(struct runtime *r, const struct order *o)
         net_policy(r->net, o);
 }
 
+void runtime_mesh(struct runtime *r, bool full, struct objects nets)
+{
+    if (r->net)
+        net_mesh(r->net, full, nets);
+}
+
 void runtime_servers(struct runtime *r, struct texts urls)
 {
     if (r->net)

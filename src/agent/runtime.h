@@ -53,6 +53,7 @@ void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outc
 void runtime_held(struct runtime *r, const struct objects *held);
 bool runtime_has_shares(const struct runtime *r);     /* parts of GPUs are held, so that is to be asked */
 void runtime_policy(struct runtime *r, const struct order *o);  /* where one that runs may go has changed, or may have */
+void runtime_mesh(struct runtime *r, bool full, struct objects nets);   /* struct net_part: where tasks of its projects are on other nodes */
 void runtime_servers(struct runtime *r, struct texts urls);     /* the cloud's head nodes as they are now: closed to tasks */
 void runtime_contact(struct runtime *r);        /* the server was heard: every run-until time is renewed */
 void runtime_forget(struct runtime *r, int64_t attempt);  /* settled: remove its folder; logs and outputs are kept for a while */

@@ -22,6 +22,7 @@ void addresses_hold(struct state *s, struct attempt *a, bool held)
     *word = held ? *word | bit : *word & ~bit;
     if (held)
         p->addresses->last = host;
+    mesh_hold(s, a, held);
 }
 
 static void number_take(struct call *c, struct project *p)

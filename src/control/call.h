@@ -41,6 +41,9 @@ void emit(struct call *c, enum statement st, const struct value *args, int count
 /* An event of this commit. `data` is JSON, or NULL for {}. The number and the audit fields are put here. */
 void emit_event(struct call *c, int64_t project, const char *kind, const char *subject, const char *data);
 struct sched_event *emit_news(struct call *c, enum sched_kind kind);
+void mesh_tell(struct call *c, const struct project *p, const struct node *but);    /* mesh.c: where its addresses are has changed; `but` is told anyway */
+void mesh_move(struct call *c, struct node *n, bool held);
+struct objects mesh_of(struct call *c, struct node *n, bool full);              /* struct net_part: what n does not know yet */
 uint32_t addresses_next(struct call *c, const struct job *j, const struct node *n);     /* addresses.c: for one that is placed now; 0: none */
 void node_changed(struct call *c, struct node *n, struct attempt *a);           /* the node gets this order again */
 void order_shorten(struct call *c, struct attempt *a);                          /* nobody begins it any more: its node may have room again */

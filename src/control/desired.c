@@ -88,22 +88,6 @@ static const char *addresses_of(struct arena *mem, struct job *j, const char *be
     return arena_text(mem, s.at);
 }
 
-/* What the others of a gang are reached by. */
-static struct objects peers_of(struct call *c, const struct attempt *a)
-{
-    struct job *j = a->task->job;
-    if (!job_gang(j) || !addresses_of(c->mem, j, ","))
-        return (struct objects){ 0 };
-    struct order_peer *list = ARENA_ARRAY(c->mem, struct order_peer, (size_t)j->count);
-    size_t n = 0;
-    for (int64_t i = 0; i < j->count; i++) {
-        const struct attempt *other = job_task(j, i)->attempt;
-        if (other != a)
-            list[n++] = (struct order_peer){ ipv4_text(other->address, arena_take(c->mem, IPV4_TEXT, 1)), other->node->info.underlay };
-    }
-    return (struct objects){ list, n };
-}
-
 /* Where one process runs on each node it is a rank. Where there are several, a launcher makes them and says which is which. */
 static void put_ranks(struct env *e, int64_t rank, int64_t nodes, int64_t processes)
 {
@@ -256,7 +240,6 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
     o->env = env_of(c, a);
     o->mounts = mounts_of(c, j);
     o->secrets = secrets_of(c, j);
-    o->peers = peers_of(c, a);
 }
 
 const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat)
@@ -276,6 +259,7 @@ const char *desired_json(struct call *c, struct node *n, bool full, int64_t beat
     for (size_t i = 0; (a = map_next(which, &i));)
         order_of(c, a, &orders[count++]);
     d.orders = (struct objects){ orders, count };
+    d.nets = mesh_of(c, n, full);
     const char **gone = ARENA_ARRAY(c->mem, const char *, n->gone_count);
     for (size_t i = 0; i < n->gone_count; i++)
         gone[i] = id_text(arena_take(c->mem, ID_TEXT, 1), PREFIX_ATTEMPT, n->gone[i]);

@@ -250,6 +250,7 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     if (took != node_takes(n))
         sched_of_node(c->s, n, emit_news(c, SCHED_NODE));
     node_gone(c, n, id);
+    mesh_tell(c, j->project, n);
     node_emptied(c, n);
     if (!again) {
         enum job_news news = how->outcome == OUTCOME_SUCCEEDED   ? NEWS_SUCCEEDED

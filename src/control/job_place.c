@@ -257,6 +257,7 @@ static void place(struct call *c, struct job *j, struct node *n, const struct pl
                             id_of(c, PREFIX_JOB, j->id), (long long)t->index, n->name));
     sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
     node_changed(c, n, a);
+    mesh_tell(c, j->project, n);
 }
 
 /* The project's own name stands where nobody else is meant. */

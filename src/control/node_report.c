@@ -209,7 +209,13 @@ bool node_hello(struct call *c, const void *body, struct err *err)
     bind_write(&o, &node_info_fields, &ask->info);
     bool changed = !text_is(n->info_text, text.at);
     struct objects turned = changed ? gpus_turned(c, n, &ask->info.gpus) : (struct objects){ 0 };
-    if (changed && !state_node_info(n, text.at, err))
+    bool moves = !text_is(n->info.underlay ? n->info.underlay : "", ask->info.underlay ? ask->info.underlay : "");
+    if (moves)
+        mesh_move(c, n, false);
+    bool taken = !changed || state_node_info(n, text.at, err);
+    if (moves)
+        mesh_move(c, n, true);
+    if (!taken)
         return false;
     house_settle(c->s, n);
     bool wiped = ask->next == 1 && n->kept > 0; /* its disk was lost: its numbers begin again */

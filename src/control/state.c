@@ -267,6 +267,7 @@ static void node_free(struct node *n)
     for (size_t i = 0; (text = map_next(n->goners, &i));)
         free(text);
     map_free(n->goners);
+    mesh_free_node(n);
     map_free(n->attempts);
     map_free(n->changed);
     arena_free(n->info_mem);
@@ -583,6 +584,7 @@ void state_free(struct state *s)
     for (size_t i = 0; (p = map_next(s->projects, &i));) {
         map_free(p->members);
         map_free(p->holders);
+        mesh_free_project(p);
         books_done(&p->limits);
     }
     state_idems_free(s);

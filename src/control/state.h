@@ -30,6 +30,7 @@ struct project {
     int64_t net, mbit;          /* the number of its network (model/ipv4.h), 0: it never had a task there; what one task may send and receive, 0: not capped */
     const char *egress;         /* where its tasks may go: as egress_parse has settled it */
     struct addresses *addresses;    /* those in use; NULL: none ever */
+    struct mesh *mesh;          /* where they are, of nodes with an underlay: mesh.c; NULL: on none ever */
     struct { int64_t day_ms, used[3]; } past[PAST_DAYS];     /* what ended on the last days before this memory was loaded, for its share */
     struct map *members;        /* person -> struct member */
     int64_t gpu_held, cpu_held, mem_held, jobs_live;
@@ -95,6 +96,7 @@ struct node {
     bool tell;                  /* something else than attempts has changed for it */
     int64_t *gone;              /* attempts to forget, to push */
     size_t gone_count;
+    struct map *homes;          /* project -> struct home: mesh.c; NULL: none ever */
 };
 struct attempt {
     int64_t id, placed_ms, started_ms, run_for_s, grace_s, stop_ms;
@@ -213,6 +215,9 @@ struct task *job_task(struct job *j, int64_t index);
 struct task *job_add_task(struct job *j, int64_t index);
 struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n, const char *lease_json);
 void addresses_hold(struct state *s, struct attempt *a, bool held);     /* its own, from now on or no more */
+void mesh_hold(struct state *s, struct attempt *a, bool held);      /* ... there where other nodes find it */
+void mesh_free_node(struct node *n);
+void mesh_free_project(struct project *p);
 size_t order_bytes(const struct job *j);                    /* at most, as JSON in its plainest form */
 void state_evicted_add(struct state *s, int64_t attempt, int64_t at_ms, int64_t gpu_milli);
 void attempt_why(struct attempt *a, const char *why);       /* it was told to end, for this reason of ours */

@@ -47,11 +47,18 @@ static const struct field secret_rows[] = {
 };
 static const struct fields secret_fields = FIELDS(order_secret, secret_rows);
 
-static const struct field peer_rows[] = {
-    FIELD(struct order_peer, address, TEXT, .required = true, .max = 15),
-    FIELD(struct order_peer, node, TEXT, .required = true, .max = 15),
+static const struct field net_at_rows[] = {
+    FIELD(struct net_at, node, TEXT, .max = 15, .when_set = true),
+    FIELD(struct net_at, hosts, TEXT, .required = true, .max = NET_HOSTS * 5),
 };
-static const struct fields peer_fields = FIELDS(order_peer, peer_rows);
+static const struct fields net_at_fields = FIELDS(net_at, net_at_rows);
+
+static const struct field net_part_rows[] = {
+    FIELD(struct net_part, net, INT, .required = true, .min = 1, .max = NET_NUMBERS - 1),
+    FIELD(struct net_part, whole, BOOL, .when_set = true),
+    FIELD(struct net_part, at, OBJECTS, .sub = &net_at_fields, .max = NET_HOSTS, .when_set = true),
+};
+static const struct fields net_part_fields = FIELDS(net_part, net_part_rows);
 
 static const struct field order_rows[] = {
     FIELD(struct order, attempt, ID, .prefix = PREFIX_ATTEMPT, .required = true),
@@ -81,7 +88,6 @@ static const struct field order_rows[] = {
     FIELD(struct order, mbit, INT, .min = 0, .max = MAX_MBIT, .when_set = true),
     FIELD(struct order, address, TEXT, .max = 15, .when_set = true),
     FIELD(struct order, egress, TEXT, .max = EGRESS_TEXT, .when_set = true),
-    FIELD(struct order, peers, OBJECTS, .sub = &peer_fields, .max = JOB_NODES_MAX, .when_set = true),
     FIELD(struct order, max_duration_s, INT, .min = 0, .max = max_s, .when_set = true),
     FIELD(struct order, grace_s, INT, .min = 0, .max = 86400),
     FIELD(struct order, run_for_s, INT, .min = 0, .max = max_s),
@@ -100,6 +106,7 @@ static const struct field desired_rows[] = {
     FIELD(struct desired, rotate, BOOL, .when_set = true),
     FIELD(struct desired, beat, INT, .min = 0, .max = INT64_MAX, .when_set = true),
     FIELD(struct desired, look_ms, INT, .min = 0, .max = 1 << 22, .when_set = true),
+    FIELD(struct desired, nets, OBJECTS, .sub = &net_part_fields, .max = NET_NUMBERS, .when_set = true),
     FIELD(struct desired, servers, TEXTS, .max = 64, .when_set = true),
 };
 const struct fields desired_fields = FIELDS(desired, desired_rows);

@@ -14,7 +14,6 @@ enum { ORDERS_MOST = 1 << 16, ORDER_BYTES = 4096, ORDERS_BYTES = 64 << 20, DESIR
 struct order_gpu { int64_t index; const char *uuid; int64_t milli, mem_mib; bool simulated; const char *mig; int64_t slot, size; };   /* of a MIG slice: its profile, first memory slot, and how many */
 struct order_mount { int64_t volume; const char *name, *path; bool read_only; };
 struct order_secret { const char *name, *value; };
-struct order_peer { const char *address, *node; };     /* of a gang: a task's address, and that of its node (node_info.underlay) */
 
 struct order {
     int64_t attempt, job, project;
@@ -34,10 +33,13 @@ struct order {
     const char *user;
     int64_t net, mbit;          /* the number of its project's network, 0: it gets none; what it may send and receive, in Mbit/s, 0: not capped */
     const char *address, *egress;   /* in that network; where it may go (model/ipv4.h) */
-    struct objects peers;       /* of struct order_peer: who else is in that network, on other nodes */
     int64_t max_duration_s, grace_s;
     int64_t run_for_s;          /* after a contact it may run this long without another; 0: for ever (on_lost: wait) */
 };
+
+/* Where addresses of a project's network are: on other nodes, told by their address on the underlay (node_info.underlay). */
+struct net_at { const char *node, *hosts; };            /* node "": nobody has them any more; hosts: numbers in the project's range, "2,17" */
+struct net_part { int64_t net; bool whole; struct objects at; };   /* whole: all there are; else only what changed, in its order */
 
 struct desired {                /* down: the orders of this node. full: all there are; else only what changed */
     const char *kind;
@@ -52,6 +54,7 @@ struct desired {                /* down: the orders of this node. full: all ther
     int64_t beat;               /* of the last report or hello that came on this connection: only what answers something sent a
                                    moment ago renews the run-until times; 0: not told */
     int64_t look_ms;            /* somebody looks at the GPUs: figures are wanted this often; 0: nobody does */
+    struct objects nets;        /* of struct net_part: of the projects that this node has tasks of. full: what is not named is nowhere else */
     struct texts servers;       /* URLs of the servers that live, the one that writes among them; none: nothing is told about it */
 };
 

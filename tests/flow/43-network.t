@@ -125,6 +125,15 @@ answered "... which has a way out of its own" 203.0.113.5:8080 outside
 try_in blue "$(ask "$RED:5000")" "$on_b"
 answered "refused: another project's address on another node" "$RED:5000"
 
+# --- one network over both nodes, also for those that are no gang
+patient() { printf '%s; for i in $(seq 100); do perl /tmp/ask.pl %s | grep . && exit; sleep 0.1; done' "$(ask)" "$1"; }
+start_in red "$(serving far)" "$on_b"
+FAR=$(address_of) FAR_JOB=$ID
+try_in red "$(patient "$FAR:5000")" "$on_a"
+answered "a task of the project on another node is reached" "$FAR:5000" far
+try_in red "$(patient "$RED:5000")" "$on_b"
+answered "... and from there the first" "$RED:5000" red
+
 # --- where a project may go, also while its tasks run
 ID=$(in_project "$(sh_job "$(ask); while :; do echo now; perl /tmp/ask.pl 203.0.113.5:8080 10.9.9.9:8080; sleep 0.2; done" "$on_a")" blue)
 JOBS+=("blue $ID") ROAMER=$ID
@@ -141,6 +150,10 @@ again() { kill -9 "${AGENTS[a]}"; wait "${AGENTS[a]}" 2>/dev/null; "${1:-true}";
 close_blue() { call PATCH /v1/projects/blue '{"egress":"none"}'; }
 again close_blue
 ok "... then nowhere, though the agent was away as that was said" until_ok 60 hears_nothing
+try_in red "$(patient "$RED:5000")" "$on_b"
+answered "its agent was replaced, and it is reached from the other node again" "$RED:5000" red
+try_in blue "$(ask "$RED:5000 $FAR:5000")" "$on_b"
+is "refused: another project's addresses, though it is on both nodes too" "$OUT" ""
 call PATCH /v1/projects/blue '{"egress":"10.9.9.9/24"}'
 refused "what is no network is refused" 400 bad_input 10.9.9.9/24
 
@@ -201,9 +214,13 @@ inside a ip addr add 198.51.100.31/24 dev eth0
 inside o perl "$BASE/frame.pl" 198.51.100.11 "$VICTIM" stranger
 inside b perl "$BASE/frame.pl" 198.51.100.31 "$VICTIM" sidedoor
 inside b perl "$BASE/frame.pl" 198.51.100.11 "$VICTIM" peer
-ok "a node that has a gang with this one is heard in the tunnel" until_ok 10 heard "^100.64.16.250 peer"
+ok "a node that has tasks of the same project is heard in the tunnel" until_ok 10 heard "^100.64.16.250 peer"
 is "refused: frames from who is none" "$(heard stranger)" ""
 is "refused: frames to another address of the node" "$(heard sidedoor)" ""
+call POST "/v1/jobs/$FAR_JOB/cancel?project=red" '{"grace":"0s"}'
+frames=0
+is_deaf() { inside b perl "$BASE/frame.pl" 198.51.100.11 "$VICTIM" "late$((++frames))"; say "$MALLORY" "mark$frames"; until_ok 10 heard "mark$frames"; [ -z "$(heard "late$frames\$")" ]; }
+ok "... and no more when its last one has ended" until_ok 20 is_deaf
 
 try_in red "perl -MSocket -e 'socket my \$s, PF_INET, SOCK_DGRAM, 0; send \$s, 1, 0, sockaddr_in(\$_, inet_aton(\"203.0.113.5\")) for 10000 .. 25000'" "$on_a"
 within "refused: to fill the node's table of connections" "$(inside a cat /proc/sys/net/netfilter/nf_conntrack_count)" 100 9000

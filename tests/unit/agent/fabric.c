@@ -1,5 +1,5 @@
 /* Each in a thread of its own, which stands in a network namespace of its own before it begins: what the fabric takes for the node is that. */
-#include "agent/fabric.h"
+#include "agent/mesh.h"
 #include "agent/nft.h"
 #include "base/fault.h"
 #include "tap.h"
@@ -52,9 +52,7 @@ static void make_all(struct fabric *f)
     }
     CHECK(fabric_project(f, 5, "all", &err) && fabric_project(f, 5, "none", &err) && fabric_project(f, 7, "10.0.0.0/8,192.0.2.7/32", &err));
     CHECK(there(f, fabric_bridge(5, bridge)) && there(f, fabric_bridge(7, bridge)) && !there(f, fabric_bridge(6, bridge)));
-    struct fabric_peer peer = { .address = net_address(5, 9), .node = 0xc0000202 };
-    CHECK(fabric_admit(f, 5, fabric_link(77, link), net_address(5, 8), f->local ? &peer : NULL, f->local ? 1 : 0, &err));
-    CHECK(fabric_admit(f, 5, fabric_link(78, link), net_address(5, 9), NULL, 0, &err)); /* it was the peer's before */
+    CHECK(fabric_admit(f, fabric_link(77, link), net_address(5, 8), &err) && fabric_admit(f, fabric_link(78, link), net_address(5, 9), &err));
     fabric_forget(f, link, net_address(5, 9));
     fabric_forget(f, link, net_address(5, 9));
     CHECK(!fabric_project(f, 0, "all", &err) && !fabric_project(f, NET_NUMBERS, "all", &err));
@@ -113,26 +111,6 @@ static void take_back(struct fabric *f)
 }
 TEST(an_uplink_and_tunnels_that_are_taken_back_are_gone_while_tasks_live) { play(take_back); }
 
-/* What a table says is behind libnftables; whether an element is there is told by taking it out. */
-static void hear_only_peers(struct fabric *f)
-{
-    struct err err = { 0 };
-    char link[LINK_NAME], out[96];
-    fabric_open(f, &outside, -1);
-    if (f->works && f->local) {
-        struct fabric_peer peer = { .address = net_address(5, 9), .node = 0xc0000202 };
-        CHECK(fabric_project(f, 5, "all", &err) && fabric_admit(f, 5, fabric_link(77, link), net_address(5, 8), &peer, 1, &err));
-        next_agent(f, &outside);
-        snprintf(out, sizeof out, "delete element inet %s-x peers { 192.0.2.2 }\n", f->uplink_name);
-        CHECK(f->local && nft_run(f->node_nft, out, &err) && !nft_run(f->node_nft, out, &err));
-        next_agent(f, &(struct fabric_config){ .key = "test", .underlay = true });
-        snprintf(out, sizeof out, "list table inet %s-x\n", f->uplink_name);
-        CHECK(f->works && !f->local && f->lack_count == 1 && strstr(f->lacks[0], "--underlay-address") && !nft_run(f->node_nft, out, &err));
-    }
-    fabric_close(f);
-}
-TEST(a_node_hears_in_its_tunnels_those_who_share_a_gang_with_it_also_after_a_restart) { play(hear_only_peers); }
-
 static void bound(struct fabric *f)
 {
     struct err err = { 0 };
@@ -172,8 +150,7 @@ static void fail_nth(struct fabric *f)
         fault_arm(nth);
         fabric_open(f, &outside, -1);
         bool works = f->works, whole = works && f->uplink && f->local;
-        struct fabric_peer peer = { .address = net_address(5, 9), .node = 0xc0000202 };
-        bool ok = fabric_project(f, 5, "all", &err) && fabric_admit(f, 5, link, net_address(5, 8), &peer, f->local != 0, &err);
+        bool ok = fabric_project(f, 5, "all", &err) && fabric_admit(f, link, net_address(5, 8), &err);
         bool fired = fault_fired();
         fault_arm(0);
         CHECK(works || (!ok && f->lack_count));

@@ -316,7 +316,7 @@ struct answer door_hello(struct door *d, const char *key, const char *name, int 
                                       .disk_mib = 1 << 20,
                                       .host_image = true,
                                       .network = !d->no_network,
-                                      .underlay = d->no_network ? NULL : "192.0.2.1",
+                                      .underlay = d->no_network ? NULL : d->underlay ? d->underlay : "192.0.2.1",
                                       .gpus = { list, (size_t)gpus } };
     return door_ask_bound(d, key, NULL, VERB_NODE_HELLO, hello);
 }

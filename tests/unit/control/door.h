@@ -17,6 +17,7 @@ struct door {
     struct control *control;
     struct arena *mem;
     bool plan, crashed, no_network;     /* no_network: of the nodes that say hello */
+    const char *underlay;           /* of the nodes that say hello; NULL: one that all have, "": they have none */
     char admin[SECRET_TEXT];        /* the first key: operator, and admin of project `default` */
 };
 struct answer { bool ok; struct err err; const char *text; struct json *json; int64_t version; bool replayed; };
