@@ -2,6 +2,7 @@
 #include "agent/agent.h"
 #include "agent/helper.h"
 #include "agent/mps.h"
+#include "agent/suspend.h"
 #include "base/base.h"
 #include "cli/cli.h"
 #include "server/server.h"
@@ -16,6 +17,7 @@ static const struct { const char *word, *flag; int (*run)(int argc, char **argv)
     { "device-helper", NULL, helper_main },     /* nobody types it: the agent starts it */
     { "mps-daemon", NULL, mps_daemon_main },    /* nor these */
     { "device-mode", NULL, mps_mode_main },
+    { "suspend-helper", NULL, suspend_main },
     { "backup", "--data", backup_main },    /* else the server is asked for it */
 };
 

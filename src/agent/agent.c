@@ -171,6 +171,14 @@ static void on_status(void *arg, const struct task_status *s)
     take_status(arg, s);
 }
 
+/* Nothing of it is spooled: the note on the disk is told with every report. */
+static void on_hold(void *arg)
+{
+    struct agent *a = arg;
+    if (a->link)
+        link_tell(a->link);
+}
+
 /* --- intent: desired -> actions */
 
 /* What the server has forgotten and we have not: it was restored from a backup. An attempt that has ended is told again, and
@@ -261,6 +269,8 @@ static void want(struct agent *a, const struct desired *d)
         t->now.grace_s = orders[i].grace_s;
         t->now.order = &orders[i];
         runtime_policy(a->runtime, &orders[i]);
+        if (orders[i].hold_n)
+            runtime_hold(a->runtime, orders[i].attempt, orders[i].hold_n, orders[i].hold);
     }
     for (size_t i = 0; i < d->gone.count; i++)
         if (!id_parse(d->gone.at[i], PREFIX_ATTEMPT, &attempt))
@@ -440,11 +450,14 @@ static void on_down(void *arg, const struct err *why)
 
 static struct objects live_figures(void *arg) { return gpus_live(((struct agent *)arg)->gpus); }
 
+static struct objects holds(void *arg) { return runtime_holds(((struct agent *)arg)->runtime); }
+
 static const struct link_events link_events = {
     .hello = fill_hello,
     .items = pending_items,
     .swept = swept,
     .live = live_figures,
+    .holds = holds,
     .on_desired = on_desired,
     .on_open = on_open,
     .on_down = on_down,
@@ -585,7 +598,7 @@ static void copy_config(struct agent *a, const struct agent_config *c)
     *to = *c;
     for (const char **const *p
          = (const char **const[]){ &to->token, &to->data, &to->run, &to->name, &to->self,
-                                   &to->version, &to->sim_model, &to->nvml, &to->sys, &to->ca_pem, &to->pin, &to->topology, &to->cdi, &to->mps, &to->underlay_address, NULL };
+                                   &to->version, &to->sim_model, &to->nvml, &to->sys, &to->ca_pem, &to->pin, &to->topology, &to->cdi, &to->libcuda, &to->uvm, &to->mps, &to->underlay_address, NULL };
          *p; p++)
         **p = arena_text(a->mem, **p);
     to->labels.at = ARENA_ARRAY(a->mem, struct pair, c->labels.count);
@@ -613,7 +626,7 @@ static struct texts all_servers(struct agent *a, struct texts told)
 
 static bool start(struct agent *a, struct err *err)
 {
-    static const struct runtime_events events = { .on_status = on_status };
+    static const struct runtime_events events = { .on_status = on_status, .on_hold = on_hold };
     const struct agent_config *c = &a->config;
     struct identity me = { 0 };
     bool joined;
@@ -647,6 +660,8 @@ static bool start(struct agent *a, struct err *err)
                                  .mps = c->mps,
                                  .nvml = c->nvml,
                                  .own_devices = c->own_devices,
+                                 .libcuda = c->libcuda,
+                                 .uvm = c->uvm,
                                  .heads = a->heads };
     if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
         return false;

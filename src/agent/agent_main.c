@@ -172,6 +172,8 @@ static const struct flag {
     { "--keep-logs", "TIME", on_keep_logs, 0, "logs and outputs after a task has ended (7d)" },
     { "--sim-gpus", "N", on_sim_gpus, 0, "where the machine has no GPU, offer N made-up ones, marked as simulated; 2,1:ecc=off,1:mig are two and two special ones" },
     { "--sim-model", "MODEL", NULL, offsetof(struct flags, config.sim_model), "what they are called (NVIDIA H200)" },
+    { "--cuda", "FILE", NULL, offsetof(struct flags, config.libcuda), "NVIDIA's CUDA driver library, where it is not in a usual place (libcuda.so.1)" },
+    { "--uvm", "FILE", NULL, offsetof(struct flags, config.uvm), "the device that processes have open which use CUDA (/dev/nvidia-uvm)" },
     { "--nvml", "FILE", NULL, offsetof(struct flags, config.nvml), "NVIDIA's management library, where it is not in a usual place (libnvidia-ml.so.1)" },
     { "--sys", "DIR", NULL, offsetof(struct flags, config.sys), "where the kernel's sysfs is (/sys)" },
     { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },
@@ -361,6 +363,7 @@ static bool run(struct flags *f, struct err *err)
     f->config.data = absolute(f->config.data, f->mem);
     f->config.run = absolute(f->config.run, f->mem);
     f->config.nvml = absolute(f->config.nvml, f->mem);
+    f->config.libcuda = absolute(f->config.libcuda, f->mem);
     f->config.sys = absolute(f->config.sys, f->mem);
     f->ca = absolute(f->ca, f->mem);
     f->token_file = absolute(f->token_file, f->mem);

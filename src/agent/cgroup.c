@@ -273,6 +273,87 @@ static void pause_ms(int ms)
     nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L }, NULL);
 }
 
+/* --- memory that may grow, and a group that stands still */
+
+static int64_t bytes_in(const char *text)
+{
+    int64_t n = text_starts(text, "max") ? INT64_MAX : strtoll(text, NULL, 10);
+    return n >= INT64_MAX / 2 ? INT64_MAX : n; /* v1 writes the greatest multiple of a page */
+}
+
+bool cgroup_memory_limit(const struct cgroups *c, const char *name, int64_t *bytes, struct err *err)
+{
+    const struct cgroup_mount *m = controller(c, "memory");
+    char text[64];
+    if (!m || !get(m->path, name, c->unified ? "memory.max" : "memory.limit_in_bytes", text, sizeof text))
+        return err_errno(err, "the memory limit of %s cannot be read", name);
+    return *bytes = bytes_in(text), true;
+}
+
+/* v2 would kill for what is in use: below that it is only pressed (memory.high), which takes pages back and kills nobody. */
+static bool set_v2(const struct cgroup_mount *m, const char *name, int64_t bytes, const char *text, struct err *err)
+{
+    char used[64];
+    if (!get(m->path, name, "memory.current", used, sizeof used))
+        return err_errno(err, "the memory of %s cannot be read", name);
+    if (strtoll(used, NULL, 10) > bytes) {
+        put(m->path, name, "memory.high", text);
+        return err_set(err, RC_CONFLICT, "%s uses more than that", name);
+    }
+    if (!put(m->path, name, "memory.max", text))
+        return err_errno(err, "the memory limit of %s cannot be set", name);
+    put(m->path, name, "memory.high", "max");
+    return true;
+}
+
+/* On v1 memory together with swap has a limit of its own, which must never be the lower one: it is set first when both grow, and last when they
+ * shrink. What cannot be taken back is refused by the kernel. */
+static bool set_v1(const struct cgroup_mount *m, const char *name, const char *text, struct err *err)
+{
+    put(m->path, name, "memory.memsw.limit_in_bytes", text);
+    if (!put(m->path, name, "memory.limit_in_bytes", text))
+        return errno == EBUSY ? err_set(err, RC_CONFLICT, "%s uses more than that", name)
+                              : err_errno(err, "the memory limit of %s cannot be set", name);
+    put(m->path, name, "memory.memsw.limit_in_bytes", text);
+    return true;
+}
+
+bool cgroup_memory_set(const struct cgroups *c, const char *name, int64_t bytes, struct err *err)
+{
+    const struct cgroup_mount *m = controller(c, "memory");
+    char text[64];
+    snprintf(text, sizeof text, "%lld", (long long)bytes);
+    if (!m)
+        return err_set(err, RC_UNAVAILABLE, "this node cannot limit memory");
+    return c->unified ? set_v2(m, name, bytes, text, err) : set_v1(m, name, text, err);
+}
+
+bool cgroups_freeze(const struct cgroups *c)
+{
+    return controller(c, "freezer") != NULL;
+}
+
+bool cgroup_freeze(const struct cgroups *c, const char *name, bool on, int wait_ms, struct err *err)
+{
+    const struct cgroup_mount *m = controller(c, "freezer");
+    if (!m)
+        return err_set(err, RC_UNAVAILABLE, "this node cannot freeze a task: it has neither cgroup v2 nor a freezer");
+    const char *file = c->unified ? "cgroup.freeze" : "freezer.state", *state = c->unified ? "cgroup.events" : "freezer.state";
+    if (!put(m->path, name, file, c->unified ? (on ? "1" : "0") : on ? "FROZEN" : "THAWED"))
+        return err_errno(err, "%s cannot be %s", name, on ? "frozen" : "thawed");
+    char text[512];
+    for (int waited = 0, step = 1; waited <= wait_ms; waited += step, step = MIN(step * 2, 50)) {
+        if (get(m->path, name, state, text, sizeof text)
+            && (c->unified ? count_of(text, "frozen") == on : text_starts(text, on ? "FROZEN" : "THAWED")))
+            return true;
+        pause_ms(step);
+    }
+    struct err ignored;
+    if (on) /* what cannot stand still must run */
+        (void)!cgroup_freeze(c, name, false, 0, &ignored);
+    return err_set(err, RC_UNAVAILABLE, "%s did not %s within %d ms", name, on ? "freeze" : "thaw", wait_ms);
+}
+
 bool cgroup_kill(const struct cgroups *c, const char *name, int wait_ms)
 {
     const struct cgroup_mount *freezer = controller(c, "freezer");

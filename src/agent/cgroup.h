@@ -32,6 +32,13 @@ int cgroup_open(const struct cgroups *c, const char *name); /* on v2: for a clon
 size_t cgroup_pids(const struct cgroups *c, const char *name, int *pids, size_t room);  /* how many there are, up to room */
 int64_t cgroup_oom_kills(const struct cgroups *c, const char *name);
 int64_t cgroup_memory_peak(const struct cgroups *c, const char *name);      /* bytes, 0 if not known */
+/* The most memory it may use, in bytes; INT64_MAX: there is no limit. One below what is in use is refused with
+ * RC_CONFLICT, since the kernel would kill for it; but it begins to take back what it can. */
+MUST_CHECK bool cgroup_memory_limit(const struct cgroups *c, const char *name, int64_t *bytes, struct err *err);
+MUST_CHECK bool cgroup_memory_set(const struct cgroups *c, const char *name, int64_t bytes, struct err *err);
+/* Nothing in it runs any more when this returns, or everything does again; as it is already: fine. */
+MUST_CHECK bool cgroup_freeze(const struct cgroups *c, const char *name, bool on, int wait_ms, struct err *err);
+bool cgroups_freeze(const struct cgroups *c);               /* it can be done here: v2, or v1 with that controller */
 /* Kills everything in it and waits until it is empty; false: something is left after wait_ms
  * (stuck in the kernel). */
 bool cgroup_kill(const struct cgroups *c, const char *name, int wait_ms);

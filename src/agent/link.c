@@ -118,7 +118,8 @@ static void send_report(struct link *l, struct objects items)
             .beat = ++l->beat,
             .items = items,
             .swept = l->events->swept ? l->events->swept(l->arg) : (struct texts){ 0 },
-            .live = l->events->live ? l->events->live(l->arg) : (struct objects){ 0 } };
+            .live = l->events->live ? l->events->live(l->arg) : (struct objects){ 0 },
+            .holds = l->events->holds ? l->events->holds(l->arg) : (struct objects){ 0 } };
     bind_write(&(struct json_out){ .to = &text }, &report_fields, &report);
     send_text(l, &text);
 }

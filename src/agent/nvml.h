@@ -2,7 +2,7 @@
  *
  * Loaded by name, so nothing of NVIDIA's is needed to build, and a machine without a driver has none. A function that a driver does not
  * have is NULL in the table: whoever calls it asks NVML_HAS first, or goes through NVML_CALL, which answers NVML_NOT_SUPPORTED then. Only
- * the device helper (helper.c) and the fake of tests/fake/ include this: a call may hang with its driver, and must not hang the agent. */
+ * the helpers (helper.c, suspend_helper.c) and the fake of tests/fake/ include this: a call may hang with its driver, and must not hang the agent. */
 #pragma once
 #include "base/err.h"
 

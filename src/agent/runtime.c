@@ -109,6 +109,7 @@ void attempt_free(struct attempt *a)
     timer_cancel(a->again);
     arena_free(a->mem);
     shares_end(a);
+    suspend_end(a);
     free(a);
 }
 
@@ -124,6 +125,7 @@ void attempt_tell(struct attempt *a, const struct task_status *s)
         give_range_back(a);
         leave_network(a);
         shares_end(a);
+        suspend_end(a);
         slot_leave(a);
         arena_free(TAKE(a->mem));
         a->order = NULL;
@@ -244,6 +246,7 @@ void attempt_look(struct attempt *a)
         attempt_tell(a, &s);
     if (a->stage == STAGE_LIVE && !attempt_watch(a))
         supervisor_gone(a);
+    suspend_live(a);
 }
 
 static void on_change(void *arg, const char *name)
@@ -319,6 +322,7 @@ static void find_one(struct runtime *r, const char *name)
         const struct plan_mount *m = plan.mounts.at;
         for (size_t i = 0; i < plan.mounts.count; i++)
             a->has_share |= a->shares.count && text_is(m[i].name, "mps");
+        suspend_found(a);
         map_put(r->ranges, a->uid_base, a);
     }
     a->stage = STAGE_SPAWNED;
@@ -527,6 +531,7 @@ void runtime_close(struct runtime *r)
     if (r->lease != -1)
         close(r->lease);
     arena_free(r->mem);
+    free(r->holds);
     free(r);
 }
 
@@ -676,6 +681,8 @@ void runtime_describe(struct runtime *r, struct node_info *info, struct arena *m
     if (r->means.known && r->means.scratch == SCRATCH_TMPFS && r->real)
         cannot[n++]
             = "no loop devices: what a task writes lies in memory and counts against its memory";
+    if (r->real && !cgroups_freeze(&r->cgroups))
+        cannot[n++] = "no freezer: tasks cannot be suspended";
     if (r->real && r->means.known && !r->means.runtime) {
         cannot[n++] = arena_printf(mem, "no container can be run here: %s", r->means.why);
         info->cpu_milli = info->mem_mib = 0; /* nothing fits, so nothing is sent here to fail */

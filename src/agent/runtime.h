@@ -24,6 +24,7 @@ struct runtime_config {
     bool underlay;              /* the network between nodes is trusted to carry those of projects */
     const char *underlay_address;   /* ours in it; NULL: the one that the servers see */
     struct texts servers;       /* urls: they are closed to tasks */
+    const char *libcuda, *uvm;  /* of the suspend helper, beside nvml; NULL: the usual */
     struct heads *heads;        /* where blobs (images, work folders) come from */
 };
 
@@ -42,6 +43,7 @@ extern const struct fields task_status_fields;
 
 struct runtime_events {
     void (*on_status)(void *arg, const struct task_status *s);  /* it changed; also once for each known attempt after runtime_open */
+    void (*on_hold)(void *arg);         /* runtime_holds has something new; may be NULL */
 };
 MUST_CHECK bool runtime_open(struct os *os, const struct runtime_config *config, const struct runtime_events *events, void *arg,
                              struct runtime **out, struct err *err);   /* finds what runs; an attempt whose supervisor is gone without
@@ -52,6 +54,9 @@ void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outc
 /* What the tasks hold of GPUs (of struct gpu_live, each with its uuid and its tasks): whoever holds more than its share is ended. */
 void runtime_held(struct runtime *r, const struct objects *held);
 bool runtime_has_shares(const struct runtime *r);     /* parts of GPUs are held, so that is to be asked */
+/* It is to be suspended (on), or to run again. The newest wish counts, by its number; how it went is in runtime_holds. */
+void runtime_hold(struct runtime *r, int64_t attempt, int64_t n, bool on);
+struct objects runtime_holds(struct runtime *r);      /* of struct hold_told; borrowed until the next call */
 void runtime_policy(struct runtime *r, const struct order *o);  /* where one that runs may go has changed, or may have */
 void runtime_mesh(struct runtime *r, bool full, struct objects nets);   /* struct net_part: where tasks of its projects are on other nodes */
 void runtime_servers(struct runtime *r, struct texts urls);     /* the cloud's head nodes as they are now: closed to tasks */

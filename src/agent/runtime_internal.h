@@ -23,6 +23,18 @@ enum stage {
     STAGE_CLEANING,     /* the supervisor is gone without having told an end */
     STAGE_ENDED,
 };
+struct hold {                   /* of one that was to be suspended: runtime_suspend.c */
+    int64_t asked, done;        /* numbers of wishes: the newest, and the last that was answered; 0: none */
+    bool on;                    /* what the newest wants */
+    int tries, state;           /* state: enum suspend_state, of `done` */
+    int64_t at_ms, gpu_mib;
+    char *why;
+    struct proc *proc;          /* the helper */
+    struct timer *late, *again;
+    int64_t limit_bytes;        /* it runs again, and its memory limit is to be lowered to that; 0: it is */
+    int64_t shrink_ms;          /* until that is tried again */
+    struct timer *shrink;
+};
 struct attempt {
     struct runtime *r;
     int64_t id;
@@ -46,6 +58,7 @@ struct attempt {
     bool in_slot;               /* it was run by a supervisor that waited, so its folder holds what was written for it and nothing else */
     int stop_as;                /* enum outcome it was asked to end as */
     struct shares shares;       /* of GPUs */
+    struct hold hold;
     bool over;                  /* it held more than these, and is being ended for it */
     int outside;                /* how often in a row it was seen to use its GPU around MPS */
     struct task_status last;    /* detail is not kept */
@@ -93,6 +106,7 @@ struct runtime {
     int lease;
     struct texts hide;
     struct first_look *look;
+    struct hold_told *holds;    /* as they were last told */
 };
 
 /* runtime.c */
@@ -136,6 +150,11 @@ bool has_shares(struct attempt *a);             /* what divides its GPU is there
 void shares_open(struct runtime *r);            /* all attempts of before are known */
 void shares_close(struct runtime *r);
 void shares_describe(const struct runtime *r, const struct node_info *info, const char **cannot, size_t *count);
+
+/* runtime_suspend.c */
+void suspend_found(struct attempt *a);             /* with what one before us left of it */
+void suspend_live(struct attempt *a);              /* its supervisor is known: what is to be done can be */
+void suspend_end(struct attempt *a);
 
 /* runtime_clean.c */
 void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */

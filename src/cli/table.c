@@ -248,6 +248,7 @@ static const struct { const char *state, *on;
     { "running", "\033[32m" },  { "ready", "\033[32m" },    { "done", "\033[32m" },
     { "active", "\033[32m" },   { "free", "\033[32m" },     { "queued", "\033[33m" },
     { "placed", "\033[33m" },   { "stopping", "\033[33m" }, { "cordoned", "\033[33m" },
+    { "suspended", "\033[33m" }, { "suspending", "\033[33m" }, { "resuming", "\033[33m" },
     { "draining", "\033[33m" }, { "drained", "\033[33m" },
     { "current", "\033[32m" },  { "failed", "\033[31m" },   { "lost", "\033[31m" },
     { "disabled", "\033[31m" }, { "expired", "\033[31m" },  { "cancelled", "\033[35m" },

@@ -112,6 +112,12 @@ const struct word words[] = {
     { "cancel", VERB_JOB_CANCEL, word_generic, "JOB...", "End jobs, or one task of each", .many = true,
       .more = "Each is asked for by itself: one that cannot be cancelled does not stop the others, and is the exit code.",
       .examples = "arcus cancel train\narcus cancel train --task 3 --grace 5s\narcus cancel first second third" },
+    { "suspend", VERB_JOB_SUSPEND, word_generic, "JOB...", "Let running jobs give their GPUs back, and stand still", .many = true,
+      .more = "What a task has on its GPUs goes to the memory of its node, and others may have them. It holds its place there, and pays for memory, not for GPUs.\n"
+              "`arcus attempts JOB` says whether a task can be suspended, and why not.",
+      .examples = "arcus suspend train\narcus suspend train --task 3" },
+    { "resume", VERB_JOB_RESUME, word_generic, "JOB...", "Let suspended jobs go on", .many = true,
+      .more = "A task comes back to the GPUs that it had: as soon as nobody else has them, and before anything that is queued.", .examples = "arcus resume train" },
     { "update", VERB_JOB_UPDATE, word_generic, "JOB... --priority N", "Change the priority of queued jobs", .many = true, .examples = "arcus update train --priority 80" },
     { "tasks", VERB_JOB_TASKS, word_generic, "JOB", "List the tasks of a job", COLUMNS(task_columns), .examples = "arcus tasks train" },
     { "queue", VERB_JOB_QUEUE, word_generic, "JOB", "Show where a waiting job stands, and what it waits for", .examples = "arcus queue train" },

@@ -83,7 +83,7 @@ VERB(user_create); VERB(user_prepare); VERB(user_list); VERB(user_update); VERB(
 VERB(key_create); VERB(key_list); VERB(key_disable); VERB(secret_set); VERB(secret_list); VERB(secret_remove);
 VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files); VERB(image_add); VERB(image_list); VERB(image_remove);
 VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_batch); VERB(job_list); VERB(job_get); VERB(job_update);
-VERB(job_cancel); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_files); VERB(job_place); VERB(job_tick);
+VERB(job_cancel); VERB(job_suspend); VERB(job_resume); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_files); VERB(job_place); VERB(job_tick);
 VERB(node_token); VERB(node_join); VERB(node_rekey); VERB(node_rotate); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_drain); VERB(node_lost); VERB(node_remove); VERB(fleet_get); VERB(rules_get); VERB(rules_set); VERB(reserve_create); VERB(reserve_list); VERB(reserve_get); VERB(reserve_remove); VERB(node_link); VERB(node_stream);
 VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(gpu_live); VERB(metrics); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(trace_list); VERB(backup); VERB(server_list);
 VERB(data_drop); VERB(data_drop_prepare); VERB(audit_note); VERB(audit_list); VERB(audit_verify);
@@ -117,6 +117,12 @@ void gang_gather(struct call *c, struct task *first, enum outcome how);         
 void gang_give_up(struct call *c, const struct task *first);                    /* it has ended for good: so must all others */
 struct ending { enum outcome outcome; int64_t started_ms, ended_ms, exit_code, signal, not_before_ms; const char *detail; };
 void attempt_over(struct call *c, struct attempt *a, const struct ending *how); /* closes it, its usage, and moves its task on */
+/* What it holds changes now: an interval ends, and what of it counts is told to the planner by `freed`. */
+void attempt_stretch(struct call *c, struct attempt *a, int64_t until_ms, struct sched_event *freed);
+bool gpus_may_return(struct call *c, const struct attempt *a);                  /* the GPUs that a suspended one had are free for it */
+void holds_try(struct call *c, struct node *n);                                 /* something was freed there: who wants it back? */
+void holds_tick(struct call *c);
+void holds_take(struct call *c, struct node *n, const struct objects *list);    /* of struct hold_told */
 /* A job that may have left the memory, by id or as the newest of its name. RC_NOT_FOUND: there is none in the project. */
 MUST_CHECK bool job_find_ended(struct call *c, int64_t project, const char *ref, int64_t *id, enum job_state *state, struct err *err);
 MUST_CHECK bool job_deps_settle(struct call *c, int64_t project, struct job_spec *spec, struct err *err);   /* names in `after` become ids */

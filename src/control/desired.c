@@ -1,6 +1,7 @@
 /* desired.c - what a node is told: its orders as the memory has them now. Secrets are opened
  * here and nowhere else, for the node that runs the task, and go into no row, event or log. */
 #include "control/call.h"
+#include "model/hold.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -227,6 +228,8 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
                          .max_duration_s = j->spec.max_duration_s,
                          .grace_s = a->grace_s,
                          .run_for_s = a->run_for_s };
+    o->hold_n = a->hold_n;
+    o->hold = a->hold == STEP_SUSPENDING || hold_is_away((enum hold_step)a->hold);
     o->gpus = (struct objects){ a->gpus, (size_t)a->gpu_count };
     if (a->address) { /* where it may go can change while it runs */
         o->net = j->project->net;

@@ -149,8 +149,8 @@ static int64_t pause_ms(const struct job *j, const struct task *t, bool ours)
     return t->faults < 2 ? 0 : MIN(1000LL << MIN(t->faults - 2, 6), 60000);
 }
 
-/* What of it counts is told to the planner with its end. */
-static void meter(struct call *c, const struct attempt *a, const struct ending *how, struct sched_event *freed)
+/* What of it counts is told to the planner with its end. id: of the interval; an attempt that never changed what it holds has one, its own. */
+static void meter(struct call *c, const struct attempt *a, int64_t id, const struct ending *how, struct sched_event *freed)
 {
     const struct job *j = a->task->job;
     struct interval i = { 0 };
@@ -169,10 +169,12 @@ static void meter(struct call *c, const struct attempt *a, const struct ending *
     i.flavor = flavor_of(&held, model, model_flavor);
     i.gpu_milli = a->gpu_milli, i.gpu_mib = a->gpu_mib;
     i.cpu_milli = a->cpu_milli, i.mem_mib = a->mem_mib, i.simulated = a->simulated;
-    EMIT(c, USAGE_ADD, V_INT(a->id), V_INT(i.project), V_INT(i.owner_kind), V_INT(i.owner),
+    EMIT(c, USAGE_ADD, V_INT(id), V_INT(i.project), V_INT(i.owner_kind), V_INT(i.owner),
          V_INT(j->id), V_INT(a->node->id), V_TEXT(i.flavor), V_INT(i.gpu_milli), V_INT(i.gpu_mib),
          V_INT(i.cpu_milli), V_INT(i.mem_mib), V_INT(i.started_ms), V_INT(i.ended_ms),
          V_INT(i.billable), V_INT(i.simulated), V_INT(1));
+    if (id != a->id)
+        EMIT(c, USAGE_PART, V_INT(id), V_INT(a->id));
     usage_roll(c, &i);
     if (!i.billable)
         return;
@@ -182,6 +184,18 @@ static void meter(struct call *c, const struct attempt *a, const struct ending *
         books_roll(&j->project->limits, c->now_ms);
         books_use(&j->project->limits, a->counted, i.started_ms, i.ended_ms);
     }
+}
+
+/* What is held changes while it runs: what it was until then is an interval of its own. A node's word about the time counts as far as it
+ * lies between the last change and now. */
+void attempt_stretch(struct call *c, struct attempt *a, int64_t until_ms, struct sched_event *freed)
+{
+    int64_t from = MAX(a->hold_ms, a->started_ms);
+    until_ms = MAX(MIN(until_ms, c->now_ms), from);
+    const struct ending how = { .outcome = OUTCOME_NONE, .started_ms = from, .ended_ms = until_ms };
+    if (until_ms > from)
+        meter(c, a, new_id(c), &how, freed);
+    a->hold_ms = until_ms;
 }
 
 static const char *end_data(struct call *c, const struct attempt *a, const struct ending *how)
@@ -229,7 +243,10 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
          V_INT(how->ended_ms), V_INT(how->exit_code), V_INT(how->signal),
          V_TEXT(how->detail ? how->detail : ""));
     struct sched_event *e = emit_news(c, SCHED_TASK_FREED);
-    meter(c, a, how, e);
+    struct ending last = *how;
+    if (last.started_ms) /* what was before is metered already */
+        last.started_ms = MAX(last.started_ms, a->hold_ms);
+    meter(c, a, a->id, &last, e);
     emit_event(c, j->project->id, "attempt.ended", id_of(c, PREFIX_ATTEMPT, a->id),
                end_data(c, a, how));
     e->job = j->id, e->task = t->index, e->node = n->id, e->project = j->project->id;
@@ -252,6 +269,7 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     node_gone(c, n, id);
     mesh_tell(c, j->project, n);
     node_emptied(c, n);
+    holds_try(c, n);
     if (!again) {
         enum job_news news = how->outcome == OUTCOME_SUCCEEDED   ? NEWS_SUCCEEDED
                              : how->outcome == OUTCOME_CANCELLED ? NEWS_CANCEL

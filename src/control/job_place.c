@@ -49,6 +49,27 @@ static bool node_has_room(const struct node *n, const struct job *j, const struc
     return true;
 }
 
+static bool limits_allow(struct call *c, struct project *p, const struct job *j, const struct node *n, const struct placement *at);
+
+/* Those that it had, whole ones, if nobody has them and its project may hold them. */
+bool gpus_may_return(struct call *c, const struct attempt *a)
+{
+    const struct node *n = a->node;
+    struct job *j = a->task->job;
+    struct project *p = j->project;
+    int64_t milli = 0, mib;
+    if (n->state == NODE_DOWN)
+        return false;
+    for (int g = 0; g < a->away; g++) {
+        const struct gpu_info *info = gpu_of(n, a->gpus[g].index);
+        milli += a->gpus[g].milli;
+        if (!info || !info->healthy || !text_is(info->uuid, a->gpus[g].uuid) || gpu_held(n, a->gpus[g].index, &mib))
+            return false;
+    }
+    const struct placement at = { .gpus = { (void *)a->gpus, (size_t)a->away } };
+    return (p->quota.gpu_milli < 0 || p->gpu_held + milli <= p->quota.gpu_milli) && limits_allow(c, p, j, n, &at);
+}
+
 static struct limit_ask limit_ask_of(const struct job *j, const struct node *n, const struct placement *at)
 {
     const struct order_gpu *gpus = at->gpus.at;

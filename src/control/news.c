@@ -136,7 +136,7 @@ void sched_of_rules(const struct state *s, int64_t now_ms, struct sched_event *e
 void sched_of_held(const struct attempt *a, struct sched_event *e)
 {
     e->kind = SCHED_TASK_HELD;
-    e->at_ms = a->placed_ms;
+    e->at_ms = a->hold_ms ? a->hold_ms : a->placed_ms;
     e->job = a->task->job->id;
     e->project = a->task->job->project->id;
     e->task = a->task->index;

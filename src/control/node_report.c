@@ -142,6 +142,7 @@ bool node_report(struct call *c, const void *body, struct err *err)
     if (n->kept != kept)
         EMIT(c, NODE_KEPT, V_INT(n->id), V_INT(n->kept));
     take_swept(c, n, ask->swept);
+    holds_take(c, n, &ask->holds);
     node_take_live(c, n, &ask->live);
     str_text(&c->r->reply, desired_json(c, n, false, ask->beat));
     return true;
@@ -336,6 +337,7 @@ bool job_tick(struct call *c, const void *body, struct err *err)
     live_tick(c);
     rules_tick(c);
     reservations_tick(c);
+    holds_tick(c);
     state_prune(c->s, c->now_ms);
     return true;
 }

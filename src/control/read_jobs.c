@@ -1,6 +1,7 @@
 /* read_jobs.c - looking at jobs, their tasks and attempts: from what is committed, always within
  * the caller's project. */
 #include "control/call.h"
+#include "model/hold.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -27,7 +28,7 @@ static void view_row(struct call *c, const struct rows *r, size_t i, struct job_
     enum outcome outcome = (enum outcome)row_int(r, i, 7);
     *v = (struct job_view){ .id = row_int(r, i, 0),
                             .name = row_text(r, i, 4),
-                            .state = job_state_name((enum job_state)row_int(r, i, 5)),
+                            .state = job_state_word((enum job_state)row_int(r, i, 5), reason),
                             .reason = reason_name(reason),
                             .reason_text = reason_text(reason),
                             .outcome = outcome ? outcome_name(outcome) : "",
@@ -62,7 +63,7 @@ void job_reply(struct call *c, const struct job *j)
     struct task *t;
     struct job_view v = { .id = j->id,
                           .name = j->name,
-                          .state = job_state_name(j->state),
+                          .state = job_state_word(j->state, j->reason),
                           .reason = reason_name(j->reason),
                           .reason_text = reason_text(j->reason),
                           .outcome = j->outcome ? outcome_name(j->outcome) : "",
@@ -136,12 +137,14 @@ static bool state_range(const struct job_list_ask *ask, int64_t *low, int64_t *h
     *high = ask->all ? JOB_STATE_COUNT : JOB_STOPPING;
     if (!text_given(ask->state))
         return true;
+    if (text_is(ask->state, job_state_word(JOB_RUNNING, REASON_SUSPENDED)))
+        return *low = *high = JOB_RUNNING, true;
     for (int s = 0; s < JOB_STATE_COUNT; s++)
         if (text_is(ask->state, job_state_name((enum job_state)s)))
             return *low = *high = s, true;
     return err_field(
         err, "state",
-        "'%s' is not a state; they are queued, placed, running, stopping, done, failed, cancelled",
+        "'%s' is not a state; they are queued, placed, running, suspended, stopping, done, failed, cancelled",
         ask->state);
 }
 
@@ -174,10 +177,32 @@ bool job_list(struct call *c, const void *body, struct err *err)
     for (size_t i = 0; i < n; i++) {
         struct job_view v;
         view_row(c, &r, i, &v);
+        if (text_given(ask->state) && !text_is(v.state, ask->state))
+            continue; /* in the store a suspended one runs: a page may be short */
         list_add(&l, &job_brief_fields, &v);
     }
     list_close(&l, r.count > n ? id_of(c, PREFIX_JOB, row_int(&r, n - 1, 0)) : NULL);
     return true;
+}
+
+static struct json *lease_read(struct call *c, const char *lease)
+{
+    struct json *doc;
+    struct err ignored;
+    return json_parse(SLICE(lease), c->mem, &doc, &ignored) ? doc : NULL;
+}
+
+/* Those that it has given back are its own in all but name: it comes back to them. */
+static struct json *lease_list(struct json *lease)
+{
+    struct json *list = lease ? json_get(lease, "gpus") : NULL;
+    return list && list->first ? list : lease ? json_get(lease, "away") : NULL;
+}
+
+static const char *attempt_word(enum job_state state, struct json *lease)
+{
+    const char *hold = lease && state == JOB_RUNNING ? hold_name((enum hold_step)json_int(lease, "hold", 0)) : "";
+    return *hold ? hold : job_state_name(state);
 }
 
 bool job_tasks(struct call *c, const void *body, struct err *err)
@@ -204,7 +229,7 @@ bool job_tasks(struct call *c, const void *body, struct err *err)
         struct task_view v = { .id = row_int(&r, i, 7),
                                .task = row_int(&r, i, 1),
                                .name = arena_printf(c->mem, "%lld", (long long)row_int(&r, i, 1)),
-                               .state = job_state_name((enum job_state)row_int(&r, i, 3)),
+                               .state = attempt_word((enum job_state)row_int(&r, i, 3), lease_read(c, row_text(&r, i, 14))),
                                .outcome = outcome ? outcome_name(outcome) : "",
                                .detail = row_text(&r, i, 10),
                                .tries = row_int(&r, i, 5),
@@ -219,14 +244,25 @@ bool job_tasks(struct call *c, const void *body, struct err *err)
     return true;
 }
 
-static const char *lease_gpus(struct call *c, const char *lease)
+static const char *suspendable(struct call *c, struct json *lease, const char *info_text, bool gang)
 {
-    struct json *doc;
+    struct order_gpu gpus[SCHED_GPUS];
+    struct node_info info = { 0 };
+    struct json *doc, *list = lease_list(lease);
     struct err ignored;
-    AUTO(str_done) struct str text = { 0 };
-    if (!json_parse(SLICE(lease), c->mem, &doc, &ignored))
+    size_t n = 0;
+    if (!json_parse(SLICE(info_text), c->mem, &doc, &ignored) || !bind_read_ours(doc, &node_info_fields, c->mem, &info, NULL, &ignored))
         return "";
-    struct json *list = json_get(doc, "gpus");
+    for (struct json *g = list ? list->first : NULL; g && n < COUNT(gpus); g = g->next)
+        gpus[n++] = (struct order_gpu){ .index = json_int(g, "index", 0), .milli = json_int(g, "milli", 0), .size = json_int(g, "size", 0) };
+    const char *why = hold_refused(&info, gpus, n, gang);
+    return why ? arena_printf(c->mem, "no: %s", why) : "yes";
+}
+
+static const char *lease_gpus(struct call *c, struct json *lease)
+{
+    AUTO(str_done) struct str text = { 0 };
+    struct json *list = lease_list(lease);
     for (struct json *g = list ? list->first : NULL; g; g = g->next) {
         int64_t milli = json_int(g, "milli", 0);
         struct json *simulated = json_get(g, "simulated");
@@ -242,6 +278,13 @@ static const char *lease_gpus(struct call *c, const char *lease)
     return arena_text(c->mem, text.at ? text.at : "");
 }
 
+static bool spec_is_gang(const char *spec_text, struct arena *mem)
+{
+    struct json *doc;
+    struct err ignored;
+    return json_parse(SLICE(spec_text), mem, &doc, &ignored) && json_int(doc, "nodes", 0) > 1;
+}
+
 bool job_attempts(struct call *c, const void *body, struct err *err)
 {
     const struct job_ref *ask = body;
@@ -252,6 +295,7 @@ bool job_attempts(struct call *c, const void *body, struct err *err)
     if (!find(c, ask->job, &r, err))
         return false;
     id = row_int(&r, 0, 0);
+    bool gang = spec_is_gang(row_text(&r, 0, 15), c->mem);
     if (!ROWS(c, ATTEMPT_LIST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(after),
               V_INT(ask->limit + 1)))
         return false;
@@ -259,13 +303,15 @@ bool job_attempts(struct call *c, const void *body, struct err *err)
     size_t n = MIN(r.count, (size_t)ask->limit);
     for (size_t i = 0; i < n; i++) {
         enum outcome outcome = (enum outcome)row_int(&r, i, 3);
+        struct json *lease = lease_read(c, row_text(&r, i, 4));
         struct attempt_view v
             = { .id = row_int(&r, i, 0),
                 .task = row_int(&r, i, 1),
                 .name = arena_printf(c->mem, "%lld", (long long)row_int(&r, i, 1)),
-                .state = job_state_name((enum job_state)row_int(&r, i, 2)),
+                .state = attempt_word((enum job_state)row_int(&r, i, 2), lease),
                 .outcome = outcome ? outcome_name(outcome) : "",
-                .gpus = lease_gpus(c, row_text(&r, i, 4)),
+                .gpus = lease_gpus(c, lease),
+                .suspendable = row_int(&r, i, 2) == JOB_RUNNING ? suspendable(c, lease, row_text(&r, i, 13), gang) : "",
                 .placed_ms = row_int(&r, i, 6),
                 .started_ms = row_int(&r, i, 7),
                 .ended_ms = row_int(&r, i, 8),

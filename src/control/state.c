@@ -1,6 +1,7 @@
 /* state.c - the writer's memory: adding, finding and dropping things. Loading it is in
  * state_load.c. */
 #include "control/state.h"
+#include "model/hold.h"
 #include "wire/bind.h"
 #include "base/must.h"
 #include <stdio.h>
@@ -419,7 +420,7 @@ struct task *job_add_task(struct job *j, int64_t index)
 }
 
 /* A lease is {"cpu":milli,"mem":mib,"address":"100.64.16.2","gpus":[{"index","uuid","milli","mem_mib","simulated"}]}, of a MIG slice also "mig", "slot" and "size":
- * written by job.place, read here. */
+ * written by job.place, read here. Of one that was suspended also "hold", "hold_n", "hold_ms", "parked", and "away" in the place of "gpus": job_suspend.c. */
 enum { UUID_BYTES = 48 };
 static struct attempt *attempt_of_lease(const char *lease_json)
 {
@@ -429,6 +430,9 @@ static struct attempt *attempt_of_lease(const char *lease_json)
     size_t count = 0;
     if (json_parse(SLICE(lease_json), mem, &doc, &err))
         list = json_get(doc, "gpus");
+    bool away = doc && (!list || !list->first) && json_get(doc, "away");
+    if (away)
+        list = json_get(doc, "away");
     for (struct json *g = list ? list->first : NULL; g && count < SCHED_GPUS; g = g->next)
         count++;
     struct attempt *a = zeroed(sizeof *a + count * (sizeof *a->gpus + UUID_BYTES));
@@ -454,6 +458,17 @@ static struct attempt *attempt_of_lease(const char *lease_json)
         a->gpu_mib += to->mem_mib;
         a->simulated |= to->simulated;
     }
+    if (away) {
+        a->away = a->gpu_count;
+        a->gpu_count = 0;
+        a->gpu_milli = a->gpu_mib = 0;
+    }
+    if (doc) {
+        a->hold = (int)MIN(MAX(json_int(doc, "hold", 0), 0), (int64_t)HOLD_STEP_COUNT - 1);
+        a->hold_n = json_int(doc, "hold_n", 0);
+        a->hold_ms = json_int(doc, "hold_ms", 0);
+        a->parked_mib = json_int(doc, "parked", 0);
+    }
     return a;
 }
 
@@ -470,12 +485,14 @@ struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, s
     t->attempt = a;
     map_put(s->attempts, id, a);
     map_put(n->attempts, id, a);
+    n->resumers += a->hold == STEP_WAITS;
     a->order_bytes = order_bytes(t->job);
     n->order_bytes += a->order_bytes;
     attempt_hold(a, 1);
-    if (a->gpu_count && !t->job->project->holders)
+    bool holder = a->gpu_count + a->away > 0; /* one that has given them back comes back to them */
+    if (holder && !t->job->project->holders)
         t->job->project->holders = map_new();
-    if (a->gpu_count)
+    if (holder)
         map_put(t->job->project->holders, id, a);
     addresses_hold(s, a, true);
     return a;
@@ -534,6 +551,28 @@ static void free_attempt(struct attempt *a)
     free(a);
 }
 
+void attempt_step(struct attempt *a, int step)
+{
+    a->node->resumers += (step == STEP_WAITS) - (a->hold == STEP_WAITS);
+    a->hold = step;
+}
+
+/* What is counted for limits is counted anew: it was of other GPUs. */
+void attempt_away(struct attempt *a, bool away, int64_t parked_mib)
+{
+    int count = a->gpu_count + a->away;
+    attempt_hold(a, -1);
+    free(TAKE(a->counted));
+    a->mem_mib += parked_mib - a->parked_mib;
+    a->parked_mib = parked_mib;
+    a->away = away ? count : 0;
+    a->gpu_count = away ? 0 : count;
+    a->gpu_milli = a->gpu_mib = 0;
+    for (int i = 0; i < a->gpu_count; i++)
+        a->gpu_milli += a->gpus[i].milli, a->gpu_mib += a->gpus[i].mem_mib;
+    attempt_hold(a, 1);
+}
+
 void attempt_hold(struct attempt *a, int sign)
 {
     struct project *p = a->task->job->project;
@@ -548,8 +587,9 @@ void attempt_hold(struct attempt *a, int sign)
 
 void state_drop_attempt(struct state *s, struct attempt *a)
 {
+    attempt_step(a, STEP_NONE);
     attempt_hold(a, -1);
-    if (a->gpu_count)
+    if (a->gpu_count + a->away)
         map_take(a->task->job->project->holders, a->id);
     addresses_hold(s, a, false);
     if (a->task->attempt == a)

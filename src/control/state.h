@@ -83,6 +83,7 @@ struct node {
     struct map *attempts;       /* live ones here */
     struct apikey *key, *next_key;  /* in use; brought by the node and not used yet */
     int64_t rotate_ms;          /* a key made before is to be replaced */
+    int64_t resumers;           /* of them: how many wait for the GPUs that they had */
     size_t order_bytes;         /* about what their orders take */
     int64_t heard_boot_ms;      /* last contact; the start of this process counts as one */
     int64_t generation;
@@ -111,7 +112,11 @@ struct attempt {
     size_t order_bytes;         /* about what its order takes */
     bool simulated;
     struct limit_ask *counted;  /* as the limits of its project count it; NULL: there are none */
-    int gpu_count;
+    int hold;                   /* enum hold_step: set by attempt_step */
+    int64_t hold_n;             /* the newest wish about suspending it that its node was told; 0: none ever */
+    int64_t hold_ms;            /* what it holds now it holds since then; 0: since it began */
+    int64_t parked_mib;         /* of mem_mib: for what it had on its GPUs */
+    int gpu_count, away;        /* away: it has given them back, and gpu_count is 0 */
     struct order_gpu gpus[];    /* and behind them their uuids: there are many attempts, and most hold few GPUs */
 };
 struct task {
@@ -224,6 +229,8 @@ void attempt_why(struct attempt *a, const char *why);       /* it was told to en
 void attempt_begun(struct attempt *a);                      /* from now on its order is a short one */
 bool node_takes(const struct node *n);                      /* may something new be placed there? */
 void attempt_count(struct attempt *a);                      /* for limits, if it is not yet */
+void attempt_step(struct attempt *a, int step);             /* enum hold_step */
+void attempt_away(struct attempt *a, bool away, int64_t parked_mib);    /* its GPUs are not its own, or are again; and so much of the node's memory is, beside what it asked for */
 void attempt_hold(struct attempt *a, int sign);             /* adds (1) or takes away (-1) what it holds from the project's books */
 void state_drop_attempt(struct state *s, struct attempt *a);
 void state_idem_add(struct state *s, const struct idem *like);  /* copies it; the oldest may go from memory for it */

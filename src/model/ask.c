@@ -212,6 +212,9 @@ static const struct field job_cancel_rows[] = {
 };
 const struct fields job_cancel_ask_fields = FIELDS(job_cancel_ask, job_cancel_rows);
 
+static const struct field job_hold_rows[] = { THE_JOB(job_hold_ask), TASK(job_hold_ask, "only this task of an array; -1: all of them") };
+const struct fields job_hold_ask_fields = FIELDS(job_hold_ask, job_hold_rows);
+
 static const struct field job_logs_rows[] = {
     THE_JOB(job_logs_ask),
     TASK(job_logs_ask, "of this task of an array; -1: the only one, or the first"),

@@ -34,6 +34,8 @@ static const char *const reason_list[] = {
     [REASON_RETRY] = "RetryDelay",
     [REASON_BEGIN] = "BeginTime",
     [REASON_TOPOLOGY] = "Topology",
+    [REASON_SUSPENDED] = "Suspended",
+    [REASON_RESUME] = "ResumeGPUs",
 };
 static const char *const reason_texts[] = {
     [REASON_NONE] = "",
@@ -45,6 +47,8 @@ static const char *const reason_texts[] = {
     [REASON_VOLUME] = "its volume is on a node that is away or has no room",
     [REASON_RETRY] = "it waits for a moment before it is tried again",
     [REASON_BEGIN] = "its begin time has not come",
+    [REASON_SUSPENDED] = "it is suspended, and goes on when somebody resumes it",
+    [REASON_RESUME] = "it is to go on, as soon as the GPUs that it had are free and its project may hold them",
     [REASON_TOPOLOGY] = "enough nodes have room for it, but not as close together as it must be (within)",
 };
 _Static_assert(COUNT(state_names) == JOB_STATE_COUNT && COUNT(news_names) == JOB_NEWS_COUNT, "every name is spelled");
@@ -56,6 +60,10 @@ const struct names outcome_names = NAMES(outcome_list);
 const struct names reason_names = NAMES(reason_list);
 
 const char *job_state_name(enum job_state s) { return state_names[s]; }
+const char *job_state_word(enum job_state s, enum reason r)
+{
+    return s == JOB_RUNNING && (r == REASON_SUSPENDED || r == REASON_RESUME) ? "suspended" : state_names[s];
+}
 const char *outcome_name(enum outcome o) { return outcome_list[o]; }
 const char *reason_name(enum reason r) { return reason_list[r]; }
 const char *reason_text(enum reason r) { return reason_texts[r]; }

@@ -90,6 +90,8 @@ static const struct field order_rows[] = {
     FIELD(struct order, egress, TEXT, .max = EGRESS_TEXT, .when_set = true),
     FIELD(struct order, max_duration_s, INT, .min = 0, .max = max_s, .when_set = true),
     FIELD(struct order, grace_s, INT, .min = 0, .max = 86400),
+    FIELD(struct order, hold_n, INT, .min = 0, .max = INT64_MAX, .when_set = true),
+    FIELD(struct order, hold, BOOL, .when_set = true),
     FIELD(struct order, run_for_s, INT, .min = 0, .max = max_s),
 };
 const struct fields order_fields = FIELDS(order, order_rows);
@@ -124,6 +126,19 @@ static const struct field item_rows[] = {
 };
 const struct fields report_item_fields = FIELDS(report_item, item_rows);
 
+static const char *const hold_list[] = { [HOLD_RUNNING] = "running", [HOLD_SUSPENDED] = "suspended" };
+_Static_assert(COUNT(hold_list) == HOLD_STATE_COUNT, "every state of a hold has a name");
+static const struct names hold_names = NAMES(hold_list);
+static const struct field hold_rows[] = {
+    FIELD(struct hold_told, attempt, ID, .prefix = PREFIX_ATTEMPT, .required = true),
+    FIELD(struct hold_told, n, INT, .required = true, .min = 1, .max = INT64_MAX),
+    FIELD(struct hold_told, state, ENUM, .names = &hold_names, .required = true),
+    FIELD(struct hold_told, at_ms, INT, .min = 0, .max = max_ms),
+    FIELD(struct hold_told, gpu_mib, INT, .min = 0, .max = max_mib),
+    FIELD(struct hold_told, why, TEXT, .max = MAX_TEXT_LINE, .when_set = true),
+};
+static const struct fields hold_fields = FIELDS(hold_told, hold_rows);
+
 static const struct field report_rows[] = {
     FIELD(struct report, kind, TEXT, .required = true, .max = 16),
     FIELD(struct report, generation, INT, .min = 0, .max = INT64_MAX),
@@ -131,6 +146,7 @@ static const struct field report_rows[] = {
     FIELD(struct report, items, OBJECTS, .sub = &report_item_fields, .max = MAX_ITEMS),
     FIELD(struct report, swept, TEXTS, .max = ORDERS_MOST, .when_set = true),
     FIELD(struct report, live, OBJECTS, .sub = &gpu_live_fields, .max = MAX_GPUS, .when_set = true),
+    FIELD(struct report, holds, OBJECTS, .sub = &hold_fields, .max = ORDERS_MOST, .when_set = true),
 };
 const struct fields report_fields = FIELDS(report, report_rows);
 

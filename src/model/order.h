@@ -34,6 +34,8 @@ struct order {
     int64_t net, mbit;          /* the number of its project's network, 0: it gets none; what it may send and receive, in Mbit/s, 0: not capped */
     const char *address, *egress;   /* in that network; where it may go (model/ipv4.h) */
     int64_t max_duration_s, grace_s;
+    int64_t hold_n;             /* the newest wish about suspending it: its number; 0: there never was one */
+    bool hold;                  /* it is to be suspended; else to run */
     int64_t run_for_s;          /* after a contact it may run this long without another; 0: for ever (on_lost: wait) */
 };
 
@@ -69,6 +71,15 @@ struct report_item {
     int64_t exit_code, signal;
     const char *detail;         /* one sentence: "sh: not found in the image" */
 };
+/* Where an attempt is that was to be suspended or to run again. Told with every report, as long as it lives: a fact, not news. */
+enum hold_state { HOLD_RUNNING, HOLD_SUSPENDED, HOLD_STATE_COUNT };
+struct hold_told {
+    int64_t attempt, n;         /* the wish that it answers */
+    int state;                  /* enum hold_state */
+    int64_t at_ms;              /* wall clock of the node when it got there */
+    int64_t gpu_mib;            /* what of it lies in the node's memory, or did */
+    const char *why;            /* it is not as it was wished, and why */
+};
 struct report {                 /* up; a beat is one without items. It renews every run-until time of the node */
     const char *kind;
     int64_t generation;         /* of the last `desired` taken */
@@ -76,6 +87,7 @@ struct report {                 /* up; a beat is one without items. It renews ev
     struct objects items;       /* of struct report_item */
     struct texts swept;         /* volumes of volumes_gone whose folders are gone */
     struct objects live;        /* of struct gpu_live: what the GPUs do; in some reports */
+    struct objects holds;       /* of struct hold_told */
 };
 
 struct open_stream {            /* down: dial back on /v1/streams/{stream} and serve this */

@@ -215,7 +215,8 @@ static const struct field attempt_rows[] = {
     FIELD(struct attempt_view, task, INT, .help = "its number in the array"),
     FIELD(struct attempt_view, outcome, TEXT),
     FIELD(struct attempt_view, node, TEXT),
-    FIELD(struct attempt_view, gpus, TEXT, .max = 1024, .help = "the devices it holds or held"),
+    FIELD(struct attempt_view, gpus, TEXT, .max = 1024, .help = "the devices it holds or held; of a suspended one: had"),
+    FIELD(struct attempt_view, suspendable, TEXT, .max = 256, .help = "of one that runs: yes, or no and why"),
     FIELD(struct attempt_view, exit_code, INT),
     FIELD(struct attempt_view, signal, INT),
     AT(attempt_view, placed),
@@ -501,6 +502,12 @@ static const struct field cancel_rows[] = {
     FIELD(struct cancel_view, tasks, INT, .help = "how many were told to end"),
 };
 const struct fields cancel_view_fields = FIELDS(cancel_view, cancel_rows);
+
+static const struct field hold_rows[] = {
+    HEAD(cancel_view, PREFIX_JOB),
+    FIELD(struct cancel_view, tasks, INT, .help = "how many were told to"),
+};
+const struct fields hold_view_fields = FIELDS(cancel_view, hold_rows);
 
 static const struct field batch_rows[] = {
     HEAD(batch_view, PREFIX_PROJECT),

@@ -46,7 +46,7 @@ struct job_view {
 struct task_view { int64_t id, task; const char *name, *state, *outcome, *detail; int64_t tries, exit_code, signal, started_ms, ended_ms; };
 struct attempt_view {
     int64_t id, task;
-    const char *name, *state, *outcome, *node, *detail, *gpus;
+    const char *name, *state, *outcome, *node, *detail, *gpus, *suspendable;
     int64_t exit_code, signal, run_until_ms, placed_ms, started_ms, ended_ms;
 };
 struct node_view {
@@ -107,7 +107,7 @@ struct cancel_view { int64_t id; const char *name, *state; int64_t tasks; };
 extern const struct fields simple_view_fields, project_view_fields, limit_view_fields, limits_view_fields, queue_view_fields, why_view_fields, plan_view_fields, refused_view_fields, near_view_fields, member_view_fields, user_view_fields, key_view_fields, secret_view_fields,
     volume_view_fields, image_view_fields, blob_view_fields, job_view_fields, job_brief_fields, task_view_fields, attempt_view_fields, node_view_fields,
     node_brief_fields, rules_view_fields, reserve_view_fields, fleet_view_fields, gpu_view_fields, live_view_fields, live_task_view_fields, flavor_view_fields, event_view_fields, audit_view_fields, audit_proof_fields, usage_view_fields, trace_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
-    join_view_fields, cancel_view_fields, batch_view_fields;
+    join_view_fields, cancel_view_fields, hold_view_fields, batch_view_fields;
 /* The same structs where they stand for another kind of thing, so that its id begins as it should. */
 extern const struct fields account_view_fields;         /* of struct member_view */
 extern const struct fields gone_node_fields;            /* of struct simple_view */

@@ -24,7 +24,7 @@ struct run {
     struct server *server;
     struct server_config config;
     bool up, closing, help;
-    const char *sim_gpus, *sim_model, *nvml, *sys, *name, *run_folder, *log_level, *keep_logs, *cdi, *mps, *own_devices, *uplink;
+    const char *sim_gpus, *sim_model, *nvml, *cuda, *uvm, *sys, *name, *run_folder, *log_level, *keep_logs, *cdi, *mps, *own_devices, *uplink;
     struct api_limits rates;
     struct http_limits limits;
     int64_t connections, per_address;
@@ -61,6 +61,8 @@ static const struct { const char *flag; size_t offset; bool up_only; const char 
     { "--own-devices", offsetof(struct run, own_devices), true, "yes", "modes of this machine's GPUs may be set: exclusive while they are shared (no)" },
     { "--cdi", offsetof(struct run, cdi), true, "DIR", "CDI specs of its GPUs: auto, off or a folder (auto)" },
     { "--nvml", offsetof(struct run, nvml), true, "FILE", "NVIDIA's management library, where it is not in a usual place" },
+    { "--cuda", offsetof(struct run, cuda), true, "FILE", "NVIDIA's CUDA driver library, where it is not in a usual place" },
+    { "--uvm", offsetof(struct run, uvm), true, "FILE", "the device that processes have open which use CUDA (/dev/nvidia-uvm)" },
     { "--sys", offsetof(struct run, sys), true, "DIR", "where the kernel's sysfs is (/sys)" },
     { "--uplink", offsetof(struct run, uplink), true, "yes", "let tasks out through this machine, as far as their project may go (no)" },
     { "--name", offsetof(struct run, name), true, "NAME", "the node's name (the host's)" },
@@ -215,6 +217,10 @@ static void agent_spawn(void *arg, const char *token)
         argv[n++] = "--sim-model", argv[n++] = r->sim_model;
     if (r->nvml)
         argv[n++] = "--nvml", argv[n++] = r->nvml;
+    if (r->cuda)
+        argv[n++] = "--cuda", argv[n++] = r->cuda;
+    if (r->uvm)
+        argv[n++] = "--uvm", argv[n++] = r->uvm;
     if (r->sys)
         argv[n++] = "--sys", argv[n++] = r->sys;
     if (r->name)

@@ -146,4 +146,6 @@
     X("ALTER TABLE project ADD COLUMN net BIGINT NOT NULL DEFAULT 0")                                                          \
     X("ALTER TABLE project ADD COLUMN egress TEXT NOT NULL DEFAULT 'all'")                                                     \
     X("ALTER TABLE project ADD COLUMN mbit BIGINT NOT NULL DEFAULT 0") \
-    X("ALTER TABLE reservation ADD COLUMN begun BIGINT NOT NULL DEFAULT 0") /* 1: it was told that its time has come */
+    X("ALTER TABLE reservation ADD COLUMN begun BIGINT NOT NULL DEFAULT 0") /* 1: it was told that its time has come */ \
+    /* An attempt that changed what it holds has several intervals: all but the last have a number of their own, and this is whose they are; 0: its own. */ \
+    X("ALTER TABLE usage ADD COLUMN part_of BIGINT NOT NULL DEFAULT 0")

@@ -128,6 +128,13 @@ bool container_why(struct task *t, const char *log, struct err *err)
                : err_set(err, RC_INTERNAL, "it could not be started, and %s did not say why", t->plan.runtime);
 }
 
+void container_thaw(struct task *t)
+{
+    struct err ignored;
+    if (!cgroup_freeze(&t->cgroups, t->plan.cgroup, false, 0, &ignored))
+        return; /* a host that cannot do it never froze it */
+}
+
 void container_signal_all(struct task *t, int signal)
 {
     t->told = ARENA_ARRAY(t->mem, int, PIDS);

@@ -82,8 +82,10 @@ static void end_it(struct life *l, enum outcome as, int64_t grace_s)
         return;
     bool first = l->kill_at == 0;
     l->kill_at = at;
-    if (first && l->t->container > 0)
+    if (first && l->t->container > 0) {
+        container_thaw(l->t); /* a suspended one could not hear it */
         container_signal_all(l->t, SIGTERM);
+    }
 }
 
 static void on_stop_file(struct life *l)
@@ -190,6 +192,7 @@ static int check_deadlines(struct life *l)
         if (now >= l->kill_at || in_vain) {
             l->killed = true;
             kill(l->t->container, SIGKILL);
+            container_thaw(l->t); /* on v1 what stands still does not even die; it may have been frozen meanwhile */
         } else {
             next = MIN(next, MIN(l->kill_at, now + ALONE_CHECK_MS));
         }

@@ -9,6 +9,7 @@
  *                              rows_pending, rows_failure, replays, encoder, decoder, lost (0|1), mode (of compute), set_rc (what setting it answers), mig (0|1), minor, bus
  *   gpu I process PID MIB      one more process; several may be given, as of the following
  *   gpu I client PID MIB       the same, of a client of MPS
+ *   cuda FILE                  a process that the made-up libcuda of that file has moved away (FILE.PID holds 2) holds nothing
  *   gpu I instance PROFILE START UUID      of MIG
  *   gpu I link PEER            an NVLink straight to GPU PEER; PEER -1: to a switch
  *   xid I N                    an event for those who wait when the line is added
@@ -357,15 +358,31 @@ int nvmlDeviceGetRemappedRows(struct nvml_device *d, unsigned *corrected, unsign
     return *pending = (unsigned)number_of(d->gpu, "rows_pending", 0), *failure = (unsigned)number_of(d->gpu, "rows_failure", 0), NVML_OK;
 }
 int nvmlDeviceGetPcieReplayCounter(struct nvml_device *d, unsigned *out) { return give(d, "replays", 0, out); }
+static bool is_moved_away(unsigned pid)
+{
+    char file[LINE], path[LINE + 16];
+    if (!value_of("cuda", file))
+        return false;
+    snprintf(path, sizeof path, "%s.%u", file, pid);
+    FILE *f = fopen(path, "re");
+    bool moved = f && fgetc(f) == '2';
+    if (f)
+        fclose(f);
+    return moved;
+}
 static unsigned add_processes(int gpu, const char *kind, unsigned count, unsigned room, struct nvml_process *out)
 {
     char words[32], text[LINE];
     unsigned pid;
     unsigned long long mib;
     snprintf(words, sizeof words, "gpu %d %s", gpu, kind);
-    for (int i = 0; nth_of(words, i, text); i++, count++)
-        if (count < room && sscanf(text, "%u %llu", &pid, &mib) == 2)
+    for (int i = 0; nth_of(words, i, text); i++) {
+        if (sscanf(text, "%u %llu", &pid, &mib) != 2 || is_moved_away(pid))
+            continue;
+        if (count < room)
             out[count] = (struct nvml_process){ .pid = pid, .used = mib << 20, .gpu_instance = ~0u, .compute_instance = ~0u };
+        count++;
+    }
     return count;
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *d, unsigned *n, struct nvml_process *out)

@@ -169,8 +169,9 @@ run_sh() { # run_sh SCRIPT [MORE JSON]: runs it to its end; OUT has what it prin
 books() { # what does not balance; nothing when all does
     sql "SELECT 'events have gaps: ' || count(*) || ' of ' || max(seq) FROM event HAVING count(*) <> max(seq) OR min(seq) <> 1"
     sql "SELECT 'an ended attempt without usage: ' || a.id FROM attempt a LEFT JOIN usage u ON u.attempt = a.id WHERE a.ended_ms > 0 AND a.started_ms > 0 AND u.attempt IS NULL"
-    sql "SELECT 'usage without an attempt that ran: ' || u.attempt FROM usage u LEFT JOIN attempt a ON u.attempt = a.id WHERE a.id IS NULL OR a.started_ms = 0 OR a.ended_ms = 0"
-    sql "SELECT 'usage is not its attempt' || 's time: ' || u.attempt FROM usage u JOIN attempt a ON u.attempt = a.id WHERE u.started_ms <> a.started_ms OR u.ended_ms <> a.ended_ms OR u.ended_ms < u.started_ms"
+    sql "SELECT 'usage without an attempt that ran: ' || u.attempt FROM usage u LEFT JOIN attempt a ON a.id = CASE WHEN u.part_of > 0 THEN u.part_of ELSE u.attempt END WHERE a.id IS NULL OR a.started_ms = 0 OR (a.ended_ms = 0 AND u.part_of = 0)"
+    sql "SELECT 'usage is not its attempt' || 's time: ' || u.attempt FROM usage u JOIN attempt a ON u.attempt = a.id WHERE (u.started_ms <> a.started_ms AND NOT EXISTS (SELECT 1 FROM usage p WHERE p.part_of = a.id)) OR u.ended_ms <> a.ended_ms OR u.ended_ms < u.started_ms"
+    sql "SELECT 'the parts of an attempt' || 's usage are not its time: ' || a.id FROM attempt a WHERE a.ended_ms > 0 AND a.started_ms > 0 AND EXISTS (SELECT 1 FROM usage p WHERE p.part_of = a.id) AND (SELECT SUM(u.ended_ms - u.started_ms) FROM usage u WHERE u.attempt = a.id OR u.part_of = a.id) <> a.ended_ms - a.started_ms"
     sql "SELECT 'two live attempts of one task: ' || job FROM attempt WHERE state < 4 GROUP BY job, task HAVING count(*) > 1"
     sql "SELECT 'an ended job with a live attempt: ' || j.id FROM job j JOIN attempt a ON a.job = j.id WHERE j.state >= 4 AND a.state < 4"
     sql "SELECT 'a job whose tasks do not add up: ' || id FROM job WHERE state >= 4 AND done + failed + cancelled <> count"

@@ -1,5 +1,6 @@
 #include "agent/cgroup.h"
 #include "tap.h"
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -59,4 +60,49 @@ TEST(a_group_is_killed_as_a_whole_even_if_it_forks)
     char path[256];
     snprintf(path, sizeof path, "%s/%s", c.mounts[0].path, name);
     CHECK(access(path, F_OK) == -1);
+}
+
+/* Something came within that time; all of it is taken. */
+static bool beats(int fd, int wait_ms)
+{
+    char many[4096];
+    return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, wait_ms) == 1 && read(fd, many, sizeof many) > 0;
+}
+
+TEST(a_group_stands_still_and_runs_again_and_its_memory_limit_can_be_moved)
+{
+    struct cgroups c;
+    struct err err = {0};
+    char name[48];
+    int64_t bytes;
+    if (geteuid() != 0 || !cgroups_find(&c, &err) || !cgroups_freeze(&c)) {
+        test_skip("needs root and a freezer");
+        return;
+    }
+    snprintf(name, sizeof name, "arcus/still-%d", getpid());
+    int beat[2];
+    CHECK(pipe(beat) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60);
+        while (write(beat[1], "b", 1) == 1)
+            usleep(1000);
+        _exit(0);
+    }
+    CHECK(cgroup_move(&c, name, pid, &err));
+    CHECK(beats(beat[0], 30000));
+    CHECK(cgroup_freeze(&c, name, true, 5000, &err) && cgroup_freeze(&c, name, true, 5000, &err));
+    while (beats(beat[0], 0)) /* what was on its way */
+        continue;
+    CHECK(!beats(beat[0], 100));
+    CHECK(cgroup_freeze(&c, name, false, 5000, &err) && beats(beat[0], 30000));
+    static const int64_t sizes[] = { 64 << 20, 256 << 20, 64 << 20 };
+    bool limited = cgroup_memory_limit(&c, name, &bytes, &err);     /* on v2 somebody may have to let it be */
+    for (size_t i = 0; limited && i < COUNT(sizes); i++)
+        CHECK(cgroup_memory_set(&c, name, sizes[i], &err) && cgroup_memory_limit(&c, name, &bytes, &err) && bytes == sizes[i]);
+    CHECK(cgroup_freeze(&c, name, true, 5000, &err) && cgroup_kill(&c, name, 5000));    /* what stands still dies too */
+    waitpid(pid, NULL, 0);
+    CHECK(cgroup_remove(&c, name) && !cgroup_freeze(&c, name, true, 10, &err) && !cgroup_memory_limit(&c, name, &bytes, &err));
+    close(beat[0]);
+    close(beat[1]);
 }

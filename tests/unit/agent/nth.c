@@ -2,6 +2,7 @@
  * the new one. The tables of places that can fail are the linker's: one that no loop here has reached fails the last test. */
 #include "agent/cgroup.h"
 #include "agent/image.h"
+#include "agent/suspend.h"
 #include "agent/tree.h"
 #include "base/fault.h"
 #include "base/id.h"
@@ -11,6 +12,7 @@
 #include "wire/tar.h"
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -312,6 +314,27 @@ TEST(whichever_operation_of_a_supervisor_fails_its_task_is_told_as_it_was_and_no
     }
     printf("# a supervisor: %d operations were made to fail at %zu places\n", runs, count);
     containers_close(&c);
+}
+
+/* --- the note of a suspension */
+
+TEST(a_note_of_a_suspension_that_cannot_be_written_is_as_it_was_before)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    char folder[] = "/tmp/suspend-nth.XXXXXX", path[64];
+    struct suspend_note note = { .attempt = 7, .n = 1, .want = SUSPEND_SUSPENDED, .state = SUSPEND_MOVING }, read = { 0 };
+    struct err err = { 0 };
+    CHECK(mkdtemp(folder) && suspend_note_write(folder, &note, &err));
+    note.state = SUSPEND_RUNNING;
+    for (int nth = 1; nth <= 2; nth++) {
+        fault_arm_at("suspend.note", nth);
+        bool ok = suspend_note_write(folder, &note, &err), fired = fault_fired();
+        fault_arm(0);
+        CHECK(ok == !fired && fired == (nth == 1) && suspend_note_read(folder, 7, mem, &read));
+        CHECK(read.state == (ok ? SUSPEND_RUNNING : SUSPEND_MOVING));
+    }
+    snprintf(path, sizeof path, "%s/suspend.json", folder);
+    CHECK(unlink(path) == 0 && rmdir(folder) == 0);
 }
 
 /* --- the table: every place of the agent that can fail was made to by some loop of this program */

@@ -78,6 +78,8 @@ const struct wish wishes[] = {
     { VERB_JOB_GET, JOB, true },
     { VERB_JOB_UPDATE, "{\"job\":\"{waits}\",\"priority\":7}", true },
     { VERB_JOB_CANCEL, "{\"job\":\"{cancel}\"}", true },
+    { VERB_JOB_SUSPEND, JOB, true },
+    { VERB_JOB_RESUME, JOB, true, .expect = "" },
     { VERB_JOB_TASKS, JOB, true },
     { VERB_JOB_ATTEMPTS, JOB, true },
     { VERB_JOB_LOGS, JOB, true },

@@ -1,0 +1,240 @@
+/* runtime_suspend.c - tasks that are to give their GPUs back for a while, or to have them again. The work is a helper's (suspend.h), one at a
+ * time for a task; here it is started, waited for, and its note read.
+ *
+ * A wish has a number, and the newest counts. An agent that begins finds what one before it left: a note that says `moving` is worked on in the
+ * direction it had, behind the helper that may still be at it. What does not get there in TRIES is brought back to run; what does not
+ * even do that is ended as a fault of the node, so that it is tried again elsewhere. */
+#include "agent/runtime_internal.h"
+#include "agent/suspend.h"
+#include "base/log.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { TRIES = 2, AGAIN_MS = 1000, SHRINK_MS = 500, SHRINK_MOST_MS = 60000, HELPER_S = 300, LATE_MS = (HELPER_S + 30) * 1000 };
+_Static_assert((int)HOLD_RUNNING == (int)SUSPEND_RUNNING && (int)HOLD_SUSPENDED == (int)SUSPEND_SUSPENDED, "told as they are noted");
+
+static void work(struct attempt *a);
+
+static const char *folder_of(const struct attempt *a, char out[static RUNTIME_PATH])
+{
+    return in_data(a->r, out, "tasks", a->name);
+}
+
+static void tell(struct attempt *a)
+{
+    if (a->r->events->on_hold)
+        a->r->events->on_hold(a->r->arg);
+}
+
+static void give_up(struct attempt *a, const char *why)
+{
+    log_line(LOG_ERROR, "agent", "%s cannot be brought back: %s", a->name, why);
+    attempt_stop(a, 0, OUTCOME_NODE_FAULT, why);
+}
+
+/* What a task gave back counts as its own for a while yet. The note keeps the limit that it had: the next suspension begins from there. */
+static void on_shrink(void *arg)
+{
+    struct attempt *a = arg;
+    struct hold *h = &a->hold;
+    struct err err = { 0 };
+    char group[64];
+    h->shrink = NULL;
+    if (h->proc || h->state != SUSPEND_RUNNING || a->stage != STAGE_LIVE)
+        return; /* it is being suspended again */
+    snprintf(group, sizeof group, "arcus/%s", a->name);
+    if (cgroup_memory_set(&a->r->cgroups, group, h->limit_bytes, &err)) {
+        h->limit_bytes = 0;
+        return;
+    }
+    h->shrink_ms = MIN(h->shrink_ms * 2, (int64_t)SHRINK_MOST_MS);
+    h->shrink = timer_start(a->r->os, h->shrink_ms, on_shrink, a);
+}
+
+static void take_note(struct attempt *a, const struct suspend_note *note)
+{
+    struct hold *h = &a->hold;
+    h->limit_bytes = note->state == SUSPEND_RUNNING ? note->limit_bytes : 0;
+    h->shrink_ms = SHRINK_MS;
+    timer_cancel(TAKE(h->shrink));
+    if (h->limit_bytes && a->r->real)
+        h->shrink = timer_start(a->r->os, SHRINK_MS, on_shrink, a);
+    free(h->why);
+    h->why = note->why ? strdup(note->why) : NULL;
+    h->done = note->n;
+    h->state = note->state;
+    h->at_ms = note->at_ms;
+    h->gpu_mib = note->gpu_mib;
+}
+
+/* No helper has come so far that it had to note it. */
+static bool untouched(const struct attempt *a, bool read, const struct suspend_note *note)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    char path[RUNTIME_PATH + 16], folder[RUNTIME_PATH];
+    struct suspend_note other;
+    snprintf(path, sizeof path, "%s/suspend.json", folder_of(a, folder));
+    if (read)
+        return note->state == SUSPEND_RUNNING || note->state == SUSPEND_SUSPENDED;
+    return !disk_exists(a->r->os, path) || suspend_note_read(folder, 0, mem, &other); /* folders are used again */
+}
+
+static void on_again(void *arg)
+{
+    struct attempt *a = arg;
+    a->hold.again = NULL;
+    work(a);
+}
+
+/* Its note is the answer, whatever it ended with. */
+static void helper_over(struct attempt *a)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    char folder[RUNTIME_PATH];
+    struct hold *h = &a->hold;
+    struct suspend_note note = { 0 };
+    if (a->stage != STAGE_LIVE || a->stop_as)
+        return;
+    bool read = suspend_note_read(folder_of(a, folder), a->id, mem, &note);
+    if (read && note.n == h->asked && note.state == SUSPEND_BROKEN) {
+        give_up(a, note.why ? note.why : "the driver lost it");
+        return;
+    }
+    if (read && note.n == h->asked && note.state != SUSPEND_MOVING) {
+        h->tries = 0;
+        take_note(a, &note);
+        log_line(LOG_INFO, "agent", "%s %s%s%s", a->name, note.state == SUSPEND_SUSPENDED ? "is suspended" : "runs",
+                 note.why ? ": " : "", note.why ? note.why : "");
+        tell(a);
+        work(a); /* a newer wish may have come */
+    } else if (++h->tries < 2 * TRIES) {
+        h->again = timer_start(a->r->os, AGAIN_MS, on_again, a);
+    } else if (untouched(a, read, &note)) {
+        h->tries = 0;
+        note.n = h->asked;
+        note.why = "its helper does not work";
+        note.at_ms = os_wall_ms(a->r->os);
+        take_note(a, &note);
+        tell(a);
+    } else {
+        give_up(a, "its helper did not bring it to an end");
+    }
+}
+
+static void on_exit_of(void *arg, int status)
+{
+    struct attempt *a = arg;
+    (void)status;
+    a->hold.proc = NULL;
+    timer_cancel(TAKE(a->hold.late));
+    helper_over(a);
+}
+
+/* Not even SIGALRM has ended it: it hangs in the kernel, with the task's state in its hands. */
+static void on_late(void *arg)
+{
+    struct attempt *a = arg;
+    a->hold.late = NULL;
+    proc_forget(TAKE(a->hold.proc));
+    give_up(a, "the driver hangs");
+}
+
+static bool spawn(struct attempt *a, bool suspended, struct err *err)
+{
+    struct runtime *r = a->r;
+    char folder[RUNTIME_PATH], turns[RUNTIME_PATH], group[64], number[24], limit[16];
+    snprintf(group, sizeof group, "arcus/%s", a->name);
+    snprintf(number, sizeof number, "%lld", (long long)a->hold.asked);
+    snprintf(limit, sizeof limit, "%d", HELPER_S);
+    snprintf(turns, sizeof turns, "%s/suspend.turns", r->config.data);
+    const char *argv[24] = { r->config.self, "suspend-helper", "--attempt", a->name, "--folder", folder_of(a, folder), "--group", group,
+                             "--to", suspended ? "suspended" : "running", "--number", number, "--limit", limit, "--turns", turns };
+    const struct { const char *flag, *value; } more[]
+        = { { "--libcuda", r->config.libcuda }, { "--nvml", r->config.nvml }, { "--uvm", r->config.uvm } };
+    for (size_t i = 0, n = 16; i < COUNT(more); i++)
+        if (text_given(more[i].value))
+            argv[n++] = more[i].flag, argv[n++] = more[i].value;
+    struct proc_spec spec = { .argv = argv, .dir = "/", .in = -1, .out = -1, .err = STDERR_FILENO, .own_session = true };
+    return proc_spawn(r->os, &spec, on_exit_of, a, &a->hold.proc, err);
+}
+
+/* A simulated task has nothing on its GPUs. */
+static void pretend(struct attempt *a)
+{
+    take_note(a, &(struct suspend_note){ .n = a->hold.asked,
+                                         .state = a->hold.on ? SUSPEND_SUSPENDED : SUSPEND_RUNNING,
+                                         .at_ms = os_wall_ms(a->r->os) });
+    tell(a);
+}
+
+static void work(struct attempt *a)
+{
+    struct hold *h = &a->hold;
+    struct err err = { 0 };
+    if (h->done >= h->asked || h->proc || h->again || a->stage != STAGE_LIVE || a->stop_as)
+        return;
+    if (!a->r->real) {
+        pretend(a);
+        return;
+    }
+    if (spawn(a, h->on && h->tries < TRIES, &err)) {
+        h->late = timer_start(a->r->os, LATE_MS, on_late, a);
+        return;
+    }
+    log_line(LOG_ERROR, "agent", "%s: the suspend helper does not start: %s", a->name, err.text);
+    h->again = timer_start(a->r->os, AGAIN_MS, on_again, a);
+}
+
+void runtime_hold(struct runtime *r, int64_t attempt, int64_t n, bool on)
+{
+    struct attempt *a = map_get(r->attempts, attempt);
+    if (!a || n <= a->hold.asked)
+        return;
+    a->hold.asked = n;
+    a->hold.on = on;
+    a->hold.tries = 0;
+    work(a);
+}
+
+/* --- the rest of an attempt's life */
+
+void suspend_found(struct attempt *a)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    char folder[RUNTIME_PATH];
+    struct suspend_note note = { 0 };
+    if (!a->r->real || !suspend_note_read(folder_of(a, folder), a->id, mem, &note))
+        return;
+    a->hold.asked = note.n;
+    a->hold.on = note.want == SUSPEND_SUSPENDED;
+    if (note.state == SUSPEND_MOVING || note.state == SUSPEND_BROKEN)
+        return; /* suspend_live goes on with it */
+    take_note(a, &note);
+}
+
+void suspend_live(struct attempt *a) { work(a); }
+
+void suspend_end(struct attempt *a)
+{
+    proc_forget(TAKE(a->hold.proc));
+    timer_cancel(TAKE(a->hold.late));
+    timer_cancel(TAKE(a->hold.again));
+    timer_cancel(TAKE(a->hold.shrink));
+    free(TAKE(a->hold.why));
+}
+
+struct objects runtime_holds(struct runtime *r)
+{
+    struct attempt *a;
+    size_t n = 0;
+    struct hold_told *list = realloc(r->holds, (map_count(r->attempts) + 1) * sizeof *list);
+    if (!list)
+        abort();
+    r->holds = list;
+    for (size_t at = 0; (a = map_next(r->attempts, &at));)
+        if (a->hold.done && a->stage == STAGE_LIVE)
+            list[n++] = (struct hold_told){ .attempt = a->id, .n = a->hold.done, .state = a->hold.state, .at_ms = a->hold.at_ms,
+                                            .gpu_mib = a->hold.gpu_mib, .why = a->hold.why };
+    return (struct objects){ list, n };
+}

@@ -1,0 +1,244 @@
+/* job_suspend.c - tasks that give their GPUs back for a while, and have them again: the wishes, what nodes tell about them, and who of those
+ * that want them back gets them.
+ *
+ * Everything about it is in the attempt's lease: so it is written with what the attempt holds, and there is nothing else to agree with. What
+ * an attempt holds changes in one place (change), which closes the interval of before, tells the planner, and writes the lease. A task
+ * comes back to the GPUs that it had, on its node, and before the queue: when something is freed it is looked at here first, in the same
+ * commit, and only then does the planner hear of it. */
+#include "control/call.h"
+#include "model/hold.h"
+#include <stdio.h>
+
+/* --- what an attempt holds */
+
+static void put_gpus(struct json_out *o, const char *key, const struct attempt *a, int count)
+{
+    json_key(o, key), json_open(o, '[');
+    for (int g = 0; g < count; g++) {
+        json_open(o, '{');
+        json_key(o, "index"), json_put_int(o, a->gpus[g].index);
+        json_key(o, "uuid"), json_put_text(o, a->gpus[g].uuid);
+        json_key(o, "milli"), json_put_int(o, a->gpus[g].milli);
+        json_key(o, "mem_mib"), json_put_int(o, a->gpus[g].mem_mib);
+        json_key(o, "simulated"), json_put_bool(o, a->gpus[g].simulated);
+        json_close(o, '}');
+    }
+    json_close(o, ']');
+}
+
+/* As state.c reads it. A slice of MIG is never suspended, so it is not written here. */
+static void write_lease(struct call *c, const struct attempt *a)
+{
+    AUTO(str_done) struct str text = { 0 };
+    struct json_out o = { .to = &text };
+    char four[IPV4_TEXT];
+    json_open(&o, '{');
+    json_key(&o, "cpu"), json_put_int(&o, a->cpu_milli);
+    json_key(&o, "mem"), json_put_int(&o, a->mem_mib);
+    if (a->address)
+        json_key(&o, "address"), json_put_text(&o, ipv4_text(a->address, four));
+    put_gpus(&o, "gpus", a, a->gpu_count);
+    put_gpus(&o, "away", a, a->away);
+    json_key(&o, "hold"), json_put_int(&o, a->hold);
+    json_key(&o, "hold_n"), json_put_int(&o, a->hold_n);
+    json_key(&o, "hold_ms"), json_put_int(&o, a->hold_ms);
+    json_key(&o, "parked"), json_put_int(&o, a->parked_mib);
+    json_close(&o, '}');
+    EMIT(c, ATTEMPT_LEASE, V_INT(a->id), V_TEXT(arena_text(c->mem, text.at)));
+}
+
+/* at_ms: since when it holds that. */
+static void change(struct call *c, struct attempt *a, bool away, int64_t parked_mib, int64_t at_ms)
+{
+    if (away == (a->away > 0) && parked_mib == a->parked_mib)
+        return;
+    struct sched_event *e = emit_news(c, SCHED_TASK_FREED);
+    e->job = a->task->job->id, e->task = a->task->index, e->node = a->node->id, e->project = a->task->job->project->id;
+    attempt_stretch(c, a, at_ms, e);
+    attempt_away(a, away, parked_mib);
+    sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
+}
+
+/* --- what is shown */
+
+static void tell(struct call *c, const struct attempt *a, const char *kind, const char *why)
+{
+    const struct job *j = a->task->job;
+    AUTO(str_done) struct str text = { 0 };
+    struct json_out o = { .to = &text };
+    json_open(&o, '{');
+    json_key(&o, "job"), json_put_text(&o, id_of(c, PREFIX_JOB, j->id));
+    json_key(&o, "task"), json_put_int(&o, a->task->index);
+    json_key(&o, "node"), json_put_text(&o, a->node->name);
+    if (a->parked_mib)
+        json_key(&o, "host_mib"), json_put_int(&o, a->parked_mib);
+    if (text_given(why))
+        json_key(&o, "why"), json_put_text(&o, why);
+    json_close(&o, '}');
+    emit_event(c, j->project->id, kind, id_of(c, PREFIX_ATTEMPT, a->id), arena_text(c->mem, text.at));
+}
+
+/* A job is suspended if all that there is of it is: then its reason says so, and job_state_word shows it. */
+static void mark(struct call *c, struct job *j)
+{
+    bool all = map_count(j->tasks) > 0 && j->next_task == j->count && !j->waiting, waits = false;
+    struct task *t;
+    for (size_t i = 0; (t = map_next(j->tasks, &i));) {
+        all = all && t->attempt && hold_is_away((enum hold_step)t->attempt->hold);
+        waits |= t->attempt && t->attempt->hold == STEP_WAITS;
+    }
+    bool was = j->reason == REASON_SUSPENDED || j->reason == REASON_RESUME;
+    enum reason reason = all && waits ? REASON_RESUME : all ? REASON_SUSPENDED : was ? REASON_NONE : j->reason;
+    if (j->state != JOB_RUNNING || reason == j->reason)
+        return;
+    j->reason = reason;
+    job_write(c, j);
+}
+
+/* --- wishes */
+
+static int64_t on_gpus_mib(const struct attempt *a)
+{
+    const struct gpu_live *live = a->node->live.at;
+    int64_t mib = 0;
+    for (size_t g = 0; g < a->node->live.count; g++) {
+        const struct live_task *tasks = live[g].tasks.at;
+        for (size_t t = 0; t < live[g].tasks.count; t++)
+            mib += tasks[t].attempt == a->id ? MAX(tasks[t].mem_mib, 0) : 0;
+    }
+    return mib;
+}
+
+static bool node_has_memory(const struct node *n, int64_t more_mib)
+{
+    struct attempt *a;
+    for (size_t i = 0; (a = map_next(n->attempts, &i));)
+        more_mib += a->mem_mib;
+    return more_mib <= n->info.mem_mib;
+}
+
+/* NULL: it can. */
+static const char *refused(const struct task *t, bool on)
+{
+    const struct attempt *a = t->attempt;
+    if (!a || a->state != JOB_RUNNING)
+        return "it does not run";
+    if (a->stop)
+        return "it is being ended";
+    enum hold_step step = (enum hold_step)a->hold;
+    if (!hold_next(&step, on ? HOLD_SUSPEND : HOLD_RESUME))
+        return on ? "it is suspended already" : "it is not suspended";
+    if (!on || a->hold != STEP_NONE)
+        return NULL;
+    const char *why = hold_refused(&a->node->info, a->gpus, (size_t)a->gpu_count, job_gang(t->job));
+    if (why)
+        return why;
+    return node_has_memory(a->node, on_gpus_mib(a)) ? NULL : "its node has not enough free memory for what it has on the GPU";
+}
+
+/* The node is told again whenever the wish is another one; a task that waits for its GPUs is still to be suspended there. */
+static void wish(struct call *c, struct attempt *a, bool on)
+{
+    enum hold_step step = (enum hold_step)a->hold;
+    (void)!hold_next(&step, on ? HOLD_SUSPEND : HOLD_RESUME);
+    attempt_step(a, (int)step);
+    if (step == STEP_SUSPENDING)
+        change(c, a, false, MAX(a->parked_mib, on_gpus_mib(a)), c->now_ms);     /* the node's memory is its own before anything comes there */
+    a->hold_n += step == STEP_SUSPENDING || step == STEP_RESUMING;
+    write_lease(c, a);
+    tell(c, a, on ? "task.suspend" : "task.resume", NULL);
+    node_changed(c, a->node, a);
+}
+
+static bool each(struct call *c, const struct job_hold_ask *ask, bool on, struct err *err)
+{
+    struct job *j = state_job(c->s, c->who->project, ask->job);
+    if (!j)
+        return job_gone(c, ask->job, err);
+    if (ask->task >= j->count)
+        return err_field(err, "task", "%s has tasks 0 to %lld", ask->job, (long long)j->count - 1);
+    struct cancel_view view = { .id = j->id, .name = arena_text(c->mem, j->name), .state = on ? "suspending" : "resuming" };
+    const char *why = "it does not run";
+    struct task *t;
+    for (size_t i = 0; (t = map_next(j->tasks, &i));) {
+        if (ask->task >= 0 && t->index != ask->task)
+            continue;
+        const char *no = refused(t, on);
+        if (no)
+            why = no;
+        else
+            wish(c, t->attempt, on), view.tasks++;
+    }
+    if (!view.tasks)
+        return err_set(err, RC_CONFLICT, "%s cannot be %s: %s", ask->job, on ? "suspended" : "resumed", why);
+    for (size_t i = 0; !on && (t = map_next(j->tasks, &i));)
+        if (t->attempt)
+            holds_try(c, t->attempt->node);
+    mark(c, j);
+    reply_view(c, &hold_view_fields, &view);
+    return true;
+}
+
+bool job_suspend(struct call *c, const void *body, struct err *err) { return each(c, body, true, err); }
+bool job_resume(struct call *c, const void *body, struct err *err) { return each(c, body, false, err); }
+
+/* --- GPUs for those that want them back */
+
+static struct attempt *next_to_return(struct call *c, struct node *n)
+{
+    struct attempt *a, *first = NULL;
+    for (size_t i = 0; (a = map_next(n->attempts, &i));)
+        if (a->hold == STEP_WAITS && !a->stop && (!first || a->hold_ms < first->hold_ms) && gpus_may_return(c, a))
+            first = a;
+    return first;
+}
+
+void holds_try(struct call *c, struct node *n)
+{
+    struct attempt *a;
+    while (n->resumers > 0 && (a = next_to_return(c, n))) { /* who was suspended first */
+        attempt_step(a, STEP_RESUMING);
+        change(c, a, false, a->parked_mib, c->now_ms);
+        a->hold_n++;
+        write_lease(c, a);
+        tell(c, a, "task.resuming", NULL);
+        mark(c, a->task->job);
+        node_changed(c, n, a);
+    }
+}
+
+/* Room in a quota may come from anywhere. */
+void holds_tick(struct call *c)
+{
+    struct node *n;
+    for (size_t i = 0; (n = map_next(c->s->nodes, &i));)
+        holds_try(c, n);
+}
+
+/* --- facts */
+
+static void take(struct call *c, struct attempt *a, const struct hold_told *told)
+{
+    bool suspended = told->state == HOLD_SUSPENDED;
+    enum hold_step before = (enum hold_step)a->hold, step = before;
+    if (a->stop || !hold_next(&step, suspended ? HOLD_IS_SUSPENDED : HOLD_RUNS))
+        return; /* told before, or of no interest any more */
+    attempt_step(a, (int)step);
+    change(c, a, suspended, suspended ? told->gpu_mib : 0, told->at_ms);
+    write_lease(c, a);
+    tell(c, a, step == STEP_SUSPENDED ? before == STEP_RESUMING ? "task.resume_failed" : "task.suspended"
+               : before == STEP_SUSPENDING ? "task.suspend_failed" : "task.resumed", told->why);
+    mark(c, a->task->job);
+    if (suspended)
+        holds_try(c, a->node);
+}
+
+void holds_take(struct call *c, struct node *n, const struct objects *list)
+{
+    const struct hold_told *told = list->at;
+    for (size_t i = 0; i < list->count; i++) {
+        struct attempt *a = map_get(c->s->attempts, told[i].attempt);
+        if (a && a->node == n && a->hold_n == told[i].n)
+            take(c, a, &told[i]);
+    }
+}

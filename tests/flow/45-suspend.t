@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# 45-suspend.t - a task gives its GPU back, another one has it, and the first comes back: with a made-up driver, real control groups, and an agent that is
+# killed in the middle. What the driver itself does is tests/gpu/suspend.sh's.
+. "$(dirname "$0")/lib.sh"
+
+LIB=$BASE/driver
+mkdir -p "$LIB"
+cp "$(dirname "$ARCUS")"/fake/lib{nvidia-ml,cuda}.so.1 "$LIB/" || give_up "the made-up libraries are not built"
+node=
+for d in /dev/fuse /dev/kvm /dev/net/tun /dev/loop-control; do [ -z "$node" ] && perl -e 'exit !sysopen(my $f, $ARGV[0], 2048)' "$d" && node=$d; done
+[ -n "$node" ] || { skip "a device stands for the GPU" "this machine has none that can be opened"; finish; }
+uuid=GPU-fa4e0000-0000-0000-0000-000000000000
+mkdir -m 755 "$BASE/cdi"
+jq -n --arg a "$uuid" --arg n "$node" '{cdiVersion: "0.6.0", kind: "nvidia.com/gpu", devices: [{name: $a, containerEdits: {deviceNodes: [{path: "/dev/nvidia0", hostPath: $n}]}}]}' >"$BASE/cdi/nvidia.json"
+conf() { printf 'gpus 1\ncuda %s\n%s\n' "$LIB/cuda.conf" "${1:-}" >"$LIB/nvml.conf"; }
+conf
+: >"$LIB/cuda.conf"
+# Whoever has /dev/zero open uses CUDA.
+cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cuda "$LIB/libcuda.so.1" --uvm /dev/zero --cdi "$BASE/cdi"
+until_ok 30 eval '[ "$(get /v1/gpus | jq -r ".items[0].state")" = free ]' || give_up "no GPU is offered: $(get /v1/gpus)"
+
+counts='exec perl -e '\''open(F, "<", "/dev/zero"); $| = 1; while (!-e "/tmp/end") { print "turn ", ++$n, "\n"; select(undef, undef, undef, 0.1) } print "over\n"'\'''
+attempt() { get "/v1/jobs/$1/attempts" | jq -r ".items[-1].${2:-id}"; }
+frozen() { local g; g=$(dirname "$(find /sys/fs/cgroup -path "*arcus/$(attempt "$1")/cgroup.procs" \( -path '*freezer*' -o -path '/sys/fs/cgroup/arcus/*' \) | head -n 1)"); cat "$g/freezer.state" 2>/dev/null || awk '$1 == "frozen" {print $2 ? "FROZEN" : "THAWED"}' "$g/cgroup.events"; }
+one=$(submit "$(sh_job "$counts" '{"gpus":1,"cpus":0.5,"memory":"256MB"}')")
+wait_for "$one" running 60
+until_ok 20 has_said "$one" 'turn 3'
+conf "gpu 0 process $(first_pid "$(attempt "$one")") 100"
+is "it can be suspended, and says so" "$(attempt "$one" suspendable)" yes
+
+# --- out
+arcus suspend "$one" >/dev/null
+wait_for "$one" suspended 60
+is "it is suspended" "$(job "$one" '.state + " " + .reason')|$(attempt "$one" state)|$(frozen "$one")" "suspended Suspended|suspended|FROZEN"
+said=$(logs "$one" | tail -n 1)
+is "its GPU is free" "$(get /v1/gpus | jq -r '.items[0].state')" free
+two=$(submit "$(sh_job 'echo here; while [ ! -e /tmp/end ]; do sleep 0.1; done' '{"gpus":1,"cpus":0.5,"memory":"256MB"}')")
+wait_for "$two" running 60
+call POST "/v1/jobs/$one/resume" '{}'
+is "another has it: it waits for it" "$(job "$one" '.state + " " + .reason')" "suspended ResumeGPUs"
+is "... and has done nothing since" "$(logs "$one" | tail -n 1)" "$said"
+
+# --- and back
+arcus exec "$two" -- touch /tmp/end </dev/null
+wait_end "$two" 30
+until_ok 60 eval '[ "$(attempt "$one" state)" = running ]'
+is "when that has ended it is back" "$(job "$one")|$(attempt "$one" state)|$(frozen "$one")" "running|running|THAWED"
+until_ok 20 has_said "$one" "turn $((${said#turn } + 3))"
+is "... where it was" "$(logs "$one" | grep -A 1 -x "$said" | tail -n 1)" "turn $((${said#turn } + 1))"
+
+# --- what the driver refuses
+echo 'fail checkpoint * 801' >"$LIB/cuda.conf"
+call POST "/v1/jobs/$one/suspend" '{}'
+failed() { get '/v1/events?limit=1000' | jq -e '[.items[] | select(.name == "task.suspend_failed")] | length > 0'; }
+until_ok 60 failed
+like "what cannot be moved runs on, and an event says why" "$(job "$one") $(get '/v1/events?limit=1000' | jq -r '[.items[] | select(.name == "task.suspend_failed")][0].data.why')" '^running .*801'
+
+# --- an agent that is killed in the middle
+printf 'slow checkpoint * 3000\n' >"$LIB/cuda.conf"
+locked() { grep -q '^lock' "$LIB/cuda.conf.log"; }
+rm -f "$LIB/cuda.conf.log"
+call POST "/v1/jobs/$one/suspend" '{}'
+until_ok 30 locked
+kill -9 "$(agent_pid)"
+wait_for "$one" suspended 90
+is "the agent was killed in the middle: it is suspended all the same" "$(job "$one")|$(frozen "$one")" "suspended|FROZEN"
+: >"$LIB/cuda.conf"
+call POST "/v1/jobs/$one/resume" '{}'
+until_ok 60 eval '[ "$(attempt "$one" state)" = running ]'
+is "... and comes back" "$(attempt "$one" state)|$(frozen "$one")" "running|THAWED"
+
+# --- ends
+call POST "/v1/jobs/$one/suspend" '{}'
+wait_for "$one" suspended 60
+call POST "/v1/jobs/$one/cancel" '{"grace":"1s"}'
+is "a suspended task can be cancelled" "$(how "$one" 60)" "cancelled cancelled 0"
+is "the books balance" "$(books)" ""
+finish

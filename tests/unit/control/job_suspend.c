@@ -1,0 +1,171 @@
+#include "door.h"
+#include "model/hold.h"
+#include <stdlib.h>
+
+struct two { struct door *d; char key[SECRET_TEXT]; const char *one, *other; };     /* `one` runs on the only GPU of n1, `other` waits for it */
+
+static struct two two_new(void)
+{
+    struct two t = { .d = door_new(false) };
+    struct door *d = t.d;
+    door_node(d, "n1", 1, t.key);
+    t.one = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":1,\"cpus\":2,\"memory\":\"8GB\"}");
+    t.other = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":1,\"cpus\":2,\"memory\":\"8GB\"}");
+    CHECK(door_place(d, t.one, 0, "n1", 0) && door_report(d, t.key, 1, door_attempt(d, t.one, 0), "started", NULL).ok);
+    return t;
+}
+
+static struct attempt *attempt_of(struct two *t, const char *job)
+{
+    int64_t id;
+    return id_parse(door_attempt(t->d, job, 0), PREFIX_ATTEMPT, &id) ? map_get(memory_of(t->d)->attempts, id) : NULL;
+}
+
+static struct answer wish(struct two *t, enum verb_id verb, const char *job)
+{
+    return door_ask(t->d, t->d->admin, verb, FMT(t->d, "{\"job\":\"%s\"}", job));
+}
+
+/* What the node says of one, in answer to that wish. */
+static void told(struct two *t, const char *job, int64_t n, const char *state, const char *more)
+{
+    struct door *d = t->d;
+    CHECK(door_ask(d, t->key, VERB_NODE_REPORT,
+                   FMT(d, "{\"kind\":\"report\",\"items\":[],\"holds\":[{\"attempt\":\"%s\",\"n\":%lld,\"state\":\"%s\",\"at_ms\":%lld,\"gpu_mib\":2048%s}]}",
+                       door_attempt(d, job, 0), (long long)n, state, (long long)os_wall_ms(d->os), more ? more : "")).ok);
+    check_books(d, state);
+}
+
+static struct project *project_of_admin(struct two *t)
+{
+    struct project *p, *found = NULL;
+    for (size_t i = 0; (p = map_next(memory_of(t->d)->projects, &i));)
+        found = p->holders ? p : found;
+    return found;
+}
+
+/* Its node is heard all the while. */
+static void pass(struct two *t, int64_t seconds)
+{
+    for (int64_t i = 0; i < seconds; i += 5) {
+        door_run(t->d, 5 * 1000);
+        CHECK(door_ask(t->d, t->key, VERB_NODE_REPORT, "{\"kind\":\"report\",\"items\":[]}").ok);
+    }
+}
+
+TEST(a_suspended_task_gives_its_gpu_to_another_and_has_it_again_afterwards)
+{
+    struct two t = two_new();
+    AUTO(door_free) struct door *d = t.d;
+    int64_t mem = attempt_of(&t, t.one)->mem_mib;
+    CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok && attempt_of(&t, t.one)->hold == STEP_SUSPENDING);
+    check_books(d, "asked");
+    CHECK(!door_place(d, t.other, 0, "n1", 0)); /* it has it yet */
+    told(&t, t.one, 1, "suspended", NULL);
+    CHECK(text_is(job_word(d, t.one, "state"), "suspended") && text_is(job_word(d, t.one, "reason"), "Suspended"));
+    CHECK(attempt_of(&t, t.one)->gpu_milli == 0 && attempt_of(&t, t.one)->mem_mib == mem + 2048);
+    CHECK(door_place(d, t.other, 0, "n1", 0) && door_report(d, t.key, 2, door_attempt(d, t.other, 0), "started", NULL).ok);
+
+    CHECK(wish(&t, VERB_JOB_RESUME, t.one).ok && attempt_of(&t, t.one)->hold == STEP_WAITS);
+    CHECK(text_is(job_word(d, t.one, "state"), "suspended") && text_is(job_word(d, t.one, "reason"), "ResumeGPUs"));
+    check_books(d, "waits for its GPU");
+    CHECK(door_report(d, t.key, 3, door_attempt(d, t.other, 0), "ended", ",\"outcome\":\"succeeded\"").ok);
+    CHECK(attempt_of(&t, t.one)->hold == STEP_RESUMING && attempt_of(&t, t.one)->gpu_milli == 1000); /* in the same commit */
+    told(&t, t.one, 2, "running", NULL);
+    CHECK(attempt_of(&t, t.one)->hold == STEP_NONE && attempt_of(&t, t.one)->mem_mib == mem && text_is(job_word(d, t.one, "state"), "running"));
+}
+
+TEST(it_survives_a_restart_of_the_server_in_every_step)
+{
+    static const char *const states[] = { NULL, "suspended", NULL, "running" };
+    struct two t = two_new();
+    AUTO(door_free) struct door *d = t.d;
+    for (size_t i = 0; i < COUNT(states); i++) {
+        if (states[i])
+            told(&t, t.one, i == 1 ? 1 : 2, states[i], NULL);
+        else
+            CHECK(wish(&t, i == 0 ? VERB_JOB_SUSPEND : VERB_JOB_RESUME, t.one).ok);
+        check_books(d, "before");
+        int hold = attempt_of(&t, t.one)->hold;
+        CHECK(door_crash(d) && door_hello(d, t.key, "n1", 1, 2, (struct texts){ 0 }).ok && attempt_of(&t, t.one)->hold == hold);
+        check_books(d, "after");
+    }
+}
+
+TEST(what_a_node_cannot_suspend_runs_on_and_says_why)
+{
+    struct two t = two_new();
+    AUTO(door_free) struct door *d = t.d;
+    int64_t mem = attempt_of(&t, t.one)->mem_mib;
+    CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+    told(&t, t.one, 1, "running", ",\"why\":\"managed memory\"");
+    CHECK(attempt_of(&t, t.one)->hold == STEP_NONE && attempt_of(&t, t.one)->mem_mib == mem && attempt_of(&t, t.one)->gpu_milli == 1000);
+    CHECK(door_events(d, "task.suspend_failed") == 1 && text_is(job_word(d, t.one, "state"), "running"));
+    told(&t, t.one, 1, "running", NULL); /* told with every report */
+    CHECK(door_events(d, "task.suspend_failed") == 1);
+}
+
+TEST(one_that_cannot_come_back_gives_its_gpu_back_again)
+{
+    struct two t = two_new();
+    AUTO(door_free) struct door *d = t.d;
+    CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+    told(&t, t.one, 1, "suspended", NULL);
+    CHECK(wish(&t, VERB_JOB_RESUME, t.one).ok && attempt_of(&t, t.one)->hold == STEP_RESUMING);
+    told(&t, t.one, 1, "suspended", NULL); /* of the wish before: nothing new */
+    CHECK(attempt_of(&t, t.one)->hold == STEP_RESUMING);
+    told(&t, t.one, 2, "suspended", ",\"why\":\"no memory\"");
+    CHECK(attempt_of(&t, t.one)->hold == STEP_SUSPENDED && attempt_of(&t, t.one)->gpu_milli == 0);
+    CHECK(door_place(d, t.other, 0, "n1", 0));
+}
+
+TEST(who_is_suspended_pays_for_memory_and_not_for_gpus)
+{
+    struct two t = two_new();
+    AUTO(door_free) struct door *d = t.d;
+    pass(&t, 10);
+    CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+    told(&t, t.one, 1, "suspended", NULL);
+    pass(&t, 100);
+    CHECK(wish(&t, VERB_JOB_RESUME, t.one).ok);
+    told(&t, t.one, 2, "running", NULL);
+    pass(&t, 10);
+    CHECK(door_report(d, t.key, 2, door_attempt(d, t.one, 0), "ended", ",\"outcome\":\"succeeded\"").ok);
+    check_books(d, "over");
+    struct answer sum = door_ask(d, d->admin, VERB_USAGE_SUM, "{\"by\":\"project\"}");
+    int64_t gpu = 0, all = 0;
+    for (const char *at = sum.text; at && (at = strstr(at, "\"gpu_seconds\":")); at++)
+        gpu += strtoll(at + strlen("\"gpu_seconds\":"), NULL, 10);
+    for (const char *at = sum.text; at && (at = strstr(at, "\"seconds\":")); at++)
+        all += strtoll(at + strlen("\"seconds\":"), NULL, 10);
+    CHECK(all >= 119 && all <= 125 && gpu >= 19 && gpu <= 25);
+}
+
+TEST(a_suspended_task_can_be_cancelled_and_what_its_node_says_then_changes_nothing)
+{
+    struct two t = two_new();
+    AUTO(door_free) struct door *d = t.d;
+    CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+    told(&t, t.one, 1, "suspended", NULL);
+    CHECK(wish(&t, VERB_JOB_CANCEL, t.one).ok);
+    told(&t, t.one, 1, "suspended", NULL);
+    CHECK(!wish(&t, VERB_JOB_RESUME, t.one).ok);
+    CHECK(door_report(d, t.key, 2, door_attempt(d, t.one, 0), "ended", ",\"outcome\":\"cancelled\"").ok);
+    CHECK(text_is(job_word(d, t.one, "state"), "cancelled"));
+    check_books(d, "over");
+    CHECK(map_count(memory_of(d)->attempts) == 0 && (!project_of_admin(&t)->holders || map_count(project_of_admin(&t)->holders) == 0));
+}
+
+TEST(what_does_not_run_cannot_be_suspended_nor_what_runs_be_resumed)
+{
+    struct two t = two_new();
+    AUTO(door_free) struct door *d = t.d;
+    struct answer a = wish(&t, VERB_JOB_SUSPEND, t.other);
+    CHECK(!a.ok && a.err.rc == RC_CONFLICT && strstr(a.err.text, "does not run"));
+    a = wish(&t, VERB_JOB_RESUME, t.one);
+    CHECK(!a.ok && a.err.rc == RC_CONFLICT && strstr(a.err.text, "not suspended"));
+    CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+    a = wish(&t, VERB_JOB_SUSPEND, t.one);
+    CHECK(!a.ok && a.err.rc == RC_CONFLICT && strstr(a.err.text, "already"));
+    check_books(d, "refused");
+}
