@@ -24,11 +24,11 @@ run_sh 'find / -type s 2>/dev/null; ls -A /run; ls -l /proc/self/fd | wc -l; env
 is "no socket, nothing in /run, no descriptor beside its own, nothing of our environment, an empty input" "$OUT" "5
 0
 end"
-run_sh 'for f in /etc/x /usr/x /bin/x /opt/x '"$BASE"'/x /sys/x /proc/sys/kernel/hostname; do (echo x >$f) 2>/dev/null && echo "$f"; done; echo x >/flow-root && echo x >/tmp/x && echo x >/outputs/x && echo wrote'
+run_sh 'for f in /etc/x /usr/x /bin/x /opt/x '"$BASE"'/x /sys/x /proc/sys/kernel/hostname; do (echo x >$f) 2>/dev/null && echo "$f"; done; echo x >/flow-root-'"$NODE"' && echo x >/tmp/x-'"$NODE"' && echo x >/outputs/x && echo wrote'
 is "the host's folders are read-only; /, /tmp and /outputs are its own" "$OUT" "wrote"
 run_sh 'ls /tmp; ls /outputs; echo done'
 is "/tmp and /outputs are its own" "$OUT" done
-is "... and nothing of it is on the host" "$(ls /tmp/mine /tmp/x /flow-root 2>/dev/null)" ""
+is "... and nothing of it is on the host" "$(ls "/tmp/x-$NODE" "/flow-root-$NODE" 2>/dev/null)" ""
 
 # --- who it is
 run_sh 'for n in user pid mnt net ipc uts; do readlink /proc/self/ns/$n; done; cat /proc/self/uid_map; ls -d /proc/[0-9]* | wc -l; hostname; grep -E "^(CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp):" /proc/self/status' '{"name":"who"}'
