@@ -242,14 +242,23 @@ void wish_drain(struct cloud *c)
 }
 
 /* Short ones, some of which begin later: when they are over whoever waits for their place must come to run. */
+enum { RESERVATIONS = 4 };
+
 void wish_reserve(struct cloud *c)
 {
-    int64_t which = chance(c, 0, 3);
+    int64_t which = chance(c, 0, RESERVATIONS - 1);
     if (chance(c, 0, 3) == 0)
         act(c, "unreserve r%lld", (long long)which);
     else
         act(c, "reserve %s r%lld %s %lld %lld", chance(c, 0, 1) ? "beta" : "default", (long long)which, chance(c, 0, 1) ? "1" : "0.5",
             (long long)chance(c, 0, 20), (long long)chance(c, 60, 90));
+}
+
+/* They last until a time of the day: a clock that was set back an hour makes them an hour longer. */
+void wish_unreserve_all(struct cloud *c)
+{
+    for (int i = 0; i < RESERVATIONS; i++)
+        act(c, "unreserve r%d", i);
 }
 
 void wish_read(struct cloud *c)

@@ -176,6 +176,7 @@ void wish_change(struct cloud *c);                                  /* a job's p
 void wish_reserve(struct cloud *c);                                 /* room for a project in a time, or its end */
 void wish_drain(struct cloud *c);                                   /* a node is to be emptied */
 void wish_uncordon(struct cloud *c, int node);
+void wish_unreserve_all(struct cloud *c);
 bool wishes_done(struct cloud *c);
 void client_tick(struct cloud *c);                                  /* tries again what is due */
 struct wish *some_job(struct cloud *c);

@@ -14,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PEACE_MS = 900 * 1000, SEEDS_A_PROCESS = 50, WORKERS_MOST = 64 };
+enum { PEACE_MS = 7200 * 1000,  /* the longest array, one task after the other, and each try of it */
+       SEEDS_A_PROCESS = 50, WORKERS_MOST = 64 };
 
 struct story {
     uint64_t seed;
@@ -50,6 +51,7 @@ static void tell(const struct story *t, struct cloud *c)
         cloud_fail(c, "after %d s of peace the server does not answer", PEACE_MS / 1000);
     for (int i = 0; i < c->node_count; i++)
         wish_uncordon(c, i);
+    wish_unreserve_all(c);
     if (cloud_ok(c) && !cloud_wait(c, PEACE_MS, books_idle))
         cloud_fail(c, "after %d s of peace: %s", PEACE_MS / 1000, books_busy(c));
     /* What was settled last is forgotten with the next beats; who follows a server that still stands still is there again half a
