@@ -151,7 +151,8 @@ void list_close(struct list *l, const char *next)
 bool rows_of(struct call *c, enum statement st, const struct value *args, int count,
              struct rows *out, struct err *err)
 {
-    return store_query(call_conn(c), st, args, count, c->mem, out, err);
+    struct conn *conn;
+    return call_conn(c, &conn, err) && store_query(conn, st, args, count, c->mem, out, err);
 }
 
 bool name_check(const char *name, const char *prefix, struct err *err)

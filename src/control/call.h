@@ -19,6 +19,7 @@ struct batch {                  /* what all verbs of one commit want written; li
     int64_t *nodes;             /* that have something to be pushed */
     size_t node_count, node_room;
     bool asked;                 /* by somebody outside: the answer counts even if nothing is written */
+    bool light, later;          /* it is decided on the loop, where nobody waits for the store; a verb would have had to, and did nothing */
 };
 
 struct call {
@@ -60,7 +61,9 @@ struct list { struct json_out out; };
 struct list list_open(struct call *c);
 void list_add(struct list *l, const struct fields *fields, const void *view);
 void list_close(struct list *l, const char *next);
-struct conn *call_conn(const struct call *c);            /* to read with: in a write, all that was decided before it is in the store then */
+/* To read with: in a write, all that was decided before it is in the store then. False: it is decided where nobody may wait for that, and will be again
+ * where it may. */
+MUST_CHECK bool call_conn(const struct call *c, struct conn **out, struct err *err);
 bool rows_of(struct call *c, enum statement st, const struct value *args, int count, struct rows *out, struct err *err);
 #define ROWS(c, st, out, err, ...) rows_of((c), ST_##st, (struct value[]){ __VA_ARGS__ }, (int)COUNT(((struct value[]){ __VA_ARGS__ })), (out), (err))
 

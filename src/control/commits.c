@@ -8,14 +8,12 @@
 #include "control/audit.h"
 #include <stdlib.h>
 
-struct group *group_new(struct request *const *list, size_t count)
+struct group *group_new(size_t room)
 {
-    struct group *g = calloc(1, sizeof *g + count * sizeof *g->all);
+    struct group *g = calloc(1, sizeof *g + room * sizeof *g->all);
     if (!g)
         abort();
     g->b.mem = arena_new();
-    for (size_t i = 0; i < count; i++)
-        g->all[g->count++].r = list[i];
     return g;
 }
 
@@ -142,35 +140,37 @@ static enum fate commit(struct control *c, const struct group *first, struct err
     return unknown ? look_back(c, last_event) : refused(err);
 }
 
-/* Adds to what the loop is told: followers first, then the replies. Where it ends then. */
+/* Adds to what the loop is told: followers first, then the replies. Where it ends then. The loop frees it, the planner's news stay. */
 static struct post **landed(struct control *c, struct group *g, struct post **end)
 {
     struct batch *b = &g->b;
     if (b->event_count)
         c->writer.told = b->events[b->event_count - 1].seq;
-    if (g->news)
-        planner_tell(c, g->news, b->news_count, false, false, TAKE(g->news_mem));
     *end = &g->told->post;
     for (size_t i = 0; i < g->count; i++) {
         end = &(*end)->next;
         *end = door_answered(c, g->all[i].r, g->all[i].ok);
     }
-    b->mem = NULL;              /* the loop frees it */
-    group_free(g);
+    b->mem = NULL;
     return &(*end)->next;
 }
 
 enum fate group_commit(struct control *c, struct group *first, struct err *err)
 {
     enum fate fate = commit(c, first, err);
+    if (fate != LANDED)
+        return fate;
     struct post *told = NULL, **end = &told;
-    for (struct group *g = first, *next; fate == LANDED && g; g = next) {
-        next = g->next;
+    for (struct group *g = first; g; g = g->next)
         end = landed(c, g, end);
+    os_posts(c->os, told);
+    for (struct group *g = first, *next; g; g = next) {      /* who waits for a reply goes first: this wakes a thread, which may take our core */
+        next = g->next;
+        if (g->news)
+            planner_tell(c, g->news, g->b.news_count, false, false, TAKE(g->news_mem));
+        group_free(g);
     }
-    if (told)
-        os_posts(c->os, told);
-    return fate;
+    return LANDED;
 }
 
 /* --- the actor */
@@ -238,9 +238,13 @@ struct group *commits_settle(struct control *c)
     return TAKE(c->writer.back);
 }
 
-struct conn *call_conn(const struct call *c)
+bool call_conn(const struct call *c, struct conn **out, struct err *err)
 {
+    if (c->batch && c->batch->light) {
+        c->batch->later = true;
+        return err_set(err, RC_UNAVAILABLE, "the store is not asked here");
+    }
     if (c->s && c->control->writer.commits)
         actor_settle(c->control->writer.commits);
-    return c->conn;
+    return *out = c->conn, true;
 }

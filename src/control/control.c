@@ -167,7 +167,7 @@ void control_ask(struct control *c, struct request *r)
         r->reader = reads ? rd : NULL;
         actor_post(rd->actor, &r->post);
     } else if (!handlers[r->verb].prepare)
-        actor_post_soon(c->writer.actor, &r->post);
+        (r->verb == VERB_JOB_SUBMIT ? actor_post_light : actor_post_soon)(c->writer.actor, &r->post);
     else if (++c->slow_waiting <= SLOW_MOST)
         actor_post(c->slow.actor, &r->post);
     else

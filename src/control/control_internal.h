@@ -81,7 +81,7 @@ struct post *door_answered(struct control *c, struct request *r, bool ok);     /
 void control_committed(void *arg, struct post *p);
 /* commits.c. A group is made, its verbs decide, group_decided reads from the memory what followers are to be told; then it is put on its way. */
 void commits_open(struct control *c);
-struct group *group_new(struct request *const *list, size_t count);
+struct group *group_new(size_t room);
 void group_free(struct group *g);
 void group_decided(struct control *c, struct group *g);
 void commits_put(struct control *c, struct group *g);

@@ -68,7 +68,8 @@ bool idem_find(struct call *c, const char *key, struct idem **out, struct err *e
     *out = i;
     if (i || !c->s->idems_from)
         return true;
-    if (r->looked_seq < c->s->idems_from && !idem_look(c->control, call_conn(c), r, err))
+    struct conn *conn;
+    if (r->looked_seq < c->s->idems_from && (!call_conn(c, &conn, err) || !idem_look(c->control, conn, r, err)))
         return false;
     i = ARENA_NEW(c->mem, struct idem);
     for (size_t row = 0; row < r->looked.count; row++)

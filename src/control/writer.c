@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SNAPSHOT_PART = 1000 };
+enum { SNAPSHOT_PART = 1000, LIGHT_GROUP = 32 };
 
 /* The same Idempotency-Key again: the same answer, and nothing is done. */
 static bool replay(struct call *call, const struct idem *i, struct err *err)
@@ -102,11 +102,22 @@ static bool run_verb(struct control *c, struct batch *b, struct request *r)
     return true;
 }
 
-static struct group *decide(struct control *c, struct request **list, size_t count)
+/* light: on the loop. What would have to ask the store goes to the writer's own thread then. */
+static struct group *decide(struct control *c, struct request **list, size_t count, bool light)
 {
-    struct group *g = group_new(list, count);
-    for (size_t i = 0; i < count; i++)
-        g->all[i].ok = run_verb(c, &g->b, list[i]);
+    struct group *g = group_new(count);
+    g->b.light = light;
+    for (size_t i = 0; i < count; i++) {
+        bool ok = run_verb(c, &g->b, list[i]);
+        if (!g->b.later) {
+            g->all[g->count].r = list[i];
+            g->all[g->count++].ok = ok;
+            continue;
+        }
+        g->b.later = false;
+        list[i]->err = (struct err){ 0 };
+        actor_post(c->writer.actor, &list[i]->post);
+    }
     group_decided(c, g);
     return g;
 }
@@ -287,7 +298,7 @@ static void one_by_one(struct control *c, struct request **list, size_t count)
             away(c, list[i], &err);
             continue;
         }
-        struct group *g = decide(c, list + i, 1);
+        struct group *g = decide(c, list + i, 1, false);
         enum fate fate = group_commit(c, g, &err);
         if (fate == LANDED)
             continue;
@@ -360,7 +371,7 @@ static void run_requests(struct control *c, struct request **list, size_t count)
     else if (c->writer.stale)
         one_by_one(c, list, count);
     else
-        commits_put(c, decide(c, list, count));
+        commits_put(c, decide(c, list, count, false));
 }
 
 static void writer_on_posts(void *arg, struct post *first)
@@ -387,6 +398,37 @@ static void writer_on_posts(void *arg, struct post *first)
     run_requests(c, list, n);
 }
 
+static void run_light(struct control *c, struct request **list, size_t count)
+{
+    struct group *g = decide(c, list, count, true);
+    if (g->count)
+        commits_put(c, g);
+    else
+        group_free(g);
+}
+
+/* Short wishes, on the loop, while the actor rests. They are handed on by the dozen, so that the first are written while the last are decided. If
+ * the memory is not true at the moment, that is for the actor to mend, which may take long. */
+static void writer_on_light(void *arg, struct post *first)
+{
+    struct control *c = arg;
+    struct request *list[LIGHT_GROUP];
+    bool may = c->writer.state && !c->writer.stale && !c->writer.broken;
+    size_t n = 0;
+    for (struct post *p = first, *next; p; p = next) {
+        next = p->next;
+        if (!may) {
+            actor_post(c->writer.actor, p);
+            continue;
+        }
+        list[n++] = CONTAINER(p, struct request, post);
+        if (n == LIGHT_GROUP || !next) {
+            run_light(c, list, n);
+            n = 0;
+        }
+    }
+}
+
 bool writer_open(struct control *c, struct err *err)
 {
     return conn_open(c->store, true, &c->writer.conn, err) && lease_open(c, err);
@@ -396,6 +438,7 @@ void writer_start(struct control *c)
 {
     commits_open(c);
     c->writer.actor = actor_new(c->os, "writer", writer_on_posts, c);
+    actor_lend(c->writer.actor, writer_on_light);
     if (c->writer.state)
         writer_tell_all(c); /* last: the planner answers at once where jobs wait, and must find the writer */
 }

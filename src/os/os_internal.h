@@ -37,6 +37,7 @@ struct os_ops {
                                void (*on_posts)(void *arg, struct post *first), void *arg);
     void (*actor_post)(struct actor *a, struct post *p);
     void (*actor_post_soon)(struct actor *a, struct post *p);
+    void (*actor_post_light)(struct actor *a, struct post *p);
     void (*actor_settle)(struct actor *a);
     void (*actor_stop)(struct actor *a);
     void (*posts)(struct os *os, struct post *first);
@@ -86,7 +87,7 @@ struct os { const struct os_ops *ops; };
 struct timer { struct os *os; };
 struct listener { struct os *os; char address[128]; };
 struct stream { struct os *os; struct stream_events events; void *arg; char peer[64]; };
-struct actor { struct os *os; };
+struct actor { struct os *os; void (*on_light)(void *arg, struct post *first); };
 struct proc { struct os *os; int pid; uint64_t start_time; };
 struct watch { struct os *os; };
 struct disk_file { struct os *os; };

@@ -38,6 +38,7 @@ struct real {
     bool posted, stop;
 
     struct link asleep;             /* actors that are to be woken at the end of the turn */
+    struct link lent;               /* actors whose light work is done at the end of the turn */
     struct link ready, dirty, closing;  /* streams with work left for the end of the turn */
     size_t out_bytes, kept_bytes;   /* of all streams: not taken by the peers, not taken by the code above */
     int handshakes, deferred;       /* steps of them in this turn: each costs as much as many requests; and those put off */
@@ -110,7 +111,9 @@ struct actor *real_actor_new(struct os *os, const char *name,
                              void (*on_posts)(void *arg, struct post *first), void *arg);
 void real_actor_post(struct actor *a, struct post *p);
 void real_actor_post_soon(struct actor *a, struct post *p);
+void real_actor_post_light(struct actor *a, struct post *p);
 void actors_wake(struct real *r);       /* those that were posted to in this turn */
+void actors_help(struct real *r);       /* does their light work */
 void real_actor_settle(struct actor *a);
 void real_actor_stop(struct actor *a);
 bool real_spawn(struct os *os, const struct proc_spec *spec, void (*on_exit)(void *arg, int st),

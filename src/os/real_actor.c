@@ -1,5 +1,6 @@
 /* real_actor.c - a thread with a mailbox. It takes everything that waits at once, so that a
- * writer can commit a whole batch. */
+ * writer can commit a whole batch. Light work the loop may do in its place, one of the two at a time: `busy` is
+ * the right to do so. */
 #include "os/real.h"
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +15,9 @@ struct ractor {
     pthread_cond_t more, rest;
     struct link asleep;         /* on the loop's: something waits, and it is woken at the end of the turn, */
     int soon;                   /* or when so much waits that there is enough to do meanwhile */
+    struct link lent;           /* on the loop's: all that waits is light */
     struct post *first, **last;
+    bool due;                   /* the thread is to take what waits */
     bool stopping, busy;
     int waiting;                /* for it to be at rest */
     void (*on_posts)(void *arg, struct post *first);
@@ -29,27 +32,47 @@ static void heap_ahead(size_t step)
     free(ahead);
 }
 
+/* Both under the lock. */
+static struct post *begin(struct ractor *a)
+{
+    struct post *all = a->first;
+    a->first = NULL;
+    a->last = &a->first;
+    a->due = false;
+    a->busy = true;
+    return all;
+}
+
+static void end(struct ractor *a)
+{
+    a->busy = false;
+    if (a->waiting && !a->first)
+        pthread_cond_broadcast(&a->rest);
+}
+
+static void put(struct ractor *a, struct post *p)
+{
+    p->next = NULL;
+    *a->last = p;
+    a->last = &p->next;
+}
+
 static void *actor_main(void *arg)
 {
     struct ractor *a = arg;
     pthread_setname_np(pthread_self(), a->name);
     pthread_mutex_lock(&a->lock);
     for (;;) {
-        while (!a->first && !a->stopping)
+        while ((!a->due || a->busy) && !a->stopping)
             pthread_cond_wait(&a->more, &a->lock);
-        struct post *all = a->first;
-        if (!all)
+        if (!a->first)
             break;
-        a->first = NULL;
-        a->last = &a->first;
-        a->busy = true;
+        struct post *all = begin(a);
         pthread_mutex_unlock(&a->lock);
         heap_ahead(real_of(a->base.os)->heap_step);
         a->on_posts(a->arg, all);
         pthread_mutex_lock(&a->lock);
-        a->busy = false;
-        if (a->waiting && !a->first)
-            pthread_cond_broadcast(&a->rest);
+        end(a);
     }
     pthread_mutex_unlock(&a->lock);
     return NULL;
@@ -77,13 +100,11 @@ struct actor *real_actor_new(struct os *os, const char *name,
 void real_actor_post(struct actor *actor, struct post *p)
 {
     struct ractor *a = (struct ractor *)actor;
-    p->next = NULL;
     pthread_mutex_lock(&a->lock);
-    bool first = !a->first;
-    *a->last = p;
-    a->last = &p->next;
-    if (first)
+    put(a, p);
+    if (!a->due)
         pthread_cond_signal(&a->more);
+    a->due = true;
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -98,11 +119,10 @@ static void wake(struct ractor *a)
 void real_actor_post_soon(struct actor *actor, struct post *p)
 {
     struct ractor *a = (struct ractor *)actor;
-    p->next = NULL;
     pthread_mutex_lock(&a->lock);
-    bool sleeps = !a->first && !a->busy;
-    *a->last = p;
-    a->last = &p->next;
+    put(a, p);
+    bool sleeps = !a->due && !a->busy;
+    a->due = true;
     pthread_mutex_unlock(&a->lock);
     if (sleeps)
         link_add(&real_of(actor->os)->asleep, &a->asleep);
@@ -116,12 +136,50 @@ void actors_wake(struct real *r)
         wake(CONTAINER(r->asleep.next, struct ractor, asleep));
 }
 
+void real_actor_post_light(struct actor *actor, struct post *p)
+{
+    struct ractor *a = (struct ractor *)actor;
+    pthread_mutex_lock(&a->lock);
+    put(a, p);
+    a->due |= a->busy;          /* its thread looks into the mailbox again by itself */
+    bool due = a->due;
+    pthread_mutex_unlock(&a->lock);
+    if (!due)
+        link_add(&real_of(actor->os)->lent, &a->lent);
+}
+
+static void help(struct ractor *a)
+{
+    pthread_mutex_lock(&a->lock);
+    struct post *all = a->due || a->busy || !a->first ? NULL : begin(a);
+    pthread_mutex_unlock(&a->lock);
+    if (!all)
+        return;
+    a->base.on_light(a->arg, all);
+    pthread_mutex_lock(&a->lock);
+    end(a);
+    if (a->due)
+        pthread_cond_signal(&a->more);
+    pthread_mutex_unlock(&a->lock);
+}
+
+void actors_help(struct real *r)
+{
+    while (!link_empty(&r->lent)) {
+        struct ractor *a = CONTAINER(r->lent.next, struct ractor, lent);
+        link_cut(&a->lent);
+        help(a);
+    }
+}
+
 void real_actor_settle(struct actor *actor)
 {
     struct ractor *a = (struct ractor *)actor;
     pthread_mutex_lock(&a->lock);
-    if (a->first)
+    if (a->first) {
+        a->due = true;
         pthread_cond_signal(&a->more);  /* the turn that would do it may never end */
+    }
     a->waiting++;
     while (a->first || a->busy)
         pthread_cond_wait(&a->rest, &a->lock);
@@ -138,6 +196,7 @@ void real_actor_stop(struct actor *actor)
     pthread_mutex_unlock(&a->lock);
     pthread_join(a->thread, NULL);
     link_cut(&a->asleep);
+    link_cut(&a->lent);
     pthread_mutex_destroy(&a->lock);
     pthread_cond_destroy(&a->more);
     pthread_cond_destroy(&a->rest);

@@ -253,6 +253,7 @@ static void real_run(struct os *os)
         actors_wake(r);         /* they work while the replies of this turn go out */
         streams_turn(r);
         drop_dead(r);
+        actors_help(r);
     }
     pthread_mutex_lock(&r->lock);
     r->stop = false;    /* os_run may be called again */
@@ -291,7 +292,8 @@ static const struct os_ops real_ops = {
     .waiting_all = real_waiting_all,
     .pause = real_pause, .end = real_end, .shut = real_shut, .close = real_close,
     .actor_new = real_actor_new, .actor_post = real_actor_post,
-    .actor_post_soon = real_actor_post_soon, .actor_settle = real_actor_settle, .actor_stop = real_actor_stop,
+    .actor_post_soon = real_actor_post_soon, .actor_post_light = real_actor_post_light,
+    .actor_settle = real_actor_settle, .actor_stop = real_actor_stop,
     .posts = real_posts, .unpost = real_unpost,
     .spawn = real_spawn, .proc_watch = real_proc_watch, .proc_kill = real_proc_kill,
     .proc_forget = real_proc_forget, .proc_run = real_proc_run, .on_signal = real_on_signal,
@@ -352,7 +354,7 @@ struct os *os_real_new(struct err *err)
 {
     struct real *r = os_alloc(sizeof *r);
     r->os.ops = &real_ops;
-    struct link *rings[] = { &r->all, &r->dead, &r->asleep, &r->ready, &r->dirty, &r->closing };
+    struct link *rings[] = { &r->all, &r->dead, &r->asleep, &r->lent, &r->ready, &r->dirty, &r->closing };
     for (size_t i = 0; i < COUNT(rings); i++)
         link_init(rings[i]);
     r->posts_end = &r->posts;

@@ -350,7 +350,7 @@ const struct os_ops sim_ops = {
     .dial = sim_dial, .of_fd = sim_of_fd, .write = sim_write, .waiting = sim_waiting,
     .waiting_all = sim_waiting_all,
     .pause = sim_pause, .end = sim_end, .shut = sim_shut, .close = sim_close,
-    .actor_new = sim_actor_new, .actor_post = sim_actor_post, .actor_post_soon = sim_actor_post,
+    .actor_new = sim_actor_new, .actor_post = sim_actor_post, .actor_post_soon = sim_actor_post, .actor_post_light = sim_actor_post_light,
     .actor_settle = sim_actor_settle, .actor_stop = sim_actor_stop,
     .posts = sim_posts, .unpost = sim_unpost,
     .spawn = sim_spawn, .proc_watch = sim_proc_watch, .proc_kill = sim_proc_kill,

@@ -6,6 +6,7 @@
 struct sactor {
     struct actor base;
     struct post *first, **last;
+    bool heavy;                 /* something that waits is not light */
     struct event *event;
     void (*on_posts)(void *arg, struct post *first);
     void *arg;
@@ -22,8 +23,10 @@ static struct post *take_all(struct sactor *a)
 static void actor_run(void *arg)
 {
     struct sactor *a = arg;
+    bool light = !a->heavy;
     a->event = NULL;
-    a->on_posts(a->arg, take_all(a));
+    a->heavy = false;
+    (light ? a->base.on_light : a->on_posts)(a->arg, take_all(a));
 }
 
 struct actor *sim_actor_new(struct os *os, const char *name,
@@ -37,6 +40,12 @@ struct actor *sim_actor_new(struct os *os, const char *name,
 }
 
 void sim_actor_post(struct actor *actor, struct post *p)
+{
+    ((struct sactor *)actor)->heavy = true;
+    sim_actor_post_light(actor, p);
+}
+
+void sim_actor_post_light(struct actor *actor, struct post *p)
 {
     struct sactor *a = (struct sactor *)actor;
     struct machine *m = machine_of(actor->os);
@@ -55,6 +64,7 @@ void sim_actor_settle(struct actor *actor)
     struct machine *m = machine_of(actor->os);
     while (a->first && !m->dead) {
         event_cancel(m->w, TAKE(a->event));
+        a->heavy = false;
         a->on_posts(a->arg, take_all(a));
     }
 }

@@ -142,6 +142,7 @@ bool sim_disk_rename(struct os *os, const char *from, const char *to);
 struct actor *sim_actor_new(struct os *os, const char *name,
                             void (*on_posts)(void *arg, struct post *first), void *arg);
 void sim_actor_post(struct actor *a, struct post *p);
+void sim_actor_post_light(struct actor *a, struct post *p);
 void sim_actor_settle(struct actor *a);
 void sim_actor_stop(struct actor *a);
 void sim_posts(struct os *os, struct post *first);

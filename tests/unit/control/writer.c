@@ -241,7 +241,7 @@ static void count_commit(void *arg, const struct commit *k)
 TEST(what_waits_together_lands_in_one_commit)
 {
     AUTO(door_free) struct door *d = door_new(false);
-    struct flying *all[64];
+    struct flying *all[32];
     int commits = 0;
     control_follow(d->control, count_commit, &commits);
     for (size_t i = 0; i < COUNT(all); i++)
@@ -464,4 +464,31 @@ TEST(what_was_decided_behind_a_commit_without_an_answer_is_decided_again_and_lan
         check_books(d, "behind an answer that got lost");
     }
     CHECK(behind > 0 && behind < SEEDS);
+}
+
+TEST(what_is_decided_on_the_loop_never_waits_for_the_store)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct batch b = { .light = true };
+    struct call c = { .control = d->control, .s = memory_of(d), .batch = &b, .mem = d->mem };
+    struct rows r;
+    struct err err = { 0 };
+    CHECK(!ROWS(&c, LAST_EVENT, &r, &err) && b.later && err.rc == RC_UNAVAILABLE);
+}
+
+/* Together with others that need it not: those it is about go the long way, and all come out as they would have. */
+TEST(a_submit_that_must_ask_the_store_is_answered_as_any_other)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct flying *all[4];
+    const char *gone = FMT(d, "{\"command\":[\"true\"],\"workdir\":\"sha256:%064d\"}", 7);
+    for (int i = 0; i < 4; i++)
+        all[i] = door_send(d, d->admin, NULL, VERB_JOB_SUBMIT, i % 2 ? gone : simple, NULL);
+    for (int i = 0; i < 4; i++) {
+        struct answer a = door_landed(d, all[i]);
+        CHECK(a.ok == !(i % 2) && (a.ok || text_is(a.err.field, "workdir")));
+        if (!a.ok)
+            printf("# %s: %s\n", a.err.field, a.err.text);
+    }
+    CHECK(rows_in(d, "job") == 2);
 }

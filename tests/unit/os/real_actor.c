@@ -1,5 +1,6 @@
 #include "pair.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 struct note { struct post post; int n; };
@@ -167,4 +168,130 @@ TEST(what_was_posted_soon_is_done_without_a_turn_when_somebody_waits_for_it)
     CHECK(b.next == 10000);
     actor_stop(other);
     os_free(b.os);
+}
+
+struct lent { struct os *os; struct actor *actor; int light, heavy; bool here, ordered; int next; pthread_t thread; };
+
+static int take_notes(struct lent *l, struct post *first)
+{
+    int count = 0;
+    for (struct post *p = first, *next; p; p = next, count++) {
+        next = p->next;
+        struct note *n = CONTAINER(p, struct note, post);
+        l->ordered &= n->n == l->next++;
+        free(n);
+    }
+    return count;
+}
+
+static void lent_light(void *arg, struct post *first)
+{
+    struct lent *l = arg;
+    l->here &= pthread_equal(l->thread, pthread_self());
+    l->light += take_notes(l, first);
+}
+
+static void lent_heavy(void *arg, struct post *first)
+{
+    struct lent *l = arg;
+    l->here &= !pthread_equal(l->thread, pthread_self());
+    l->heavy += take_notes(l, first);
+}
+
+static void post_note(struct lent *l, int n, void (*post)(struct actor *a, struct post *p))
+{
+    struct note *note = calloc(1, sizeof *note);
+    note->n = n;
+    post(l->actor, &note->post);
+}
+
+static void stop_now(void *os) { os_stop(os); }
+static void one_turn(struct os *os)
+{
+    timer_start(os, 0, stop_now, os);
+    os_run(os);
+}
+
+TEST(light_work_is_done_by_the_loop_at_the_end_of_its_turn_while_the_actor_rests)
+{
+    struct err err = { 0 };
+    struct lent l = { .os = os_real_new(&err), .here = true, .ordered = true, .thread = pthread_self() };
+    l.actor = actor_new(l.os, "lent", lent_heavy, &l);
+    actor_lend(l.actor, lent_light);
+    for (int i = 0; i < 100; i++)
+        post_note(&l, i, actor_post_light);
+    CHECK(l.light == 0);                        /* never inside the call */
+    one_turn(l.os);
+    CHECK(l.light == 100 && l.heavy == 0);
+    post_note(&l, 100, actor_post_light);
+    post_note(&l, 101, actor_post);             /* what is not light takes the rest along, in order */
+    post_note(&l, 102, actor_post_light);
+    actor_settle(l.actor);
+    one_turn(l.os);
+    CHECK(l.light + l.heavy == 103 && l.heavy >= 2);
+    post_note(&l, 103, actor_post_soon);
+    post_note(&l, 104, actor_post_light);
+    one_turn(l.os);
+    actor_settle(l.actor);
+    CHECK(l.light + l.heavy == 105 && l.here && l.ordered);
+    actor_stop(l.actor);
+    os_free(l.os);
+}
+
+TEST(light_work_is_not_lost_when_somebody_waits_for_it_or_the_actor_is_stopped)
+{
+    struct err err = { 0 };
+    struct lent l = { .os = os_real_new(&err), .here = true, .ordered = true, .thread = pthread_self() };
+    l.actor = actor_new(l.os, "lent", lent_heavy, &l);
+    actor_lend(l.actor, lent_light);
+    post_note(&l, 0, actor_post_light);
+    actor_settle(l.actor);
+    CHECK(l.next == 1 && l.heavy == 1);
+    post_note(&l, 1, actor_post_light);
+    actor_stop(l.actor);
+    CHECK(l.next == 2 && l.here && l.ordered);
+    one_turn(l.os);                             /* the loop has forgotten it */
+    os_free(l.os);
+}
+
+/* Two threads post to it as fast as they can, and the loop lends a hand: each post is done once, by one of them at a time. */
+struct crowd { struct lent lent; atomic_int inside, done; bool alone; struct note light[2000], heavy[2000]; };
+static void crowd_posts(void *arg, struct post *first)
+{
+    struct crowd *w = arg;
+    w->alone &= atomic_fetch_add(&w->inside, 1) == 0;
+    for (struct post *p = first, *next; p; p = next) {
+        next = p->next;
+        w->done++;
+    }
+    atomic_fetch_sub(&w->inside, 1);
+}
+static void *crowd_poster(void *arg)
+{
+    struct crowd *w = arg;
+    for (size_t i = 0; i < COUNT(w->heavy); i++)
+        actor_post(w->lent.actor, &w->heavy[i].post);
+    return NULL;
+}
+
+TEST(the_loop_and_the_thread_of_an_actor_never_work_at_the_same_time)
+{
+    struct err err = { 0 };
+    struct crowd *w = calloc(1, sizeof *w);
+    pthread_t other;
+    w->alone = true;
+    w->lent.os = os_real_new(&err);
+    w->lent.actor = actor_new(w->lent.os, "crowd", crowd_posts, w);
+    actor_lend(w->lent.actor, crowd_posts);
+    pthread_create(&other, NULL, crowd_poster, w);
+    for (size_t i = 0; i < COUNT(w->light); i++) {
+        actor_post_light(w->lent.actor, &w->light[i].post);
+        if (i % 5 == 0)
+            one_turn(w->lent.os);
+    }
+    pthread_join(other, NULL);
+    actor_stop(w->lent.actor);
+    CHECK(w->alone && w->done == (int)(COUNT(w->light) + COUNT(w->heavy)));
+    os_free(w->lent.os);
+    free(w);
 }

@@ -4,7 +4,7 @@ struct note { struct post post; int n; };
 struct box {
     struct os *os;
     struct actor *actor;
-    int next, loop_next, batches;
+    int next, loop_next, batches, light;
     bool ordered, inside;
 };
 
@@ -56,5 +56,41 @@ TEST(simulated_actors_keep_order_run_later_and_finish_when_stopped)
     while (sim_step(w))
         ;
     CHECK(b.loop_next == 60 && b.ordered);
+    sim_free(w);
+}
+
+static void keep_posts(void *arg, struct post *first)
+{
+    struct box *b = arg;
+    b->batches++;
+    for (struct post *p = first; p; p = p->next)
+        b->ordered &= CONTAINER(p, struct note, post)->n == b->next++;
+}
+static void keep_light(void *arg, struct post *first)
+{
+    struct box *b = arg;
+    b->light++;
+    keep_posts(arg, first);
+}
+
+TEST(light_work_of_a_simulated_actor_comes_alone_or_with_the_rest)
+{
+    struct sim *w = sim_new(3);
+    struct box b = { .os = sim_machine(w, "m"), .ordered = true };
+    struct note notes[4] = { { .n = 0 }, { .n = 1 }, { .n = 2 }, { .n = 3 } };
+    b.actor = actor_new(b.os, "writer", keep_posts, &b);
+    actor_lend(b.actor, keep_light);
+    actor_post_light(b.actor, &notes[0].post);
+    actor_post_light(b.actor, &notes[1].post);
+    CHECK(b.next == 0);
+    while (sim_step(w))
+        ;
+    CHECK(b.next == 2 && b.light == 1 && b.batches == 1);
+    actor_post_light(b.actor, &notes[2].post);
+    actor_post(b.actor, &notes[3].post);
+    while (sim_step(w))
+        ;
+    CHECK(b.next == 4 && b.light == 1 && b.batches == 2 && b.ordered);
+    actor_stop(b.actor);
     sim_free(w);
 }
