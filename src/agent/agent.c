@@ -513,6 +513,12 @@ static void on_held(void *arg, const struct objects *held)
     gpus_watch(a->gpus, runtime_has_shares(a->runtime));
 }
 
+static void on_xid(void *arg, const char *uuid, int64_t xid)
+{
+    struct agent *a = arg;
+    runtime_xid(a->runtime, uuid, xid);
+}
+
 static void on_joined(void *arg, const struct identity *who)
 {
     struct agent *a = arg;
@@ -668,7 +674,7 @@ static bool start(struct agent *a, struct err *err)
     a->marked = !was_rebooted(a);
     a->rebooted = !a->marked && joined; /* who joins now has no orders of before */
     a->streams = streams_new(a->os, c->data, &streams_host, a);
-    static const struct gpus_events gpus_events = { on_found, on_live, on_held };
+    static const struct gpus_events gpus_events = { on_found, on_live, on_held, on_xid };
     a->gpus = gpus_new(a->os, &(struct gpus_config){ .self = c->self, .data = c->data, .nvml = c->nvml, .sys = c->sys }, &gpus_events, a);
     return joined ? (start_linking(a, &me), true) : start_join(a, err);
 }

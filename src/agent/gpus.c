@@ -284,6 +284,8 @@ static void take_xid(struct gpus *g, const struct helper_said *said)
     const char *bad = xid_bad(said->xid);
     log_line(bad ? LOG_ERROR : LOG_WARN, "gpus", "%s: the driver told XID %" PRId64 "%s%s",
              said->uuid ? said->uuid : "a GPU", said->xid, bad ? ": " : "", bad ? bad : "");
+    if (k && g->events->on_xid)
+        g->events->on_xid(g->arg, k->uuid, said->xid);
     if (!k || !bad)
         return;
     bool first = !k->xid;

@@ -17,6 +17,7 @@ struct gpus_events {
     void (*on_found)(void *arg);    /* what gpus_describe tells may have changed; the first one comes in any case */
     void (*on_live)(void *arg);     /* there are new figures */
     void (*on_held)(void *arg, const struct objects *held);     /* who holds memory now (of struct gpu_live, uuid and tasks alone); while it is watched */
+    void (*on_xid)(void *arg, const char *uuid, int64_t xid);   /* the driver told this error; NULL is fine */
 };
 struct gpus *gpus_new(struct os *os, const struct gpus_config *config, const struct gpus_events *events, void *arg);   /* all is copied; NULL on a simulated machine */
 void gpus_free(struct gpus *g);                                 /* NULL is fine; no callback follows */

@@ -29,7 +29,7 @@ void mps_group(const char *folder, char out[static MPS_GROUP])
     snprintf(out, MPS_GROUP, "arcus/mps-%.80s", slash ? slash + 1 : folder);
 }
 
-static struct daemon *daemon_of(const struct mps *m, const char *uuid)
+struct daemon *daemon_of(const struct mps *m, const char *uuid)
 {
     struct daemon *d = m->first;
     while (d && !text_is(strrchr(d->folder, '/') + 1, short_name(uuid)))
@@ -106,7 +106,7 @@ void daemon_lost(struct daemon *d, const char *why)
     struct mps *m = d->m;
     log_line(LOG_ERROR, "mps", "%s: %s", d->uuid, why);
     d->state = DAEMON_LOST;
-    m->events->on_lost(m->arg, d->uuid, why);
+    m->events->on_lost(m->arg, d->uuid, d->guilty, why);
 }
 
 /* --- the face */
@@ -158,8 +158,10 @@ void mps_drop(struct mps *m, int64_t attempt)
                 i++;
         if (before && !d->count && d->state == DAEMON_READY)
             daemon_leave(d);
-        else if (d->state == DAEMON_LOST && !d->proc && !d->clearing)
+        else if (d->state == DAEMON_LOST && !d->clearing && !d->proc)
             daemon_settle(d);
+        else if (d->state == DAEMON_LOST && !daemon_holds(d))
+            daemon_leave(d);    /* it lives, and serves nobody new until all who saw the fault are gone */
     }
 }
 
@@ -169,7 +171,9 @@ void mps_begin(struct mps *m)
     struct texts names = { 0 };
     struct err err = { 0 };
     for (struct daemon *d = m->first; d; d = d->next)
-        if (d->count && !daemon_find(d)) {
+        if (d->count && daemon_find(d))
+            daemon_skip_log(d);
+        else if (d->count) {
             daemon_lost(d, "the MPS daemon of its GPU ended while no agent looked");
             daemon_clear(d);
         }
@@ -211,6 +215,7 @@ void mps_free(struct mps *m)
 {
     if (!m)
         return;
+    endings_free(m);
     for (struct daemon *d = m->first, *next; d; d = next) {
         next = d->next;
         daemon_free(d);

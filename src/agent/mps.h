@@ -20,7 +20,8 @@ struct mps_config {
     struct workshop *shop;
 };
 struct mps_events {
-    void (*on_lost)(void *arg, const char *uuid, const char *why);  /* whoever holds a share of this GPU must end */
+    /* Whoever holds a share of this GPU must end; guilty: by the fault of this attempt (0: it is not known, or of none). */
+    void (*on_lost)(void *arg, const char *uuid, int64_t guilty, const char *why);
 };
 struct mps *mps_new(struct os *os, const struct mps_config *config, const struct mps_events *events, void *arg);   /* all is copied */
 void mps_free(struct mps *m);                   /* lets go; daemons stay, and no callback follows. NULL is fine */
@@ -32,6 +33,16 @@ void mps_hold(struct mps *m, int64_t attempt, const struct share *s);   /* an at
 void mps_drop(struct mps *m, int64_t attempt);  /* it has ended; before done was called it is not any more */
 void mps_begin(struct mps *m);                  /* all that was found again was told: daemons that nobody needs any more leave */
 const char *mps_door(const struct mps *m, const char *uuid, struct arena *mem);     /* the folder for its tasks; NULL: it has none */
+
+/* mps_watch.c */
+void mps_look(struct mps *m);                   /* often: what daemons have written since. NULL is fine, as for the next three */
+void mps_xid(struct mps *m, const char *uuid, int64_t xid);     /* the driver told this error */
+const char *mps_fault(struct mps *m, int64_t attempt, const char *uuid);    /* just now another's fault hit whoever shares this GPU: why; NULL: none */
+bool mps_shared(const struct mps *m, const char *uuid);         /* it has more than one holder */
+
+/* mps_end.c: its processes' work on this GPU is ended, so that they can be killed; done is called when it is, when that cannot be, or at once where
+ * nobody is beside it. */
+void mps_terminate(struct mps *m, int64_t attempt, const char *uuid, void (*done)(void *arg), void *arg);
 
 enum { MPS_GROUP = 96 };
 void mps_group(const char *folder, char out[static MPS_GROUP]);     /* the control group of a daemon and its servers */

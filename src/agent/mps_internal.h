@@ -35,6 +35,9 @@ struct daemon {
     int64_t since_ms;
     bool clearing;              /* what it left is being ended */
     bool servers_told;          /* its servers were told how it is divided, too */
+    int64_t log_at;             /* as much of its log was read */
+    int64_t fault_ms, guilty;   /* when a process last failed there; the attempt that did, if that is known */
+    char fault[200];            /* "": nobody was hit by it */
 };
 struct mps {
     struct os *os;
@@ -46,9 +49,11 @@ struct mps {
     const struct mps_events *events;
     void *arg;
     struct daemon *first;
+    struct ending *endings;     /* under way */
 };
 
 /* mps.c */
+struct daemon *daemon_of(const struct mps *m, const char *uuid);
 void daemon_tell(struct daemon *d, const struct err *err);      /* those who wait: they have it (NULL), or do not get it */
 bool daemon_holds(const struct daemon *d);                      /* somebody was let in */
 int64_t daemon_memory(const struct daemon *d);                  /* the most that one of them has */
@@ -64,8 +69,15 @@ void daemon_settle(struct daemon *d);
 void daemon_settled(struct daemon *d);
 bool daemon_find(struct daemon *d);             /* the process behind RUN/mps/GPU/daemon is watched; false: it is gone, or has not come */
 
+/* mps_end.c */
+void endings_free(struct mps *m);
+
+/* mps_watch.c */
+void daemon_skip_log(struct daemon *d);         /* what it wrote so far is of before us */
+
 /* mps_tell.c */
 void daemon_divide(struct daemon *d);           /* it is there: so much for each */
+bool daemon_talk(struct daemon *d, const char *words, void (*done)(void *arg, int status), void *arg, struct proc **proc, int *answer, struct err *err);
 bool daemon_ask(struct daemon *d, const char *words, struct err *err);
 void daemon_hush(struct daemon *d);             /* what it would say is of no use any more */
 bool daemon_mode(struct daemon *d, const char *mode, struct err *err);

@@ -1,7 +1,7 @@
 /* mps_tell.c - a word with the daemon of one GPU, and with that GPU.
  *
  * It is asked through the driver's own program, with an empty environment and a fixed path. What it answers is looked at: a division that
- * it does not repeat is none. One question at a time; none of them waits longer than ASK_MS. */
+ * it does not repeat is none. None of it waits longer than ASK_MS. */
 #include "agent/mps_internal.h"
 #include <inttypes.h>
 #include <signal.h>
@@ -15,32 +15,56 @@ enum { ASK_MS = 10000, ANSWER_BYTES = 4096 };
 static void on_asked(void *arg, int status);
 static void on_deaf(void *arg);
 
-/* One at a time. What it prints is in d->answer when it ends. */
-static bool run(struct daemon *d, const char *const *argv, const char *const *env, const char *words, struct err *err)
+struct talk { const char *const *argv, *const *env; const char *words; void (*done)(void *arg, int status); void *arg; };
+
+/* What it prints is in *answer when it ends. */
+static bool talk(struct os *os, const struct talk *t, struct proc **proc, int *answer, struct err *err)
 {
-    int in = memfd_create("mps", MFD_CLOEXEC);
-    if (d->answer != -1)
-        close(d->answer);
-    d->answer = memfd_create("mps", MFD_CLOEXEC);
-    bool ok = (in != -1 && d->answer != -1 && write(in, words, strlen(words)) == (ssize_t)strlen(words) && lseek(in, 0, SEEK_SET) == 0)
-              || err_errno(err, "cannot make a file in memory");
-    struct proc_spec spec = { .argv = argv, .env = env, .dir = "/", .in = in, .out = d->answer, .err = d->answer };
-    ok = ok && proc_spawn(d->m->os, &spec, on_asked, d, &d->asker, err);
+    int in = memfd_create("mps", MFD_CLOEXEC), out = memfd_create("mps", MFD_CLOEXEC);
+    ssize_t n = (ssize_t)strlen(t->words);
+    bool ok = (in != -1 && out != -1 && write(in, t->words, (size_t)n) == n && lseek(in, 0, SEEK_SET) == 0) || err_errno(err, "cannot make a file in memory");
+    struct proc_spec spec = { .argv = t->argv, .env = t->env, .dir = "/", .in = in, .out = out, .err = out };
+    ok = ok && proc_spawn(os, &spec, t->done, t->arg, proc, err);
     if (in != -1)
         close(in);
+    if (ok)
+        *answer = out;
+    else if (out != -1)
+        close(out);
+    return ok;
+}
+
+/* Of what a daemon's life needs one at a time. */
+static bool run(struct daemon *d, const char *const *argv, const char *const *env, const char *words, struct err *err)
+{
+    if (d->answer != -1)
+        close(d->answer);
+    d->answer = -1;
     timer_cancel(TAKE(d->timer));
+    bool ok = talk(d->m->os, &(struct talk){ argv, env, words, on_asked, d }, &d->asker, &d->answer, err);
     if (ok)
         d->timer = timer_start(d->m->os, ASK_MS, on_deaf, d);
     return ok;
 }
 
+static void pipe_of(const struct daemon *d, char out[static MPS_PATH + 64])
+{
+    snprintf(out, MPS_PATH + 64, "CUDA_MPS_PIPE_DIRECTORY=%s/pipe", d->folder);
+}
+
 bool daemon_ask(struct daemon *d, const char *words, struct err *err)
 {
-    const char *const argv[] = { d->m->program, NULL };
     char pipe[MPS_PATH + 64];
-    snprintf(pipe, sizeof pipe, "CUDA_MPS_PIPE_DIRECTORY=%s/pipe", d->folder);
-    const char *const env[] = { pipe, NULL };
-    return run(d, argv, env, words, err);
+    pipe_of(d, pipe);
+    return run(d, (const char *const[]){ d->m->program, NULL }, (const char *const[]){ pipe, NULL }, words, err);
+}
+
+bool daemon_talk(struct daemon *d, const char *words, void (*done)(void *arg, int status), void *arg, struct proc **proc, int *answer, struct err *err)
+{
+    char pipe[MPS_PATH + 64];
+    pipe_of(d, pipe);
+    const char *const argv[] = { d->m->program, NULL }, *const env[] = { pipe, NULL };
+    return talk(d->m->os, &(struct talk){ argv, env, words, done, arg }, proc, answer, err);
 }
 
 /* What it would say is of no use any more. */

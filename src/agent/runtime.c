@@ -115,6 +115,8 @@ void attempt_free(struct attempt *a)
 
 void attempt_tell(struct attempt *a, const struct task_status *s)
 {
+    if (s->phase == PHASE_ENDED && shares_doubt(a, s))
+        return;
     a->last = *s;
     a->last.detail = NULL;
     if (s->phase == PHASE_ENDED) {
@@ -198,6 +200,12 @@ static void on_again(void *arg)
     attempt_look(a);
     if (!a->again && !a->proc && !a->patience)
         supervisor_gone(a);
+}
+
+void attempt_doubt(struct attempt *a, int64_t ms)
+{
+    if (!a->again)
+        a->again = timer_start(a->r->os, ms, on_again, a);
 }
 
 static void on_gone(void *arg)
@@ -548,6 +556,8 @@ void attempt_stop(struct attempt *a, int64_t grace_s, enum outcome as, const cha
         attempt_end(a, as, why ? why : "it was ended before it began");
         return;
     }
+    if (grace_s == 0 && shares_clear(a, as, why))
+        return;
     a->stop_as = a->stop_as ? a->stop_as : (int)as; /* the first reason is the one that is told */
     AUTO(str_done) struct str text = { 0 };
     write_object(&text, &plan_stop_fields,

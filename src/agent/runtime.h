@@ -53,6 +53,7 @@ void runtime_start(struct runtime *r, const struct order *o);   /* idempotent; f
 void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outcome as);    /* idempotent */
 /* What the tasks hold of GPUs (of struct gpu_live, each with its uuid and its tasks): whoever holds more than its share is ended. */
 void runtime_held(struct runtime *r, const struct objects *held);
+void runtime_xid(struct runtime *r, const char *uuid, int64_t xid);         /* the driver told this error of a GPU */
 bool runtime_has_shares(const struct runtime *r);     /* parts of GPUs are held, so that is to be asked */
 /* It is to be suspended (on), or to run again. The newest wish counts, by its number; how it went is in runtime_holds. */
 void runtime_hold(struct runtime *r, int64_t attempt, int64_t n, bool on);

@@ -61,6 +61,8 @@ struct attempt {
     struct hold hold;
     bool over;                  /* it held more than these, and is being ended for it */
     int outside;                /* how often in a row it was seen to use its GPU around MPS */
+    struct clearing *clearing;  /* its work on the GPU is being ended, or was, so that it can be killed; malloc'd */
+    int64_t doubt_ms;           /* it failed, and until then it is waited whether another's fault was the reason; 0: that is not asked */
     struct task_status last;    /* detail is not kept */
 };
 
@@ -112,6 +114,7 @@ struct runtime {
 /* runtime.c */
 struct attempt *attempt_new(struct runtime *r, int64_t id);
 void attempt_free(struct attempt *a);
+void attempt_doubt(struct attempt *a, int64_t ms);         /* its end is looked at again then */
 void attempt_tell(struct attempt *a, const struct task_status *s);
 void attempt_end(struct attempt *a, enum outcome outcome, const char *detail);  /* the agent itself tells the end */
 void attempt_stop(struct attempt *a, int64_t grace_s, enum outcome as, const char *why);     /* why: a sentence for its end; NULL: as says enough */
@@ -149,6 +152,8 @@ void shares_end(struct attempt *a);
 bool has_shares(struct attempt *a);             /* what divides its GPU is there; else it is waited for, or the attempt was ended */
 void shares_open(struct runtime *r);            /* all attempts of before are known */
 void shares_close(struct runtime *r);
+bool shares_clear(struct attempt *a, enum outcome as, const char *why);        /* true: it is stopped when its work on a shared GPU has ended */
+bool shares_doubt(struct attempt *a, const struct task_status *s);     /* it ended so: not to be told yet, or it was told otherwise */
 void shares_describe(const struct runtime *r, const struct node_info *info, const char **cannot, size_t *count);
 
 /* runtime_suspend.c */

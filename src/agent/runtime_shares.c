@@ -2,6 +2,7 @@
  * once, and where the divider is gone its tasks are ended as a fault of the node, so that they are tried again. */
 #include "agent/runtime_internal.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 void shares_begin(struct attempt *a, struct shares s)
 {
@@ -15,9 +16,12 @@ void shares_end(struct attempt *a)
     if (a->shares.count)
         mps_drop(a->r->mps, a->id);
     shares_free(&a->shares);
+    free(TAKE(a->clearing));
 }
 
 /* --- what divides it */
+
+enum { DOUBT_MS = 1500 };
 
 static void on_share(void *arg, const struct err *err)
 {
@@ -49,13 +53,63 @@ bool has_shares(struct attempt *a)
     return false;
 }
 
-static void on_lost(void *arg, const char *uuid, const char *why)
+static void on_lost(void *arg, const char *uuid, int64_t guilty, const char *why)
 {
     struct runtime *r = arg;
     struct attempt *a;
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
-        if (a->shares.count && a->stage != STAGE_WAITS && text_is(a->shares.at[0].uuid, uuid))
-            attempt_stop(a, 0, OUTCOME_NODE_FAULT, why);
+        if (a->shares.count && a->has_share && text_is(a->shares.at[0].uuid, uuid))
+            attempt_stop(a, 0, a->id == guilty ? OUTCOME_SIGNALED : OUTCOME_NODE_FAULT, a->id == guilty ? "a process of its own failed on the GPU that it shares" : why);
+}
+
+/* One that is killed in the middle of its work on a GPU would hurt who is beside it. */
+struct clearing { enum outcome as; char why[240]; };
+
+static void on_clear(void *arg)
+{
+    struct attempt *a = arg;
+    const struct clearing *c = a->clearing;
+    a->awaited--;
+    if (c)                      /* else it has ended by itself */
+        attempt_stop(a, 0, c->as, *c->why ? c->why : NULL);
+}
+
+bool shares_clear(struct attempt *a, enum outcome as, const char *why)
+{
+    if (!a->r->mps || !a->has_share || !a->shares.count || a->clearing || !mps_shared(a->r->mps, a->shares.at[0].uuid))
+        return false;
+    struct clearing *c = calloc(1, sizeof *c);
+    if (!c)
+        abort();
+    *c = (struct clearing){ .as = as };
+    text_cut(c->why, sizeof c->why, why ? why : "");
+    a->clearing = c;
+    a->awaited++;
+    mps_terminate(a->r->mps, a->id, a->shares.at[0].uuid, on_clear, a);
+    return true;
+}
+
+/* Who shares a GPU may learn of another's fault before we do, and end as if it were its own: such an end waits until everybody has had the time to
+ * tell. One that had the GPU to itself has nobody to wait for. */
+bool shares_doubt(struct attempt *a, const struct task_status *s)
+{
+    struct runtime *r = a->r;
+    bool odd = s->outcome == OUTCOME_EXITED || s->outcome == OUTCOME_SIGNALED;
+    if (!r->mps || !a->has_share || !a->shares.count || !odd || a->over)
+        return false;
+    int64_t now = os_boot_ms(r->os);
+    mps_look(r->mps);
+    const char *why = mps_fault(r->mps, a->id, a->shares.at[0].uuid);
+    if (why) {
+        attempt_end(a, OUTCOME_NODE_FAULT, why);
+        return true;
+    }
+    if (!a->doubt_ms && mps_shared(r->mps, a->shares.at[0].uuid))
+        a->doubt_ms = now + DOUBT_MS;
+    if (now >= a->doubt_ms)
+        return false;
+    attempt_doubt(a, a->doubt_ms - now);
+    return true;
 }
 
 void shares_open(struct runtime *r)
@@ -105,6 +159,7 @@ static bool is_over(struct attempt *a, const struct objects *held, enum outcome 
 void runtime_held(struct runtime *r, const struct objects *held)
 {
     struct attempt *a;
+    mps_look(r->mps);
     for (size_t at = 0; r->sharers && (a = map_next(r->attempts, &at));) {
         enum outcome as;
         char why[240];
@@ -113,6 +168,12 @@ void runtime_held(struct runtime *r, const struct objects *held)
         a->over = true;
         attempt_stop(a, 0, as, why); /* one that was to end in its own time does so now */
     }
+}
+
+void runtime_xid(struct runtime *r, const char *uuid, int64_t xid)
+{
+    if (r)
+        mps_xid(r->mps, uuid, xid);
 }
 
 bool runtime_has_shares(const struct runtime *r) { return r->sharers > 0; }

@@ -22,6 +22,15 @@ static const struct { int64_t xid; const char *words; } bad[] = {
     { 158, "fatal timeout of the GPU (XID 158)" },
 };
 
+bool xid_of_program(int64_t xid)
+{
+    static const int64_t all[] = { 13, 31, 43, 45, 94, 109 };
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i] == xid)
+            return true;
+    return false;
+}
+
 const char *xid_bad(int64_t xid)
 {
     for (size_t i = 0; i < COUNT(bad); i++)

@@ -3,7 +3,8 @@
  * daemon's own user, in the words of driver 580.
  *
  * What the daemon was begun with and every word that it took are lines of PIPE/../said. Files beside that make it odd: `deaf` (it answers nothing),
- * `stubborn` (quit is not obeyed), `wrong` (it keeps 100 % whatever it is told), `late` (its sockets come after two seconds). */
+ * `stubborn` (quit is not obeyed), `wrong` (it keeps 100 % whatever it is told), `late` (its sockets come after two seconds), `serves` (it has a server, a
+ * process of its own that outlives it; its pid is in server.pid). Clients of that are the lines of `clients`. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -55,6 +56,28 @@ static int door(bool listens)
     return fd;
 }
 
+static void lines_of(const char *name, char out[static 256])
+{
+    FILE *f = fopen(at(name), "re");
+    size_t n = f ? fread(out, 1, 255, f) : 0;
+    out[n] = 0;
+    if (f)
+        fclose(f);
+}
+
+static void begin_server(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            pause();
+    FILE *f = fopen(at("../server.pid"), "we");
+    if (f) {
+        fprintf(f, "%d\n", pid);
+        fclose(f);
+    }
+}
+
 static void answer(const char *words, unsigned uid, char out[static 256])
 {
     bool ours = uid == 0 || uid == geteuid();
@@ -66,7 +89,7 @@ static void answer(const char *words, unsigned uid, char out[static 256])
             unlink(at("nvidia-cuda-mps-control.pid"));
             exit(0);
         }
-    } else if (strncmp(words, "set_", 4) == 0 && !ours) {
+    } else if ((strncmp(words, "set_", 4) == 0 || strncmp(words, "terminate_", 10) == 0 || strncmp(words, "start_", 6) == 0 || strncmp(words, "shutdown_", 9) == 0) && !ours) {
         snprintf(out, 256, "Insufficient privileges for UID %u. Control deamon settings can only be modified by the user who started it or by the root user.\n", uid);
     } else if (sscanf(words, "set_default_active_thread_percentage %31s", out) == 1) {
         if (!is_odd("wrong"))
@@ -79,7 +102,11 @@ static void answer(const char *words, unsigned uid, char out[static 256])
         snprintf(out, 256, "%s\n", percentage);
     else if (strcmp(words, "get_default_device_pinned_mem_limit 0") == 0)
         snprintf(out, 256, "%s\n", limit);
-    else if (strcmp(words, "get_server_list") != 0)
+    else if (strcmp(words, "get_server_list") == 0)
+        lines_of("../server.pid", out);
+    else if (strncmp(words, "get_client_list ", 16) == 0)
+        lines_of("../clients", out);
+    else if (strncmp(words, "terminate_client ", 17) != 0 && strncmp(words, "set_", 4) != 0)
         snprintf(out, 256, "Unknown command \"%s\"\n", words);
 }
 
@@ -112,6 +139,8 @@ static __attribute__((noreturn)) void be_daemon(int argc, char **argv)
     if (is_odd("late"))
         sleep(2);
     said(line);
+    if (is_odd("serves"))
+        begin_server();
     int control = door(true);
     FILE *f = fopen(at("nvidia-cuda-mps-control.pid"), "we");
     if (f) {

@@ -19,6 +19,7 @@ struct try {
     struct mps *m;
     char top[48], self[64], program[512], why[240];
     int done, refused, lost;
+    int64_t guilty;
     struct err err;
     bool over, own;
     bool (*until)(struct try *t);
@@ -38,10 +39,11 @@ static void on_done(void *arg, const struct err *err)
         t->err = *err;
     check(t);
 }
-static void on_lost(void *arg, const char *uuid, const char *why)
+static void on_lost(void *arg, const char *uuid, int64_t guilty, const char *why)
 {
     struct try *t = arg;
     t->lost += text_is(uuid, GPU);
+    t->guilty = guilty;
     snprintf(t->why, sizeof t->why, "%s", why);
     check(t);
 }
@@ -287,4 +289,117 @@ TEST(no_mode_is_touched_where_the_devices_are_the_operators)
     mps_drop(t.m, 1);
     until(&t, is_gone);
     CHECK(says(&t, "0 quit\n") && !says(&t, "mode"));
+}
+
+static void writes(struct try *t, const char *line)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s", in(t, "log"));
+    CHECK(mkdir(path, 0700) == 0 || access(path, F_OK) == 0);
+    FILE *f = fopen(in(t, "log/daemon"), "ae");
+    CHECK(f && fputs(line, f) >= 0 && fclose(f) == 0);
+}
+
+TEST(a_fault_of_one_is_told_to_all_who_share_its_gpu_and_the_next_have_a_new_daemon)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    until(&t, is_done);
+    writes(&t, "[2026-11-16 03:25:00.001 Server   898] Client {PID: 1, Context ID: 1} encountered a fatal exception\n");
+    mps_look(t.m);
+    CHECK(!t.lost && !mps_fault(t.m, 1, GPU));          /* it is alone: its own business */
+    mps_want(t.m, 2, &quarter, on_done, &t);
+    CHECK(t.done == 2 && mps_shared(t.m, GPU));
+    mps_look(t.m);
+    CHECK(!t.lost);             /* it was said once */
+    writes(&t, "[2026-11-16 03:26:00.001 Server   898] New client 17 connected\n[2026-11-16 03:26:00.001 Server   898] Device status is FA");
+    mps_look(t.m);
+    CHECK(!t.lost);
+    writes(&t, "ULT\n");
+    mps_look(t.m);
+    CHECK(t.lost == 1 && strstr(t.why, "Device status is FAULT") && mps_fault(t.m, 1, GPU) && !mps_fault(t.m, 1, "GPU-0-8"));
+    int pid = pid_of(&t);
+    mps_want(t.m, 3, &quarter, on_done, &t);
+    CHECK(t.done == 2);         /* not before both have gone */
+    mps_drop(t.m, 1);
+    CHECK(kill(pid, 0) == 0 && t.done == 2);
+    mps_drop(t.m, 2);
+    t.done = 0;
+    until(&t, is_done);
+    CHECK(t.done == 1 && pid_of(&t) != pid);
+}
+
+TEST(an_error_that_the_driver_tells_of_a_program_is_a_fault_and_comes_once)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    mps_want(t.m, 2, &quarter, on_done, &t);
+    until(&t, both_done);
+    mps_xid(t.m, GPU, 63);      /* a row is to be remapped: nobody was hit */
+    mps_xid(t.m, "GPU-0-8", 31);
+    CHECK(!t.lost);
+    mps_xid(t.m, GPU, 31);
+    mps_xid(t.m, GPU, 45);
+    CHECK(t.lost == 1 && strstr(t.why, "XID 31") && t.guilty == 0);
+}
+
+TEST(a_log_that_clients_fill_is_bounded_and_what_an_agent_before_saw_is_not_told_again)
+{
+    AUTO(try_done) struct try t;
+    struct stat st;
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    mps_want(t.m, 2, &quarter, on_done, &t);
+    until(&t, both_done);
+    writes(&t, "[x Server   898] Client encountered a fatal exception\n");
+    mps_free(t.m);
+    begin(&t);
+    mps_hold(t.m, 1, &quarter);
+    mps_hold(t.m, 2, &quarter);
+    mps_begin(t.m);
+    mps_look(t.m);
+    CHECK(!t.lost);
+    CHECK(truncate(in(&t, "log/daemon"), 5 << 20) == 0);
+    mps_look(t.m);
+    CHECK(stat(in(&t, "log/daemon"), &st) == 0 && st.st_size == 0);
+    writes(&t, "[x Server   898] Client encountered a fatal exception\n");
+    mps_look(t.m);
+    CHECK(t.lost == 1);
+}
+
+static int ends;
+static void on_end(void *arg) { ends++, check(arg); }
+static bool has_ended(struct try *t) { return t && ends > 0; }
+
+TEST(work_on_a_shared_gpu_is_ended_before_its_process_is_killed_and_a_deaf_daemon_holds_nobody_up)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    odd(&t, "serves");
+    mps_want(t.m, 0, &quarter, on_done, &t);        /* this process is of no attempt: 0 */
+    until(&t, is_done);
+    ends = 0;
+    mps_terminate(t.m, 0, GPU, on_end, &t);
+    CHECK(ends == 1);           /* nobody is beside it */
+    mps_want(t.m, 2, &quarter, on_done, &t);
+    char line[64];
+    FILE *f = fopen(in(&t, "clients"), "we");
+    CHECK(t.done == 2 && f && fprintf(f, "%d\n", getpid()) > 0 && fclose(f) == 0);
+    ends = 0;
+    mps_terminate(t.m, 0, GPU, on_end, &t);
+    until(&t, has_ended);
+    snprintf(line, sizeof line, " %d\n", getpid());
+    CHECK(ends == 1 && says(&t, "0 get_client_list ") && says(&t, "0 terminate_client ") && says(&t, line));
+    ends = 0;
+    odd(&t, "deaf");
+    mps_terminate(t.m, 0, GPU, on_end, &t);
+    until(&t, has_ended);
+    mps_terminate(t.m, 0, GPU, on_end, &t);         /* one that is under way is let go with all */
+    char path[160];
+    int server = 0;
+    snprintf(path, sizeof path, "%s", in(&t, "server.pid"));
+    f = fopen(path, "re");
+    CHECK(f && fscanf(f, "%d", &server) == 1 && fclose(f) == 0 && server > 1 && kill(server, SIGKILL) == 0);
 }

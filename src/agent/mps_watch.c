@@ -1,0 +1,134 @@
+/* mps_watch.c - a process that faults on a shared GPU, or is killed in the middle of its work there, ends the GPU work of all who share it: its server
+ * tells each of them an error (700 on an H200), and none of them why. Here it is noticed: by what the daemon and its servers write (RUN/mps/GPU/log/daemon), and by the
+ * errors that the driver tells by number.
+ *
+ * Whose fault it was is known only where the log names the process. One that was alone there has itself to blame, and nobody is told. What is
+ * written is read once and bounded: who connects ten thousand times fills no disk. */
+#include "agent/helper.h"
+#include "agent/mps_internal.h"
+#include "agent/xid.h"
+#include "base/log.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LOG_MOST = 4 << 20, READ_MOST = 64 << 10, BURST_MS = 3000, RECENT_MS = 10000 };
+
+/* In the daemon's own words; a server that ends well had nobody left. */
+static bool tells_fault(const char *line)
+{
+    static const char *const words[] = { "fatal", "FAULT", "exited with status" };
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strstr(line, words[i]))
+            return !strstr(line, "exited with status 0");
+    return false;
+}
+
+/* "... Client {PID: 1002, Context ID: 1} ...": whose process that is; 0: it is not told, or of no task. */
+static int64_t blamed(const char *line)
+{
+    int pid = 0;
+    const char *at = strstr(line, "PID: ");
+    return at && sscanf(at + 5, "%9d", &pid) == 1 && pid > 1 ? helper_attempt_of(pid) : 0;
+}
+
+static size_t let_in(const struct daemon *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->count; i++)
+        n += !d->holders[i].done;
+    return n;
+}
+
+static void fault(struct daemon *d, const char *how, int64_t guilty)
+{
+    if (d->state != DAEMON_READY && d->state != DAEMON_DIVIDING)
+        return;
+    d->fault_ms = os_boot_ms(d->m->os);
+    log_line(LOG_WARN, "mps", "%s: a process on it failed: %s", d->uuid, how);
+    if (let_in(d) < 2)
+        return;
+    d->guilty = guilty;
+    snprintf(d->fault, sizeof d->fault, "a process on its GPU failed (%.120s), which ends the GPU work of all that share it", how);
+    daemon_hush(d);
+    daemon_lost(d, d->fault);
+}
+
+static void take_lines(struct daemon *d, char *text)
+{
+    for (char *line = text, *end; *line; line = end) {
+        end = line + strcspn(line, "\n");
+        if (*end)
+            *end++ = 0;
+        if (tells_fault(line)) {
+            const char *words = strchr(line, ']');
+            fault(d, words ? words + 1 + (words[1] == ' ') : line, blamed(line));
+        }
+    }
+}
+
+static void look(struct daemon *d)
+{
+    char path[MPS_PATH + 16], text[READ_MOST + 1];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/log/daemon", d->folder);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd == -1 || fstat(fd, &st) == -1 || !S_ISREG(st.st_mode)) {
+        if (fd != -1)
+            close(fd);
+        return;
+    }
+    d->log_at = st.st_size < d->log_at ? 0 : MAX(d->log_at, st.st_size - READ_MOST);
+    ssize_t n = pread(fd, text, READ_MOST, d->log_at);
+    text[MAX(n, 0)] = 0;
+    char *last = strrchr(text, '\n');       /* half a line is read again */
+    if (last) {
+        last[1] = 0;
+        d->log_at += last + 1 - text;
+    }
+    if (st.st_size > LOG_MOST && ftruncate(fd, 0) == 0)
+        d->log_at = 0;
+    close(fd);
+    take_lines(d, text);
+}
+
+void daemon_skip_log(struct daemon *d)
+{
+    char path[MPS_PATH + 16];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/log/daemon", d->folder);
+    d->log_at = lstat(path, &st) == 0 ? st.st_size : 0;
+}
+
+void mps_look(struct mps *m)
+{
+    for (struct daemon *d = m ? m->first : NULL; d; d = d->next)
+        if (d->count && (d->state == DAEMON_READY || d->state == DAEMON_DIVIDING))
+            look(d);
+}
+
+/* They come in bursts, also after what caused them is over: what is written by a new daemon is its own, a number may be the last one's. */
+void mps_xid(struct mps *m, const char *uuid, int64_t xid)
+{
+    struct daemon *d = m ? daemon_of(m, uuid) : NULL;
+    char how[64];
+    if (!d || !xid_of_program(xid) || (d->fault_ms && os_boot_ms(m->os) - d->fault_ms < BURST_MS))
+        return;
+    snprintf(how, sizeof how, "XID %" PRId64, xid);
+    fault(d, how, 0);
+}
+
+const char *mps_fault(struct mps *m, int64_t attempt, const char *uuid)
+{
+    struct daemon *d = m ? daemon_of(m, uuid) : NULL;
+    bool recent = d && *d->fault && d->guilty != attempt && os_boot_ms(m->os) - d->fault_ms < RECENT_MS;
+    return recent ? d->fault : NULL;
+}
+
+bool mps_shared(const struct mps *m, const char *uuid)
+{
+    const struct daemon *d = m ? daemon_of(m, uuid) : NULL;
+    return d && let_in(d) > 1;
+}
