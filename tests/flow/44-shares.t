@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# 44-shares.t - parts of a GPU through MPS, with a made-up driver and a made-up daemon: what divides it is there before a task, tasks can neither change it
-# nor go around it, and where it dies they are tried again. The operator gave the devices to this agent.
+# 44-shares.t - parts of a GPU through MPS, with a made-up driver and a made-up daemon: what divides it is there before a task; where it dies, or one fails
+# there, those who share it are tried again. The operator gave the devices to this agent. What tenants try is hostile/shares.t.
 . "$(dirname "$0")/lib.sh"
 
 LIB=$BASE/driver
@@ -25,6 +25,7 @@ one=$(part one)
 refused() { attempts "$one" '.items[].detail' | grep -q 'mode of its GPU cannot be set: the driver does not permit it'; }
 ok "a card that cannot be made exclusive is not shared" until_ok 60 refused
 ok "its daemon has not begun" test ! -e "$daemon/said"
+touch "$daemon/serves"
 driver
 ok "when it can, the task begins" until_ok 120 state_is "$one" running
 is "with the card in EXCLUSIVE_PROCESS mode" "$(mode)" "set_compute_mode $UUID 3"
@@ -39,35 +40,39 @@ waits() { [ "$(get "/v1/jobs/$half" | jq -r .state)" = queued ] && [ "$(attempts
 ok "another size of share goes nowhere near it" until_ok 30 waits
 arcus cancel "$half" >/dev/null
 
-# --- what a tenant can do to it
-in_task() { arcus exec "$one" -- "$@" </dev/null 2>&1; }
-is "a task finds its door, and nothing but that" "$(in_task sh -c 'echo $CUDA_MPS_PIPE_DIRECTORY; ls $CUDA_MPS_PIPE_DIRECTORY')" $'/tmp/nvidia-mps\ncontrol'
-send() { in_task perl -MSocket -e 'socket(S, AF_UNIX, 5, 0) && connect(S, pack_sockaddr_un("/tmp/nvidia-mps/control")) or die $!; send(S, $ARGV[0], 0); recv(S, $b, 256, 0); print $b' "$1"; }
-like "it is heard there: the check can fail" "$(send get_default_active_thread_percentage)" '25.0'
-like "quit is refused" "$(send quit)" 'Not enough privilege'
-like "so is a larger share" "$(send 'set_default_active_thread_percentage 100')" 'Insufficient privileges for UID [1-9]'
-like "... and more memory" "$(send 'set_default_device_pinned_mem_limit 0 100G')" 'Insufficient privileges'
-like "nothing has changed" "$(send get_default_active_thread_percentage)" '25.0'
-is "the folder cannot be changed" "$(in_task sh -c 'rm -f /tmp/nvidia-mps/control 2>/dev/null; touch /tmp/nvidia-mps/x 2>/dev/null; ls /tmp/nvidia-mps')" control
-
-# --- who goes around it, or takes more
+# --- a fault of one
 A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id') B=$(attempts "$two" '.items[0].id')
 driver "gpu 0 client $(first_pid "$A") 35000" "gpu 0 client $(first_pid "$B") 35000" "gpu 0 process 1 66"
 live() { get /v1/gpus/live | jq -e "$1"; }
 ok "both hold what is theirs" until_ok 60 live '[.items[].tasks[] | select(.name != "(not the cloud'"'"'s)") | .memory_used_mib] == [35000, 35000]'
 ok "and run on" state_is "$one" running
-driver "gpu 0 client $(first_pid "$A") 35000" "gpu 0 process $(first_pid "$B") 300"
-ok "one that uses the GPU around its daemon is ended" until_ok 60 state_is "$two" failed
-like "with that as its reason" "$(attempts "$two" '.items[0] | .outcome + " " + .detail')" 'signaled .*around MPS'
-ok "its neighbour is not" state_is "$one" running
+is "the wall between them is told" "$(get /v1/gpus | jq -c '[.items[].wall]')" '["process"]'
+server=$(cat "$daemon/server.pid")
+driver "gpu 0 client $(first_pid "$A") 35000"
+echo "[2026-11-16 03:30:00.000 Server   $server] Device 0 status is FAULT" >>"$daemon/log/daemon" && kill -9 "$(first_pid "$B")"     # as one that was told 700
+hit() { [ "$(attempts "$1" ".items[] | select(.id == \"$2\") | .outcome")" = node_fault ] && state_is "$1" running; }
+ok "who failed with it is tried again" until_ok 120 hit "$two" "$B"
+ok "... and who has not yet" until_ok 120 hit "$one" "$A"
+like "with that as the reason" "$(attempts "$two" ".items[] | select(.id == \"$B\") | .detail")" 'process on its GPU failed \(Device 0 status is FAULT\)'
+ok "behind a new daemon" begun 2
+ok "nothing of the last one is left" sh -c "! kill -0 $server"
+A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id')
+driver 'xid 0 31'
+ok "an error that the driver tells is one, too" until_ok 120 hit "$one" "$A"
+like "and told by its number" "$(attempts "$one" ".items[] | select(.id == \"$A\") | .detail")" 'XID 31'
+driver
+ok "both have begun again" until_ok 120 state_is "$two" running
+arcus cancel "$two" >/dev/null
+ok "one leaves" until_ok 60 state_is "$two" cancelled
 
 # --- where it dies
-driver "gpu 0 client $(first_pid "$A") 35000"
+A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id') server=$(cat "$daemon/server.pid")
+ok "it has a server, which would serve on" kill -0 "$server"
 kill -9 "$(cut -d' ' -f1 "$daemon/daemon")"
-again() { [ "$(attempts "$one" ".items[] | select(.id == \"$A\") | .outcome")" = node_fault ] && state_is "$one" running; }
-ok "its tasks are tried again" until_ok 120 again
+ok "its tasks are tried again" until_ok 120 hit "$one" "$A"
 like "and told why" "$(attempts "$one" ".items[] | select(.id == \"$A\") | .detail")" 'MPS daemon of its GPU ended'
-ok "with a new daemon" begun 2
+ok "with a new daemon" begun 4
+ok "the server was ended before it came" sh -c "! kill -0 $server"
 is "the card was exclusive all the time" "$(mode)" "set_compute_mode $UUID 3"
 
 # --- the last one

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# shares.t - tenants of two projects on one GPU, where the operator lets them (share: any): a foreign neighbour is not let in before the card is nobody's but the
+# daemon's, and neither can change how it is divided, go around it, or hurt the other without its being told. Driver and daemon are made up (tests/fake).
+. "$(dirname "$0")/../lib.sh"
+
+LIB=$BASE/driver
+mkdir -p "$LIB"
+cp "$(dirname "$ARCUS")/fake/libnvidia-ml.so.1" "$LIB/" || give_up "the made-up library is not built"
+UUID=GPU-fa4e0000-0000-0000-0000-000000000000
+driver() { printf '%s\n' "gpus 1" "$@" >"$LIB/new" && mv "$LIB/new" "$LIB/nvml.conf"; }     # driver LINE...: what it tells from now on
+mkdir -m 755 "$BASE/cdi"
+jq -n --arg name "$UUID" '{cdiVersion: "0.6.0", kind: "nvidia.com/gpu", devices: [{name: $name, containerEdits: {deviceNodes: [{path: "/dev/nvidia0", hostPath: "/dev/null"}]}}]}' >"$BASE/cdi/gpu.json"
+driver 'gpu 0 set_rc 4'
+cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi" --mps "$(dirname "$ARCUS")/fake/nvidia-cuda-mps-control" --own-devices yes
+daemon=$RUN/mps/000000000000
+arcus projects create blue >/dev/null
+arcus nodes set "$NODE" --share any >/dev/null
+state_is() { [ "$(get "/v1/jobs/$1" | jq -r .state)" = "$2" ]; }
+attempts() { get "/v1/jobs/$1/attempts" | jq -r "$2"; }
+part() { submit "{\"name\":\"$1\",\"command\":[\"sleep\",\"600\"],\"gpus\":\"0.25\",\"image\":\"host\",\"project\":\"$2\"}"; }
+
+# --- the mode is there before anybody is
+one=$(part one default) two=$(part two blue)
+told() { attempts "$1" '.items[].detail' | grep -q 'mode of its GPU cannot be set'; }
+ok "no share begins on a card that cannot be made exclusive" until_ok 60 told "$one"
+ok "... nor one of a foreign neighbour" until_ok 60 told "$two"
+is "none of them ever ran" "$(for j in "$one" "$two"; do attempts "$j" '.items[] | select(.started_at != null) | .id'; done)" ""
+ok "what would divide it has not begun" test ! -e "$daemon/said"
+is "no mode was changed" "$(cat "$LIB/nvml.conf.log" 2>/dev/null)" ""
+driver
+ok "when the mode is set the first begins" until_ok 180 state_is "$one" running
+ok "and its foreign neighbour" until_ok 180 state_is "$two" running
+is "with the card in EXCLUSIVE_PROCESS mode" "$(cat "$LIB/nvml.conf.log")" "set_compute_mode $UUID 3"
+ok "which was set before the daemon began" test "$daemon/mode" -ot "$daemon/said"
+is "both have the same GPU" "$(get /v1/gpus | jq -c '[.items[] | [.wall, .free]]')" '[["process",0.5]]'
+
+# --- words to the daemon, from root inside
+in_task() { arcus exec "$one" -- "$@" </dev/null 2>&1; }
+is "a task finds its door, and nothing but that" "$(in_task sh -c 'echo $CUDA_MPS_PIPE_DIRECTORY; ls -A $CUDA_MPS_PIPE_DIRECTORY')" $'/tmp/nvidia-mps\ncontrol'
+send() { in_task perl -MSocket -e 'socket(S, AF_UNIX, 5, 0) && connect(S, pack_sockaddr_un("/tmp/nvidia-mps/control")) or die $!; send(S, $ARGV[0], 0); recv(S, $b, 256, 0); print $b' "$1"; }
+like "it is heard there: the check can fail" "$(send get_default_active_thread_percentage)" '25.0'
+like "refused: quit" "$(send quit)" 'Not enough privilege'
+for word in 'set_default_active_thread_percentage 100' 'set_default_device_pinned_mem_limit 0 100G' 'set_active_thread_percentage 1 100' 'set_device_pinned_mem_limit 1 0 100G' 'terminate_client 1 1' 'start_server -uid 0' 'shutdown_server 1 -f'; do
+    like "refused: ${word%% *}" "$(send "$word")" 'Insufficient privileges for UID [1-9]'
+done
+like "nothing has changed" "$(send get_default_active_thread_percentage)" '25.0'
+is "the folder cannot be changed" "$(in_task sh -c 'rm -f /tmp/nvidia-mps/control 2>/dev/null; touch /tmp/nvidia-mps/x 2>/dev/null; mv /tmp/nvidia-mps /tmp/other 2>/dev/null; ls -A /tmp/nvidia-mps')" control
+ok "its daemon lives" kill -0 "$(cut -d' ' -f1 "$daemon/daemon")"
+
+# --- one that hurts its neighbour
+A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id') B=$(attempts "$two" '.items | sort_by(.id) | .[-1].id')
+echo "[2026-11-16 03:30:00.000 Server   17] Client {PID: $(first_pid "$B"), Context ID: 1} encountered a fatal exception" >>"$daemon/log/daemon"
+hit() { [ "$(attempts "$one" ".items[] | select(.id == \"$A\") | .outcome")" = node_fault ] && state_is "$one" running; }
+ok "a fault of one does not end the other silently: it is tried again" until_ok 180 hit
+like "and told why" "$(attempts "$one" ".items[] | select(.id == \"$A\") | .detail")" 'process on its GPU failed'
+ok "the one that it was is ended" until_ok 60 state_is "$two" failed
+like "for its own fault" "$(attempts "$two" ".items[] | select(.id == \"$B\") | .outcome + \" \" + .detail")" 'signaled .*of its own failed on the GPU'
+
+# --- one that goes around it
+two=$(part three blue)
+ok "a neighbour comes" until_ok 180 state_is "$two" running
+A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id') B=$(attempts "$two" '.items[0].id')
+echo 17 >"$daemon/server.pid"           # one that ends what is to be killed
+first_pid "$B" >"$daemon/clients"
+driver "gpu 0 client $(first_pid "$A") 35000" "gpu 0 process $(first_pid "$B") 300"
+ok "one that uses the GPU around its daemon is ended" until_ok 60 state_is "$two" failed
+like "with that as its reason" "$(attempts "$two" '.items[0] | .outcome + " " + .detail')" 'signaled .*around MPS'
+like "its work there was ended before it was killed" "$(cat "$daemon/said")" $'\n0 terminate_client 17 [0-9]+\n'
+ok "its neighbour is not" state_is "$one" running
+driver
+arcus cancel "$one" >/dev/null
+restored() { [ "$(tail -n 1 "$LIB/nvml.conf.log")" = "set_compute_mode $UUID 0" ]; }
+ok "when the last is gone the card is as it was" until_ok 60 restored
+finish
