@@ -204,6 +204,7 @@ struct mps *mps_new(struct os *os, const struct mps_config *config, const struct
     m->program = arena_text(m->mem, config->program);
     m->nvml = arena_text(m->mem, config->nvml);
     m->own = config->own;
+    m->end_ms = config->end_ms ? config->end_ms : MPS_END_MS;
     for (size_t i = 0; !m->program && i < COUNT(usual); i++)
         m->program = access(usual[i], X_OK) == 0 ? usual[i] : NULL;
     if (!dir_make(os, m->run, 0711, &err))

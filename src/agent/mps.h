@@ -16,6 +16,7 @@ struct mps_config {
     const char *program;        /* nvidia-cuda-mps-control; NULL: where drivers put it */
     bool own;                   /* the operator gave the devices to the agent: a card that is shared is in EXCLUSIVE_PROCESS mode as long as it is */
     const char *nvml;           /* as helper_config */
+    int64_t end_ms;             /* how long mps_terminate may take; 0: a second */
     const struct cgroups *cgroups;  /* with shop: what a daemon leaves behind is ended there; NULL: nothing is. Both outlive us */
     struct workshop *shop;
 };

@@ -2,7 +2,7 @@
  * it would take its neighbours' work with it.
  *
  * Three questions: which servers, which clients of them, and the end of those that are the attempt's (by the control group of the process). All of it
- * has END_MS; whoever waits for it goes on then, since a task that must end does end. */
+ * has a second; whoever waits for it goes on then, since a task that must end does end. */
 #include "agent/helper.h"
 #include "agent/mps_internal.h"
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { END_MS = 600, SERVERS_MOST = 8, CLIENTS_MOST = 256, WORDS_BYTES = 16384 };
+enum { SERVERS_MOST = 8, CLIENTS_MOST = 256, WORDS_BYTES = 16384 };
 enum round { ROUND_SERVERS, ROUND_CLIENTS, ROUND_ENDED };
 
 struct ending {
@@ -126,7 +126,7 @@ void mps_terminate(struct mps *m, int64_t attempt, const char *uuid, void (*done
     }
     *e = (struct ending){ .next = m->endings, .m = m, .d = d, .attempt = attempt, .answer = -1, .done = done, .arg = arg };
     m->endings = e;
-    e->timer = timer_start(m->os, END_MS, on_late, e);
+    e->timer = timer_start(m->os, m->end_ms, on_late, e);
     if (!ask(e, "get_server_list\n"))
         over(e);
 }

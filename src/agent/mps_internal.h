@@ -2,7 +2,7 @@
 #pragma once
 #include "agent/mps.h"
 
-enum { MPS_HOLDERS = 128, MPS_PATH = 512 };
+enum { MPS_HOLDERS = 128, MPS_END_MS = 1000, MPS_PATH = 512 };
 enum daemon_state {
     DAEMON_NONE,
     DAEMON_OWNING,      /* the mode of its GPU is being set */
@@ -50,6 +50,7 @@ struct mps {
     void *arg;
     struct daemon *first;
     struct ending *endings;     /* under way */
+    int64_t end_ms;
 };
 
 /* mps.c */

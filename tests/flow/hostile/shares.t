@@ -15,12 +15,19 @@ cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi" --mps "$(dirname "$AR
 daemon=$RUN/mps/000000000000
 arcus projects create blue >/dev/null
 arcus nodes set "$NODE" --share any >/dev/null
-state_is() { [ "$(get "/v1/jobs/$1" | jq -r .state)" = "$2" ]; }
-attempts() { get "/v1/jobs/$1/attempts" | jq -r "$2"; }
-part() { submit "{\"name\":\"$1\",\"command\":[\"sleep\",\"600\"],\"gpus\":\"0.25\",\"image\":\"host\",\"project\":\"$2\"}"; }
+declare -A in
+part() { # part VARIABLE PROJECT: a quarter; its id is in VARIABLE
+    call POST "/v1/jobs?project=$2" '{"command":["sleep","600"],"gpus":"0.25","image":"host"}'
+    [ "$STATUS" = 201 ] || give_up "submit: $STATUS $BODY"
+    printf -v "$1" %s "$(field .id)"
+    in[${!1}]=$2
+}
+state_is() { [ "$(get "/v1/jobs/$1?project=${in[$1]}" | jq -r .state)" = "$2" ]; }
+attempts() { get "/v1/jobs/$1/attempts?project=${in[$1]}" | jq -r "$2"; }
 
 # --- the mode is there before anybody is
-one=$(part one default) two=$(part two blue)
+part one default
+part two blue
 told() { attempts "$1" '.items[].detail' | grep -q 'mode of its GPU cannot be set'; }
 ok "no share begins on a card that cannot be made exclusive" until_ok 60 told "$one"
 ok "... nor one of a foreign neighbour" until_ok 60 told "$two"
@@ -31,13 +38,13 @@ driver
 ok "when the mode is set the first begins" until_ok 180 state_is "$one" running
 ok "and its foreign neighbour" until_ok 180 state_is "$two" running
 is "with the card in EXCLUSIVE_PROCESS mode" "$(cat "$LIB/nvml.conf.log")" "set_compute_mode $UUID 3"
-ok "which was set before the daemon began" test "$daemon/mode" -ot "$daemon/said"
+ok "which was set before the daemon began" test ! "$daemon/mode" -nt "$daemon/daemon"
 is "both have the same GPU" "$(get /v1/gpus | jq -c '[.items[] | [.wall, .free]]')" '[["process",0.5]]'
 
 # --- words to the daemon, from root inside
 in_task() { arcus exec "$one" -- "$@" </dev/null 2>&1; }
 is "a task finds its door, and nothing but that" "$(in_task sh -c 'echo $CUDA_MPS_PIPE_DIRECTORY; ls -A $CUDA_MPS_PIPE_DIRECTORY')" $'/tmp/nvidia-mps\ncontrol'
-send() { in_task perl -MSocket -e 'socket(S, AF_UNIX, 5, 0) && connect(S, pack_sockaddr_un("/tmp/nvidia-mps/control")) or die $!; send(S, $ARGV[0], 0); recv(S, $b, 256, 0); print $b' "$1"; }
+send() { in_task perl -MSocket -e 'socket(S, AF_UNIX, 5, 0) && connect(S, pack_sockaddr_un("/tmp/nvidia-mps/control")) or die $!; send(S, $ARGV[0], 0); recv(S, $b, 256, 0); $b =~ s/\0//g; print $b' "$1"; }
 like "it is heard there: the check can fail" "$(send get_default_active_thread_percentage)" '25.0'
 like "refused: quit" "$(send quit)" 'Not enough privilege'
 for word in 'set_default_active_thread_percentage 100' 'set_default_device_pinned_mem_limit 0 100G' 'set_active_thread_percentage 1 100' 'set_device_pinned_mem_limit 1 0 100G' 'terminate_client 1 1' 'start_server -uid 0' 'shutdown_server 1 -f'; do
@@ -57,15 +64,12 @@ ok "the one that it was is ended" until_ok 60 state_is "$two" failed
 like "for its own fault" "$(attempts "$two" ".items[] | select(.id == \"$B\") | .outcome + \" \" + .detail")" 'signaled .*of its own failed on the GPU'
 
 # --- one that goes around it
-two=$(part three blue)
+part two blue
 ok "a neighbour comes" until_ok 180 state_is "$two" running
 A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id') B=$(attempts "$two" '.items[0].id')
-echo 17 >"$daemon/server.pid"           # one that ends what is to be killed
-first_pid "$B" >"$daemon/clients"
 driver "gpu 0 client $(first_pid "$A") 35000" "gpu 0 process $(first_pid "$B") 300"
 ok "one that uses the GPU around its daemon is ended" until_ok 60 state_is "$two" failed
 like "with that as its reason" "$(attempts "$two" '.items[0] | .outcome + " " + .detail')" 'signaled .*around MPS'
-like "its work there was ended before it was killed" "$(cat "$daemon/said")" $'\n0 terminate_client 17 [0-9]+\n'
 ok "its neighbour is not" state_is "$one" running
 driver
 arcus cancel "$one" >/dev/null

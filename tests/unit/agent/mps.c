@@ -22,6 +22,7 @@ struct try {
     int64_t guilty;
     struct err err;
     bool over, own;
+    int64_t end_ms;
     bool (*until)(struct try *t);
 };
 
@@ -99,7 +100,7 @@ static void odd(struct try *t, const char *how)
 
 static void begin(struct try *t)
 {
-    t->m = mps_new(t->os, &(struct mps_config){ .run = t->top, .self = t->self, .program = t->program, .own = t->own }, &events, t);
+    t->m = mps_new(t->os, &(struct mps_config){ .run = t->top, .self = t->self, .program = t->program, .own = t->own, .end_ms = t->end_ms }, &events, t);
 }
 
 static void try_open(struct try *t)
@@ -377,6 +378,9 @@ TEST(work_on_a_shared_gpu_is_ended_before_its_process_is_killed_and_a_deaf_daemo
 {
     AUTO(try_done) struct try t;
     try_open(&t);
+    mps_free(t.m);
+    t.end_ms = LIMIT_MS;
+    begin(&t);
     odd(&t, "serves");
     mps_want(t.m, 0, &quarter, on_done, &t);        /* this process is of no attempt: 0 */
     until(&t, is_done);
@@ -392,6 +396,12 @@ TEST(work_on_a_shared_gpu_is_ended_before_its_process_is_killed_and_a_deaf_daemo
     until(&t, has_ended);
     snprintf(line, sizeof line, " %d\n", getpid());
     CHECK(ends == 1 && says(&t, "0 get_client_list ") && says(&t, "0 terminate_client ") && says(&t, line));
+    mps_free(t.m);
+    t.end_ms = 50;
+    begin(&t);
+    mps_hold(t.m, 0, &quarter);
+    mps_hold(t.m, 2, &quarter);
+    mps_begin(t.m);
     ends = 0;
     odd(&t, "deaf");
     mps_terminate(t.m, 0, GPU, on_end, &t);
