@@ -23,10 +23,14 @@ static const char *short_name(const char *uuid)
     return last ? last + 1 : uuid;
 }
 
+/* What is in it is killed as a whole: another agent of this machine must have another, and the folder is nobody else's. */
 void mps_group(const char *folder, char out[static MPS_GROUP])
 {
     const char *slash = strrchr(folder, '/');
-    snprintf(out, MPS_GROUP, "arcus/mps-%.80s", slash ? slash + 1 : folder);
+    uint32_t sum = 2166136261u; /* FNV-1a */
+    for (const char *p = folder; *p; p++)
+        sum = (sum ^ (uint8_t)*p) * 16777619u;
+    snprintf(out, MPS_GROUP, "arcus/mps-%.64s-%08x", slash ? slash + 1 : folder, sum);
 }
 
 struct daemon *daemon_of(const struct mps *m, const char *uuid)

@@ -63,6 +63,7 @@ void daemon_lost(struct daemon *d, const char *why);            /* those who wer
 /* mps_life.c */
 void daemon_come(struct daemon *d);
 void daemon_start(struct daemon *d);            /* its GPU is as it should be */
+bool daemon_again(struct daemon *d);            /* it is looked for once more, since it has not been coming for long */
 void daemon_failed(struct daemon *d, const char *why);
 void daemon_leave(struct daemon *d);
 void daemon_clear(struct daemon *d);            /* it is gone: so is what it left, then the next may come */

@@ -176,6 +176,15 @@ static void on_poll(void *arg)
     daemon_leave(d);
 }
 
+bool daemon_again(struct daemon *d)
+{
+    if (os_boot_ms(d->m->os) - d->since_ms > COMES_MS || (!d->proc && !daemon_find(d)))
+        return false;
+    d->state = DAEMON_COMING;
+    d->timer = timer_start(d->m->os, POLL_MS, on_poll, d);
+    return true;
+}
+
 static bool make_folders(struct daemon *d, struct err *err)
 {
     static const struct { const char *name; unsigned mode; } folders[] = { { "", 0711 }, { "/pipe", 0700 }, { "/door", 0755 }, { "/log", 0700 } };

@@ -122,6 +122,8 @@ static void divided(struct daemon *d, bool ended_well, const char *answer)
     struct err err = { 0 };
     char percentage[32], why[240];
     percentage_text(d, percentage);
+    if (!ended_well && !d->servers_told && !daemon_holds(d) && daemon_again(d))
+        return; /* its socket had a name, and nobody listened there yet */
     bool taken = ended_well && (d->servers_told ? !strstr(answer, "privileges") : repeats(answer, percentage));
     if (taken && !d->servers_told)
         words_for_servers(d, answer, &words);

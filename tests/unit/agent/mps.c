@@ -413,3 +413,12 @@ TEST(work_on_a_shared_gpu_is_ended_before_its_process_is_killed_and_a_deaf_daemo
     f = fopen(path, "re");
     CHECK(f && fscanf(f, "%d", &server) == 1 && fclose(f) == 0 && server > 1 && kill(server, SIGKILL) == 0);
 }
+
+TEST(the_daemons_of_two_agents_are_not_in_one_control_group)
+{
+    char one[MPS_GROUP], two[MPS_GROUP], again[MPS_GROUP];
+    mps_group("/run/arcus/mps/7", one);
+    mps_group("/run/other/mps/7", two);
+    mps_group("/run/arcus/mps/7", again);
+    CHECK(text_is(one, again) && !text_is(one, two) && text_starts(one, "arcus/mps-7-"));
+}
