@@ -56,6 +56,8 @@ ok "... and who has not yet" until_ok 120 hit "$one" "$A"
 like "with that as the reason" "$(attempts "$two" ".items[] | select(.id == \"$B\") | .detail")" 'process on its GPU failed \(Device 0 status is FAULT\)'
 ok "behind a new daemon" begun 2
 ok "nothing of the last one is left" sh -c "! kill -0 $server"
+ok "both are there again" until_ok 120 state_is "$two" running
+sleep 3.1                               # errors that come so soon behind a fault are of that one
 A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id')
 driver 'xid 0 31'
 ok "an error that the driver tells is one, too" until_ok 120 hit "$one" "$A"
