@@ -1,4 +1,4 @@
-/* stream_task.c - a terminal, or files of a running task: frames of its supervisor's socket <-> channels of the stream.
+/* stream_task.c - a terminal, a port or files of a running task: frames of its supervisor's socket <-> channels of the stream.
  *
  * Either side may be slower; then the other is not read. */
 #include "agent/streams_internal.h"
@@ -59,6 +59,8 @@ static void take_frame(struct serve *s, unsigned char kind, const char *at, size
         serve_send(s, CHANNEL_OUT, at, n);
     else if (kind == FRAME_ERRORS)
         serve_send(s, CHANNEL_ERR, at, n);
+    else if (kind == FRAME_OUTPUT_END)
+        serve_eof(s);
     else if (kind != FRAME_READY && kind != FRAME_NEWS)
         take_end(s, kind, at, n);
 }
@@ -134,7 +136,8 @@ static bool start(struct serve *s, struct err *err)
                                        .rows = o->rows,
                                        .cols = o->cols,
                                        .term = "xterm-256color",
-                                       .path = o->path });
+                                       .path = o->path,
+                                       .port = o->port });
     return true;
 }
 

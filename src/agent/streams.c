@@ -79,6 +79,12 @@ static void end_with(struct serve *s, const struct str *control)
     ws_close(s->ws, 1000, "done");
 }
 
+void serve_eof(struct serve *s)
+{
+    static const char text[] = "{\"eof\":true}";
+    serve_send(s, CHANNEL_CONTROL, text, sizeof text - 1);
+}
+
 void serve_done(struct serve *s)
 {
     AUTO(str_done) struct str text = { 0 };
@@ -114,7 +120,7 @@ static const struct serve_ops *choose(const struct serve *s, struct err *err)
     bool files = text_is(o->what, "get") || text_is(o->what, "put");
     if (text_is(o->what, "logs"))
         return &serve_logs;
-    if (!files && !text_is(o->what, "exec"))
+    if (!files && !text_is(o->what, "exec") && !text_is(o->what, "dial"))
         return err_set(err, RC_BAD_INPUT, "this node does not know the stream '%.16s'", o->what),
                NULL;
     if (serve_alive(s))

@@ -37,6 +37,7 @@ bool serve_room(const struct serve *s);                             /* the conne
 enum { SERVE_PIECE = 32 << 10 };                                    /* the most that is sent as one message */
 void serve_send(struct serve *s, enum channel channel, const char *at, size_t n);
 void serve_wait(struct serve *s, bool wait);                        /* no more input for now */
+void serve_eof(struct serve *s);                                    /* {"eof":true}, and it goes on */
 /* The ends; the state is let go of inside, so return at once. */
 void serve_done(struct serve *s);                                   /* {"eof":true} */
 void serve_exit(struct serve *s, int64_t code);

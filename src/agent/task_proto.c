@@ -10,6 +10,7 @@ static const struct field request_rows[] = {
     FIELD(struct task_request, cols, INT, .min = 0, .max = 10000),
     FIELD(struct task_request, term, TEXT, .max = 64, .when_set = true),
     FIELD(struct task_request, path, TEXT, .max = 4096, .when_set = true),
+    FIELD(struct task_request, port, INT, .min = 0, .max = 65535, .when_set = true),
 };
 static const struct field resize_rows[] = {
     FIELD(struct task_resize, rows, INT, .required = true, .min = 1, .max = 10000),

@@ -12,6 +12,8 @@
  *   {"op":"get","path":"/outputs"}     from it: FRAME_OUTPUT (a tar stream; its top entry is the path's last part), FRAME_EXIT
  *   {"op":"put","path":"/workdir"}     to it: FRAME_INPUT (a tar stream, unpacked into that folder), FRAME_INPUT_END; from it: FRAME_EXIT
  *   {"op":"follow"}                    from it: FRAME_NEWS (empty) when bytes were added to the log since the last one
+ *   {"op":"dial","port":8888}          to the task's own loopback: FRAME_INPUT, FRAME_INPUT_END (half-close); from it: FRAME_READY {} once
+ *       it is connected, FRAME_OUTPUT, FRAME_OUTPUT_END (half-close), FRAME_EXIT when both sides have ended
  *
  * Input is taken only as fast as the task reads it: what the socket does not take waits at the sender. */
 #pragma once
@@ -19,11 +21,11 @@
 
 enum task_frame {
     FRAME_REQUEST = 'q', FRAME_INPUT = 'i', FRAME_INPUT_END = 'z', FRAME_RESIZE = 'w', FRAME_SIGNAL = 's',
-    FRAME_READY = 'r', FRAME_OUTPUT = 'o', FRAME_ERRORS = 'e', FRAME_NEWS = 'n', FRAME_EXIT = 'x', FRAME_ERROR = 'f',
+    FRAME_READY = 'r', FRAME_OUTPUT = 'o', FRAME_ERRORS = 'e', FRAME_NEWS = 'n', FRAME_OUTPUT_END = 'y', FRAME_EXIT = 'x', FRAME_ERROR = 'f',
 };
 enum { FRAME_HEAD = 5, FRAME_MAX = 64 * 1024 };
 
-struct task_request { const char *op; struct texts argv; bool tty; int64_t rows, cols; const char *term, *path; };
+struct task_request { const char *op; struct texts argv; bool tty; int64_t rows, cols; const char *term, *path; int64_t port; };
 struct task_resize { int64_t rows, cols; };
 struct task_signal { int64_t signal; };
 struct task_exit { int64_t exit_code, signal; };

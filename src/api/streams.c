@@ -271,11 +271,24 @@ static void exec_order(struct visit *v, struct open_stream *o)
     o->cols = ask->cols;
 }
 
+static void dial_order(struct visit *v, struct open_stream *o)
+{
+    const struct job_dial_ask *ask = v->body;
+    *o = (struct open_stream){ .what = "dial", .port = ask->port, .tail = -1 };
+}
+
 static void files_order(struct visit *v, struct open_stream *o)
 {
     const struct files_ask *ask = v->body;
     *o = (struct open_stream){ .what = ask->put ? "put" : "get", .path = ask->path, .tail = -1 };
 }
+
+static void (*const orders[VERB_COUNT])(struct visit *v, struct open_stream *o) = {
+    [VERB_JOB_EXEC] = exec_order,
+    [VERB_JOB_DIAL] = dial_order,
+    [VERB_JOB_FILES] = files_order,
+    [VERB_VOLUME_FILES] = files_order,
+};
 
 static bool open_it(struct visit *v, struct splice *s, struct err *err)
 {
@@ -289,7 +302,7 @@ static bool open_it(struct visit *v, struct splice *s, struct err *err)
                        v->verb_id == VERB_VOLUME_FILES
                            ? "the volume has no node yet: that is chosen when a job first uses it"
                            : "the task has not been placed yet");
-    (v->verb_id == VERB_JOB_EXEC ? exec_order : files_order)(v, &o);
+    orders[v->verb_id](v, &o);
     o.attempt = where.attempt;
     o.volume = where.volume;
     if (!crowd_enter(v->api, where.project, err))

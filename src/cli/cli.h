@@ -217,6 +217,7 @@ WORD(word_top);
 WORD(word_logs);
 WORD(word_exec);
 WORD(word_cp);
+WORD(word_port_forward);
 WORD(word_events);
 WORD(word_audit_list);
 WORD(word_audit_verify);
@@ -240,5 +241,5 @@ WORD(word_completion);
 WORD(word_help_word);
 #undef WORD
 extern const struct fields run_fields, submit_fields, describe_fields, top_fields, logs_fields, exec_fields,
-    cp_fields, login_fields, user_create_fields, user_passwd_fields, secret_fields, import_fields,
+    cp_fields, forward_fields, login_fields, user_create_fields, user_passwd_fields, secret_fields, import_fields,
     config_set_fields, config_ref_fields, completion_fields, backup_fields;

@@ -105,6 +105,10 @@ const struct word words[] = {
       .examples = "arcus logs train\narcus logs -f train --task 3\narcus logs train --tail 100 --stderr" },
     { "exec", VERB_JOB_EXEC, word_exec, "[-it] JOB [FLAGS] [--] COMMAND [ARG...]", "Run a command inside a running task", .own = &exec_fields, .takes = "job", .command = true,
       .more = "It exits as the command does, with 127 when there is no such command, 126 when it cannot be executed, and 125 when the connection fails.", .examples = "arcus exec -it train -- bash\narcus exec train -- nvidia-smi\ntar c data | arcus exec -i train -- tar x -C /tmp" },
+    { "port-forward", VERB_JOB_DIAL, word_port_forward, "JOB [LOCAL:]REMOTE...", "Make ports of a running task reachable on this machine", .own = &forward_fields, .takes = "job ports", .many = true,
+      .more = "It listens on 127.0.0.1 here until it is interrupted. Each connection goes through the server and the node's own connection to the\n"
+              "task's loopback: nothing is opened on the node, and nothing but the task is reached. :REMOTE takes any free port here.",
+      .examples = "arcus port-forward train 6006\narcus port-forward lab 8080:80 :8888" },
     { "cp", -1, word_cp, "FROM TO", "Copy files into or out of a task or a volume", .own = &cp_fields, .takes = "from to",
       .more = "One of the two is a local path, the other JOB:/path or vol:NAME/path. A target that is a folder gets the thing under its own name, any\n"
               "other target becomes the thing. Of a task that has ended, what it left in /outputs can be fetched.",

@@ -392,6 +392,12 @@ bool job_exec(struct call *c, const void *body, struct err *err)
     return locate_task(c, ask->job, ask->task, 0, NULL, err);
 }
 
+bool job_dial(struct call *c, const void *body, struct err *err)
+{
+    const struct job_dial_ask *ask = body;
+    return locate_task(c, ask->job, ask->task, 0, NULL, err);
+}
+
 bool job_files(struct call *c, const void *body, struct err *err)
 {
     const struct files_ask *ask = body;

@@ -237,6 +237,13 @@ static const struct field job_exec_rows[] = {
 };
 const struct fields job_exec_ask_fields = FIELDS(job_exec_ask, job_exec_rows);
 
+static const struct field job_dial_rows[] = {
+    THE_JOB(job_dial_ask),
+    TASK(job_dial_ask, "of this task of an array; -1: the only one, or the first that runs"),
+    FIELD(struct job_dial_ask, port, INT, .required = true, .min = 1, .max = 65535, .flag = "", .help = "a port that something in the task listens on", .example = "8888"),
+};
+const struct fields job_dial_ask_fields = FIELDS(job_dial_ask, job_dial_rows);
+
 #define FILES_ROWS \
     FIELD(struct files_ask, path, TEXT, .required = true, .max = 4096, .pattern = "path", .help = "file or folder there", .example = "/outputs"), \
     FIELD(struct files_ask, put, BOOL, .help = "true: towards it; false: from it")

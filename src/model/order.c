@@ -165,6 +165,7 @@ static const struct field open_rows[] = {
     FIELD(struct open_stream, source, TEXT, .max = 16, .when_set = true),
     FIELD(struct open_stream, from, TEXT, .max = LOG_PLACE - 1, .when_set = true),
     FIELD(struct open_stream, path, TEXT, .max = 4096, .when_set = true),
+    FIELD(struct open_stream, port, INT, .min = 0, .max = 65535, .when_set = true),
 };
 const struct fields open_stream_fields = FIELDS(open_stream, open_rows);
 

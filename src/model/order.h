@@ -93,7 +93,7 @@ struct report {                 /* up; a beat is one without items. It renews ev
 struct open_stream {            /* down: dial back on /v1/streams/{stream} and serve this */
     const char *kind;
     const char *stream;         /* a secret of this one use */
-    const char *what;           /* "logs", "exec", "get", "put" */
+    const char *what;           /* "logs", "exec", "get", "put", "dial" */
     int64_t attempt;
     int64_t volume;             /* get and put on a volume instead of a task */
     struct texts argv;          /* of exec */
@@ -103,6 +103,7 @@ struct open_stream {            /* down: dial back on /v1/streams/{stream} and s
     const char *source;         /* of logs: "stdout", "stderr" or "" for both */
     const char *from;           /* of logs: goes on behind this mark, which the agent told before; then tail counts for nothing */
     const char *path;           /* of get and put */
+    int64_t port;               /* of dial: on the task's loopback */
 };
 
 /* A followed log is told in pieces with a mark each, so that whoever loses the connection goes on exactly behind it, whatever was dropped

@@ -26,7 +26,7 @@ enum {
     DRAIN_MS = 2000,
     HELPERS_MS = 5000,
     HELPERS_PAUSE_US = 1000,
-    SESSIONS_MAX = 32,
+    SESSIONS_MAX = 256,
     SESSION_TRIES = 100,
     SESSION_PAUSE_US = 2000,
     COUNT_MS = 1000,
@@ -290,6 +290,8 @@ static void on_connection(struct life *l)
     int fd = accept4(l->fds[SLOT_LISTEN].fd, NULL, NULL, SOCK_CLOEXEC), at = 0;
     while (at < SESSIONS_MAX && l->sessions[at])
         at++;
+    if (at == SESSIONS_MAX)
+        session_refuse(fd, "the task has as many sessions open as it may (terminals, ports, copies)");
     pid_t pid = fd != -1 && at < SESSIONS_MAX && l->t->container > 0 ? fork() : -1;
     if (pid == 0)
         session_serve(l->t, fd);

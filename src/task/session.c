@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-enum { REQUEST_MS = 10000, BACKLOG = 16, CONNECTION = 3 };
+enum { REQUEST_MS = 10000, BACKLOG = 512, CONNECTION = 3 };
 
 static const struct {
     const char *op;
@@ -28,6 +28,7 @@ static const struct {
     { "get", session_get },
     { "put", session_put },
     { "follow", session_follow },
+    { "dial", session_dial },
 };
 
 bool sessions_listen(int *fd, struct err *err)
@@ -49,7 +50,7 @@ bool sessions_listen(int *fd, struct err *err)
     return true;
 }
 
-static bool write_all(int fd, const void *from, size_t n)
+bool frame_rest(int fd, const void *from, size_t n)
 {
     for (const char *at = from; n;) {
         ssize_t done = send(fd, at, n, MSG_NOSIGNAL);
@@ -72,7 +73,7 @@ bool frame_send(int connection, int kind, const void *at, size_t n)
 {
     unsigned char head[FRAME_HEAD];
     frame_head(head, (enum task_frame)kind, (uint32_t)n);
-    return write_all(connection, head, sizeof head) && write_all(connection, at, n);
+    return frame_rest(connection, head, sizeof head) && frame_rest(connection, at, n);
 }
 
 static bool read_all(int fd, char *at, size_t n)
@@ -135,6 +136,19 @@ static bool serve(struct task *t, struct err *err)
         if (text_is(ops[i].op, rq.op))
             return ops[i].run(t, CONNECTION, &rq, err);
     return err_field(err, "op", "there is no '%s' here", rq.op);
+}
+
+void session_refuse(int connection, const char *why)
+{
+    fcntl(connection, F_SETFL, O_NONBLOCK);
+    AUTO(str_done) struct str text = { 0 };
+    bind_write(&(struct json_out){ .to = &text }, &task_error_fields, &(struct task_error){ rc_name(RC_TOO_MANY), why });
+    unsigned char head[FRAME_HEAD];
+    frame_head(head, FRAME_ERROR, (uint32_t)text.len);
+    struct iovec parts[] = { { head, sizeof head }, { text.at, text.len } };
+    struct msghdr whole = { .msg_iov = parts, .msg_iovlen = COUNT(parts) };
+    if (sendmsg(connection, &whole, MSG_NOSIGNAL | MSG_DONTWAIT) == -1)
+        return; /* it has gone already */
 }
 
 void session_serve(struct task *t, int connection)

@@ -116,14 +116,17 @@ void log_writer_add(struct log_writer *w, char stream, const char *at, size_t n)
 void log_writer_close(struct log_writer *w);
 
 /* session.c: one connection of the socket, served by a child of ours; session_exec.c,
- * session_copy.c: what it may ask */
+ * session_copy.c, session_dial.c: what it may ask */
 struct task_request;
 MUST_CHECK bool sessions_listen(int *fd, struct err *err);
 void session_serve(struct task *t, int connection) __attribute__((noreturn));
+void session_refuse(int connection, const char *why);               /* never waits */
 MUST_CHECK bool session_exec(struct task *t, int connection, const struct task_request *rq, struct err *err);
 MUST_CHECK bool session_get(struct task *t, int connection, const struct task_request *rq, struct err *err);
 MUST_CHECK bool session_put(struct task *t, int connection, const struct task_request *rq, struct err *err);
 MUST_CHECK bool session_follow(struct task *t, int connection, const struct task_request *rq, struct err *err);
+MUST_CHECK bool session_dial(struct task *t, int connection, const struct task_request *rq, struct err *err);
+MUST_CHECK bool frame_rest(int connection, const void *at, size_t n);   /* what is left of one; waits */
 MUST_CHECK bool frame_send(int connection, int kind, const void *at, size_t n);
 MUST_CHECK bool frame_receive(int connection, int *kind, char *at, size_t room, size_t *n);   /* waits; false: closed or broken */
 MUST_CHECK bool frame_object(int connection, int kind, const struct fields *fields, const void *from);

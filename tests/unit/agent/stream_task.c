@@ -107,3 +107,26 @@ TEST(slow_input_waits_and_none_is_lost)
     free(block);
     node_close(&x);
 }
+
+TEST(a_port_is_bridged_and_either_side_may_end_first)
+{
+    struct node x;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    node_open(&x, 17);
+    ask(&x, (struct open_stream){ .what = "dial", .port = 8888 });
+    run_for(x.sim, 1000);
+    CHECK(x.socket && text_starts(frame_at(&x, 0, mem), "q {\"op\":\"dial\"") && strstr(frame_at(&x, 0, mem), "\"port\":8888"));
+    say_frame(&x, FRAME_READY, "{}");
+    say_frame(&x, FRAME_OUTPUT, "last words");
+    say_frame(&x, FRAME_OUTPUT_END, "");
+    run_for(x.sim, 1000);
+    CHECK(out_is(&x, "last words", "") && control_is(&x, "{\"eof\":true}") && !x.head.stream.closed);
+    head_stream_say(&x.head, CHANNEL_IN, "still here");
+    head_stream_say(&x.head, CHANNEL_CONTROL, "{\"eof\":true}");
+    run_for(x.sim, 1000);
+    CHECK(text_is(frame_at(&x, 1, mem), "i still here") && text_is(frame_at(&x, 2, mem), "z ") && x.closes == 0);
+    say_frame(&x, FRAME_EXIT, "{\"exit_code\":0,\"signal\":0}");
+    run_for(x.sim, 1000);
+    CHECK(control_is(&x, "{\"eof\":true}{\"exit\":0}") && x.head.stream.closed && x.closes == 1);
+    node_close(&x);
+}

@@ -4,6 +4,7 @@
 #include "wire/bind.h"
 #include "wire/tar.h"
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -221,5 +222,41 @@ TEST(word_of_new_log_bytes_comes_at_once_and_ends_with_the_task)
     CHECK(news >= 3 && news <= 5);
     hang_up(&p);
     CHECK(containers_wait(&c, o->attempt, PHASE_ENDED)->outcome == OUTCOME_SUCCEEDED);
+    containers_close(&c);
+}
+
+TEST(a_port_of_the_task_is_dialled_in_its_own_network_and_nowhere_else)
+{
+    struct containers c = {0};
+    struct peer p;
+    char request[64];
+    if (!containers_open(&c))
+        return;
+    struct order *o = a_task(&c, "exec perl -MIO::Socket::INET -e 'my $l = IO::Socket::INET->new(Listen => 5, LocalAddr => \"127.0.0.1:7117\"); $| = 1; print \"up\\n\"; while (my $s = $l->accept) { my $n = 0; $n += length while <$s>; print $s \"$n and $!\" . getppid }'");
+    while (!strstr(containers_log(&c, o->attempt, 0), "up"))
+        usleep(10000);
+    CHECK(dial(&c, o->attempt, "{\"op\":\"dial\",\"port\":7117}", &p) && hear(&p) && p.end == FRAME_READY);
+    CHECK(say(&p, FRAME_INPUT, "typed ") && say(&p, FRAME_INPUT, "words\n") && say(&p, FRAME_INPUT_END, ""));
+    hear_all(&p);
+    CHECK(text_starts(p.out.at, "12 and ") && p.end == FRAME_EXIT);
+    hang_up(&p);
+    /* a service of the machine itself, on its own loopback */
+    struct sockaddr_in at = { .sin_family = AF_INET };
+    socklen_t size = sizeof at;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int service = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(bind(service, (struct sockaddr *)&at, size) == 0 && listen(service, 5) == 0 && getsockname(service, (struct sockaddr *)&at, &size) == 0);
+    snprintf(request, sizeof request, "{\"op\":\"dial\",\"port\":%d}", ntohs(at.sin_port));
+    CHECK(dial(&c, o->attempt, request, &p));
+    hear_all(&p);
+    CHECK(p.end == FRAME_ERROR && strstr(p.text, "nothing in the task listens"));
+    hang_up(&p);
+    close(service);
+    CHECK(dial(&c, o->attempt, "{\"op\":\"dial\",\"port\":0}", &p));
+    hear_all(&p);
+    CHECK(p.end == FRAME_ERROR && strstr(p.text, "between 1 and 65535"));
+    hang_up(&p);
+    runtime_stop(c.r, o->attempt, 0, OUTCOME_CANCELLED);
+    containers_wait(&c, o->attempt, PHASE_ENDED);
     containers_close(&c);
 }

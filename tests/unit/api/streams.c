@@ -57,6 +57,22 @@ TEST(exec_splices_the_two_sides_frame_by_frame)
     scene_close(&x);
 }
 
+TEST(a_connection_to_a_port_of_a_task_is_a_stream_too)
+{
+    struct scene x;
+    scene_open(&x, "/v1/jobs/j/dial?port=8888", "\"what\":\"dial\",\"attempt\":\"att-");
+    CHECK(strstr(x.link.got.at, "\"port\":8888"));
+    scene_splice(&x);
+    frame(&x.user, CHANNEL_IN, "GET / HTTP/1.0\r\n\r\n");
+    CHECK(talk_has(&x.agent, "GET /"));
+    frame(&x.agent, CHANNEL_CONTROL, "{\"exit\":0}");
+    ws_close(x.agent.ws, 1000, NULL);
+    CHECK(talk_closed(&x.user) && x.user.why.rc == RC_OK);
+    talk_done(&x.user);
+    talk_done(&x.agent);
+    scene_close(&x);
+}
+
 TEST(the_word_of_a_stream_is_good_once_and_for_its_node_only)
 {
     struct scene x;

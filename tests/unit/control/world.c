@@ -84,6 +84,7 @@ const struct wish wishes[] = {
     { VERB_JOB_ATTEMPTS, JOB, true },
     { VERB_JOB_LOGS, JOB, true },
     { VERB_JOB_EXEC, "{\"job\":\"{job}\",\"argv\":[\"sh\"]}", true },
+    { VERB_JOB_DIAL, "{\"job\":\"{job}\",\"port\":80}", true },
     { VERB_JOB_FILES, "{\"job\":\"{job}\",\"path\":\"/x\"}", true },
     { VERB_JOB_PLACE, NULL },
     { VERB_JOB_TICK, NULL },
