@@ -120,7 +120,7 @@ static const struct serve_ops *choose(const struct serve *s, struct err *err)
     bool files = text_is(o->what, "get") || text_is(o->what, "put");
     if (text_is(o->what, "logs"))
         return &serve_logs;
-    if (!files && !text_is(o->what, "exec") && !text_is(o->what, "dial"))
+    if (!files && !text_is(o->what, "exec") && !text_is(o->what, "dial") && !text_is(o->what, "ssh"))
         return err_set(err, RC_BAD_INPUT, "this node does not know the stream '%.16s'", o->what),
                NULL;
     if (serve_alive(s))

@@ -22,6 +22,7 @@ static void (*const servers[VERB_COUNT])(struct visit *v) = {
     [VERB_JOB_LOGS] = logs_begin,
     [VERB_JOB_EXEC] = splice_begin,
     [VERB_JOB_DIAL] = splice_begin,
+    [VERB_JOB_SSH] = splice_begin,
     [VERB_JOB_FILES] = splice_begin,
     [VERB_VOLUME_FILES] = splice_begin,
     [VERB_BLOB_GET] = blob_get_begin,

@@ -200,7 +200,7 @@ static void converse(struct exec *e, bool tty, bool stdin_too)
     input_stop(TAKE(e->input));
 }
 
-static bool open_it(struct exec *e, const struct json *doc, struct err *err)
+static bool open_it(struct exec *e, enum verb_id verb, const struct json *doc, struct err *err)
 {
     static const struct ws_events events = { on_open, on_message, on_drain, on_close };
     static const struct ws_limits limits = { .message_bytes = CHANNEL_MESSAGE };
@@ -208,7 +208,7 @@ static bool open_it(struct exec *e, const struct json *doc, struct err *err)
     AUTO(progress_end) struct progress *p = NULL;
     struct http_header headers[CLI_HEADERS];
     char *path;
-    if (!cli_connect_live(e->c, err) || !cli_route(e->c, VERB_JOB_EXEC, doc, &path, &body, err))
+    if (!cli_connect_live(e->c, err) || !cli_route(e->c, verb, doc, &path, &body, err))
         return false;
     p = progress_start(e->c, "waiting for the task's node", 0);
     e->ws = ws_dial(e->c->client, path, headers, cli_headers(e->c, headers, false, false), &limits,
@@ -218,10 +218,25 @@ static bool open_it(struct exec *e, const struct json *doc, struct err *err)
     return e->open || (*err = e->err, false);
 }
 
+int exec_session(struct cli *c, enum verb_id verb, const struct json *doc, bool tty, bool stdin_too)
+{
+    struct exec e = { .c = c };
+    if (!open_it(&e, verb, doc, &c->err))
+        return print_error(c, &c->err);
+    converse(&e, tty, stdin_too);
+    if (e.ws)
+        ws_drop(e.ws);
+    while (e.ws) /* its last word comes to e, which ends here */
+        os_run(c->os);
+    if (e.told)
+        return e.code;
+    print_error(c, &e.err);
+    return start_exit_code(e.err.text);
+}
+
 int word_exec(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
-    struct exec e = { .c = c };
     int over = word_open(c, w, argc, argv, &f);
     if (over >= 0)
         return over;
@@ -245,15 +260,5 @@ int word_exec(struct cli *c, const struct word *w, int argc, char **argv)
     json_add(f.doc, "argv", command);
     if (tty)
         add_size(c, f.doc);
-    if (!open_it(&e, f.doc, &c->err))
-        return print_error(c, &c->err);
-    converse(&e, tty, stdin_too);
-    if (e.ws)
-        ws_drop(e.ws);
-    while (e.ws) /* its last word comes to e, which ends here */
-        os_run(c->os);
-    if (e.told)
-        return e.code;
-    print_error(c, &e.err);
-    return start_exit_code(e.err.text);
+    return exec_session(c, VERB_JOB_EXEC, f.doc, tty, stdin_too);
 }

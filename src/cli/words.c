@@ -109,6 +109,13 @@ const struct word words[] = {
       .more = "It listens on 127.0.0.1 here until it is interrupted. Each connection goes through the server and the node's own connection to the\n"
               "task's loopback: nothing is opened on the node, and nothing but the task is reached. :REMOTE takes any free port here.",
       .examples = "arcus port-forward train 6006\narcus port-forward lab 8080:80 :8888" },
+    { "ssh", VERB_JOB_SSH, word_ssh, "JOB [FLAGS] [--] [COMMAND [ARG...]]", "Log in to a running task with SSH", .own = &ssh_fields, .takes = "job", .command = true,
+      .more = "An SSH server is started inside the task for this connection and lets in your public keys (~/.ssh/*.pub); nothing listens on the node. As a\n"
+              "ProxyCommand it serves scp, rsync, VS Code and all else: in ~/.ssh/config write\n"
+              "    Host *.arcus\n        User root\n        ProxyCommand arcus ssh --stdio $(basename %n .arcus)\n"
+              "        StrictHostKeyChecking no\n        UserKnownHostsFile /dev/null\n"
+              "sftp, and scp of today, need sftp-server in the image; `scp -O`, rsync and `arcus cp` do not.",
+      .examples = "arcus ssh lab\narcus ssh lab -- nvidia-smi\nscp -o ProxyCommand='arcus ssh --stdio lab' data.csv root@lab:" },
     { "cp", -1, word_cp, "FROM TO", "Copy files into or out of a task or a volume", .own = &cp_fields, .takes = "from to",
       .more = "One of the two is a local path, the other JOB:/path or vol:NAME/path. A target that is a folder gets the thing under its own name, any\n"
               "other target becomes the thing. Of a task that has ended, what it left in /outputs can be fetched.",

@@ -86,7 +86,7 @@ VERB(user_create); VERB(user_prepare); VERB(user_list); VERB(user_update); VERB(
 VERB(key_create); VERB(key_list); VERB(key_disable); VERB(secret_set); VERB(secret_list); VERB(secret_remove);
 VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files); VERB(image_add); VERB(image_list); VERB(image_remove);
 VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_batch); VERB(job_list); VERB(job_get); VERB(job_update);
-VERB(job_cancel); VERB(job_suspend); VERB(job_resume); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_dial); VERB(job_files); VERB(job_place); VERB(job_tick);
+VERB(job_cancel); VERB(job_suspend); VERB(job_resume); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_dial); VERB(job_ssh); VERB(job_files); VERB(job_place); VERB(job_tick);
 VERB(node_token); VERB(node_join); VERB(node_rekey); VERB(node_rotate); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_drain); VERB(node_lost); VERB(node_remove); VERB(fleet_get); VERB(rules_get); VERB(rules_set); VERB(reserve_create); VERB(reserve_list); VERB(reserve_get); VERB(reserve_remove); VERB(node_link); VERB(node_stream);
 VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(gpu_live); VERB(metrics); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(trace_list); VERB(backup); VERB(server_list);
 VERB(data_drop); VERB(data_drop_prepare); VERB(audit_note); VERB(audit_list); VERB(audit_verify);

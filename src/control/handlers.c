@@ -55,6 +55,7 @@ const struct handler handlers[VERB_COUNT] = {
     [VERB_JOB_LOGS] = { job_stream },
     [VERB_JOB_EXEC] = { job_exec },
     [VERB_JOB_DIAL] = { job_dial },
+    [VERB_JOB_SSH] = { job_ssh },
     [VERB_JOB_FILES] = { job_files },
     [VERB_JOB_PLACE] = { job_place },
     [VERB_JOB_TICK] = { job_tick },

@@ -1,5 +1,6 @@
 /* read_jobs.c - looking at jobs, their tasks and attempts: from what is committed, always within
  * the caller's project. */
+#include "model/ssh_key.h"
 #include "control/call.h"
 #include "model/hold.h"
 #include <stdio.h>
@@ -395,6 +396,18 @@ bool job_exec(struct call *c, const void *body, struct err *err)
 bool job_dial(struct call *c, const void *body, struct err *err)
 {
     const struct job_dial_ask *ask = body;
+    return locate_task(c, ask->job, ask->task, 0, NULL, err);
+}
+
+bool job_ssh(struct call *c, const void *body, struct err *err)
+{
+    const struct job_ssh_ask *ask = body;
+    const char *ignored;
+    if (!ask->keys.count)
+        return err_field(err, "keys", "keys: which public key may come in?");
+    for (size_t i = 0; i < ask->keys.count; i++)
+        if (!ssh_key_parse(ask->keys.at[i], c->mem, &ignored, err))
+            return false;
     return locate_task(c, ask->job, ask->task, 0, NULL, err);
 }
 

@@ -2,6 +2,7 @@
  *
  * Limits are here and nowhere else. What a table cannot say (a user that exists, a state that may follow) the verb itself checks. */
 #include "model/ask.h"
+#include "model/ssh_key.h"
 #include "model/house.h"
 #include "model/ipv4.h"
 #include "model/node.h"
@@ -243,6 +244,13 @@ static const struct field job_dial_rows[] = {
     FIELD(struct job_dial_ask, port, INT, .required = true, .min = 1, .max = 65535, .flag = "", .help = "a port that something in the task listens on", .example = "8888"),
 };
 const struct fields job_dial_ask_fields = FIELDS(job_dial_ask, job_dial_rows);
+
+static const struct field job_ssh_rows[] = {
+    THE_JOB(job_ssh_ask),
+    TASK(job_ssh_ask, "of this task of an array; -1: the only one, or the first that runs"),
+    FIELD(struct job_ssh_ask, keys, TEXTS, .required = true, .max = SSH_KEYS_MOST, .aliases = "key", .flag = "", .help = "public keys that this connection may come with, as OpenSSH writes them", .example = "ssh-ed25519 AAAA..."),
+};
+const struct fields job_ssh_ask_fields = FIELDS(job_ssh_ask, job_ssh_rows);
 
 #define FILES_ROWS \
     FIELD(struct files_ask, path, TEXT, .required = true, .max = 4096, .pattern = "path", .help = "file or folder there", .example = "/outputs"), \

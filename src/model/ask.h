@@ -30,6 +30,7 @@ struct job_hold_ask { const char *job; int64_t task; };                 /* task 
 struct job_cancel_ask { const char *job; int64_t task, grace_s; };      /* task -1: all of them */
 struct job_logs_ask { const char *job; int64_t task, tail; bool follow; const char *source; int64_t attempt_number; bool marks; const char *from; };
 struct job_dial_ask { const char *job; int64_t task, port; };
+struct job_ssh_ask { const char *job; int64_t task; struct texts keys; };
 struct job_exec_ask { const char *job; int64_t task; struct texts argv; bool tty; int64_t rows, cols; };
 struct files_ask { const char *job, *volume; int64_t task; const char *path; bool put; };
 struct node_token_ask { int64_t expires_in_s; };
@@ -61,5 +62,5 @@ extern const struct fields nothing_fields, page_ask_fields, login_ask_fields, pa
     project_ref_fields, project_set_fields, limit_set_fields, member_ask_fields, member_ref_fields, user_ask_fields, user_set_fields, account_ask_fields,
     account_ref_fields, key_ask_fields, key_ref_fields, secret_ask_fields, secret_ref_fields, volume_ask_fields, volume_ref_fields,
     image_ask_fields, image_ref_fields, blob_ask_fields, job_list_ask_fields, job_ref_fields, job_name_fields, job_update_ask_fields, job_batch_ask_fields, job_cancel_ask_fields, job_hold_ask_fields,
-    job_logs_ask_fields, job_exec_ask_fields, job_dial_ask_fields, job_files_fields, volume_files_fields, node_token_ask_fields, node_join_ask_fields, node_key_ask_fields,
+    job_logs_ask_fields, job_exec_ask_fields, job_dial_ask_fields, job_ssh_ask_fields, job_files_fields, volume_files_fields, node_token_ask_fields, node_join_ask_fields, node_key_ask_fields,
     node_ref_fields, node_set_fields, node_drain_ask_fields, rules_ask_fields, reserve_ask_fields, reserve_ref_fields, reserve_list_ask_fields, gpu_live_ask_fields, metrics_ask_fields, stream_ask_fields, event_ask_fields, audit_ask_fields, audit_verify_ask_fields, usage_ask_fields, trace_ask_fields, quota_fields;

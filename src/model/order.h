@@ -93,10 +93,10 @@ struct report {                 /* up; a beat is one without items. It renews ev
 struct open_stream {            /* down: dial back on /v1/streams/{stream} and serve this */
     const char *kind;
     const char *stream;         /* a secret of this one use */
-    const char *what;           /* "logs", "exec", "get", "put", "dial" */
+    const char *what;           /* "logs", "exec", "get", "put", "dial", "ssh" */
     int64_t attempt;
     int64_t volume;             /* get and put on a volume instead of a task */
-    struct texts argv;          /* of exec */
+    struct texts argv;          /* of exec; of ssh: public keys that are let in */
     bool tty, follow;
     int64_t rows, cols;
     int64_t tail;               /* of logs: last lines; -1: all */

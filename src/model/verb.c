@@ -63,6 +63,7 @@ const struct verb verbs[VERB_COUNT] = {
     [VERB_JOB_LOGS] = { "job.logs", VERB_STREAM, VIEWERS, "GET", "/v1/jobs/{job}/logs", TAKES(job_logs_ask), NULL, false, 200, "Read or follow what a task printed, as plain text" },
     [VERB_JOB_EXEC] = { "job.exec", VERB_STREAM, DEVELOPERS, "GET", "/v1/jobs/{job}/exec", TAKES(job_exec_ask), NULL, false, 101, "Run a command inside a running task (WebSocket)" },
     [VERB_JOB_DIAL] = { "job.dial", VERB_STREAM, DEVELOPERS, "GET", "/v1/jobs/{job}/dial", TAKES(job_dial_ask), NULL, false, 101, "Open a connection to a port of a running task's own loopback (WebSocket)" },
+    [VERB_JOB_SSH] = { "job.ssh", VERB_STREAM, DEVELOPERS, "GET", "/v1/jobs/{job}/ssh", TAKES(job_ssh_ask), NULL, false, 101, "Speak SSH with a server that is started inside a running task for this connection (WebSocket)" },
     [VERB_JOB_FILES] = { "job.files", VERB_STREAM, DEVELOPERS, "GET", "/v1/jobs/{job}/files", TAKES(job_files), NULL, false, 101, "Copy files into or out of a task, or out of /outputs after its end (WebSocket, tar)" },
     [VERB_JOB_PLACE] = { "job.place", VERB_INSIDE, PLANNERS, NO_ROUTE, TAKES(nothing), GIVES(nothing), false, 200, "Give tasks nodes and slices; a gang is one" },
     [VERB_JOB_TICK] = { "job.tick", VERB_INSIDE, PLANNERS, NO_ROUTE, TAKES(nothing), GIVES(nothing), false, 200, "Time has passed: retry pauses and begin times that are over" },

@@ -29,6 +29,7 @@ static const struct {
     { "put", session_put },
     { "follow", session_follow },
     { "dial", session_dial },
+    { "ssh", session_ssh },
 };
 
 bool sessions_listen(int *fd, struct err *err)

@@ -25,7 +25,7 @@ static int namespace_of(int pid, const char *name)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static bool enter(struct task *t, int *root, struct err *err)
+bool container_enter(struct task *t, int *root, struct err *err)
 {
     AUTO(fd_close) int user = namespace_of(t->container, "user");
     AUTO(fd_close) int mounts = namespace_of(t->container, "mnt");
@@ -56,7 +56,7 @@ bool session_get(struct task *t, int connection, const struct task_request *rq, 
 {
     AUTO(fd_close) int root = -1;
     struct tree_sink sink = { put_frame, &connection };
-    return enter(t, &root, err) && tree_send(root, rq->path ? rq->path : "", &sink, err)
+    return container_enter(t, &root, err) && tree_send(root, rq->path ? rq->path : "", &sink, err)
            && done(connection);
 }
 
@@ -65,7 +65,7 @@ bool session_put(struct task *t, int connection, const struct task_request *rq, 
     AUTO(fd_close) int root = -1;
     AUTO(tree_receiver_free) struct tree_receiver *r = NULL;
     char *at = ARENA_ARRAY(t->mem, char, FRAME_MAX);
-    if (!enter(t, &root, err)
+    if (!container_enter(t, &root, err)
         || !tree_receive(root, rq->path ? rq->path : "", t->plan.uid, t->plan.gid, &r, err))
         return false;
     int kind = 0;

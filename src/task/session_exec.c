@@ -32,7 +32,7 @@ enum { PEER, OUT, ERRORS, INPUT, CHILD, POLLS };
 struct exec {
     struct task *t;
     int peer, in, out, errors; /* with a terminal in and out are the same one */
-    bool tty, input_over;
+    bool tty, socket, input_over;
     int pid, status;
     bool ended;
     char *frame; /* what came from the peer, not yet a whole frame or not yet passed on */
@@ -197,6 +197,18 @@ static bool run_runtime(struct exec *x, const struct task_request *rq, const cha
     return false;
 }
 
+/* Input and output are one socket, each with a descriptor of its own. */
+static bool one_socket(int in[static 2], int out[static 2])
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == -1)
+        return false;
+    in[0] = pair[0], out[0] = pair[1];
+    in[1] = fcntl(pair[1], F_DUPFD_CLOEXEC, 3);
+    out[1] = fcntl(pair[0], F_DUPFD_CLOEXEC, 3);
+    return in[1] != -1 && out[1] != -1;
+}
+
 static bool start(struct exec *x, const struct task_request *rq, struct err *err)
 {
     struct task *t = x->t;
@@ -207,6 +219,7 @@ static bool start(struct exec *x, const struct task_request *rq, struct err *err
     int in[2] = { -1, -1 }, out[2] = { -1, -1 }, errors[2] = { -1, -1 };
     AUTO(fd_close) int listener = -1;
     if (rq->tty ? !console_listen(t, console, &listener, err)
+        : rq->socket ? !one_socket(in, out) || pipe2(errors, O_CLOEXEC) == -1
                 : pipe2(in, O_CLOEXEC) == -1 || pipe2(out, O_CLOEXEC) == -1
                       || pipe2(errors, O_CLOEXEC) == -1)
         return err->rc ? false : err_errno(err, "cannot make a pipe");
@@ -237,6 +250,8 @@ static bool start(struct exec *x, const struct task_request *rq, struct err *err
 static void input_end(struct exec *x)
 {
     x->input_over = true;
+    if (x->socket)
+        shutdown(x->in, SHUT_WR);
     if (x->tty) /* a terminal has no end of its own: its user types one */
         x->input_over = write(x->in, "\4", 1) == 1;
     else
@@ -370,7 +385,7 @@ static void hang_up(struct exec *x)
 bool session_exec(struct task *t, int connection, const struct task_request *rq, struct err *err)
 {
     struct exec x
-        = { .t = t, .peer = connection, .in = -1, .out = -1, .errors = -1, .tty = rq->tty };
+        = { .t = t, .peer = connection, .in = -1, .out = -1, .errors = -1, .tty = rq->tty, .socket = rq->socket };
     if (!rq->argv.count)
         return err_field(err, "argv", "what is to be run?");
     sigset_t set;

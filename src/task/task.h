@@ -116,7 +116,7 @@ void log_writer_add(struct log_writer *w, char stream, const char *at, size_t n)
 void log_writer_close(struct log_writer *w);
 
 /* session.c: one connection of the socket, served by a child of ours; session_exec.c,
- * session_copy.c, session_dial.c: what it may ask */
+ * session_copy.c, session_dial.c, session_ssh.c: what it may ask */
 struct task_request;
 MUST_CHECK bool sessions_listen(int *fd, struct err *err);
 void session_serve(struct task *t, int connection) __attribute__((noreturn));
@@ -125,6 +125,8 @@ MUST_CHECK bool session_exec(struct task *t, int connection, const struct task_r
 MUST_CHECK bool session_get(struct task *t, int connection, const struct task_request *rq, struct err *err);
 MUST_CHECK bool session_put(struct task *t, int connection, const struct task_request *rq, struct err *err);
 MUST_CHECK bool session_follow(struct task *t, int connection, const struct task_request *rq, struct err *err);
+MUST_CHECK bool session_ssh(struct task *t, int connection, const struct task_request *rq, struct err *err);
+MUST_CHECK bool container_enter(struct task *t, int *root, struct err *err);     /* its user and mount namespaces, as its root; root: opened there */
 MUST_CHECK bool session_dial(struct task *t, int connection, const struct task_request *rq, struct err *err);
 MUST_CHECK bool frame_rest(int connection, const void *at, size_t n);   /* what is left of one; waits */
 MUST_CHECK bool frame_send(int connection, int kind, const void *at, size_t n);

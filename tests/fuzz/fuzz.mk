@@ -2,7 +2,7 @@
 #   make fuzz-replay            build/fuzz-NAME: the corpus and damaged copies of it, TAP, with whatever sanitizers this build has
 #   make fuzz-run               libFuzzer (clang) on every target, FUZZ_SECONDS each; finds go to BUILD/fuzz/NAME/
 #   make fuzz-run FUZZ=json     only one
-FUZZ         := json yaml bind job order report manifest log request response tar backup text trace cdi
+FUZZ         := json yaml bind job order report manifest log request response tar backup text trace cdi key
 FUZZ_SECONDS ?= 60
 FUZZ_LAYERS  := sim sched model wire base
 FUZZ_LIBS    := $(LDLIBS) -ljansson

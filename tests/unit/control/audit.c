@@ -45,7 +45,7 @@ static int expected(const struct wish *x, enum who who, const struct answer *a)
     const struct verb *v = &verbs[x->verb];
     bool write = v->kind == VERB_WRITE || v->kind == VERB_INSIDE, agent = who == NODE_ONE;
     if (a->ok)
-        return (write && !agent) || x->verb == VERB_JOB_EXEC || x->verb == VERB_JOB_DIAL || x->verb == VERB_JOB_FILES
+        return (write && !agent) || x->verb == VERB_JOB_EXEC || x->verb == VERB_JOB_DIAL || x->verb == VERB_JOB_SSH || x->verb == VERB_JOB_FILES
                || x->verb == VERB_VOLUME_FILES || x->verb == VERB_BACKUP;
     enum rc rc = a->err.rc;
     bool refused = rc == RC_UNAUTHENTICATED || rc == RC_DENIED || rc == RC_NOT_FOUND

@@ -85,6 +85,7 @@ const struct wish wishes[] = {
     { VERB_JOB_LOGS, JOB, true },
     { VERB_JOB_EXEC, "{\"job\":\"{job}\",\"argv\":[\"sh\"]}", true },
     { VERB_JOB_DIAL, "{\"job\":\"{job}\",\"port\":80}", true },
+    { VERB_JOB_SSH, "{\"job\":\"{job}\",\"keys\":[\"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINAFP4FVHFSQR5i8x2p0NXH8yArPvV+ue+K7UlRDjM3p ada\"]}", true },
     { VERB_JOB_FILES, "{\"job\":\"{job}\",\"path\":\"/x\"}", true },
     { VERB_JOB_PLACE, NULL },
     { VERB_JOB_TICK, NULL },

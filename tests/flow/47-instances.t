@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# 47-instances.t - machines to work on: SSH into a task through the cloud, by `arcus ssh` and as OpenSSH's ProxyCommand; who may not.
+. "$(dirname "$0")/lib.sh"
+cloud_up
+export HOME=$BASE/home
+mkdir -p -m 700 "$HOME/.ssh"
+if ! command -v dropbear >/dev/null || ! command -v ssh >/dev/null; then
+    skip "SSH into a task" "dropbear or ssh is not installed"
+    finish
+fi
+arcus run -d --name lab -c 1 -m 512MB -e GREETING=hello -- sh -c 'trap "exit 0" TERM; while :; do sleep 0.2; done' >/dev/null 2>&1
+wait_for lab running
+arcus ssh lab -- id >/dev/null 2>"$BASE/err"
+is "without a key of one's own it is said what to do" "$? $(grep -c 'ssh-keygen -t ed25519' "$BASE/err")" "2 1"
+ssh-keygen -q -t ed25519 -N '' -C 'ada at her desk' -f "$HOME/.ssh/id_ed25519"
+echo 'ssh-rsa nonsense' >"$HOME/.ssh/other.pub"
+# OpenSSH takes the home of passwd for its own files, not $HOME
+SSH=(-F none -i "$HOME/.ssh/id_ed25519" -o StrictHostKeyChecking=no -o UserKnownHostsFile="$BASE/known" -o LogLevel=ERROR -o BatchMode=yes -o ProxyCommand="$ARCUS ssh --stdio lab")
+lab() { timeout 60 ssh "${SSH[@]}" root@lab "$@"; }
+is "as a ProxyCommand of OpenSSH: a command, and its exit code" "$(lab 'echo in $ARCUS_JOB_NAME, $GREETING; exit 7' 2>"$BASE/err"; echo "$? $(cat "$BASE/err")")" "in lab, hello
+7 "
+is "arcus ssh is the same by itself" "$(timeout 60 "$ARCUS" ssh -i "$HOME/.ssh/id_ed25519" lab -- 'echo $ARCUS_JOB_NAME; id -u; exit 3' 2>"$BASE/err" </dev/null; echo "$? $(cat "$BASE/err")")" "lab
+0
+3 "
+head -c 1000000 /dev/urandom >"$BASE/bytes"
+is "a million bytes go in and come back" "$(lab cat <"$BASE/bytes" | sha256sum)" "$(sha256sum <"$BASE/bytes")"
+timeout 60 scp -O "${SSH[@]}" "$BASE/bytes" root@lab:/tmp/copied 2>"$BASE/err"
+is "scp -O copies" "$? $(lab sha256sum </dev/null /tmp/copied | cut -d' ' -f1)" "0 $(sha256sum <"$BASE/bytes" | cut -d' ' -f1)"
+is "it is the task's own world: its pids, its rights" "$(lab 'cat /proc/1/cmdline | tr "\0" " " | cut -c 1-5; grep ^CapBnd /proc/self/status | cut -f2')" "sh -c
+00000000200405fb"
+is "nothing of it listens, inside or on the node" "$(lab 'cat /proc/net/tcp /proc/net/tcp6' | awk '$4 == "0A"' | wc -l) $(ss -ltnp 2>/dev/null | grep -c dropbear)" "0 0"
+first=$(ssh-keygen -F lab -f "$BASE/known" | tail -n 1 | cut -d' ' -f2-)
+: >"$BASE/known"
+lab true
+is "the host key stays the task's" "$(ssh-keygen -F lab -f "$BASE/known" | tail -n 1 | cut -d' ' -f2-)" "$first"
+is "a key is written once" "$(lab 'grep -c . /root/.ssh/authorized_keys; stat -c %a /root/.ssh/authorized_keys')" "1
+600"
+timeout 60 ssh "${SSH[@]}" -tt root@lab 'tty; stty size' </dev/null >"$BASE/out" 2>&1
+like "with a terminal" "$(cat "$BASE/out")" '/dev/pts/'
+
+# --- ports through ssh, as VS Code does it
+arcus exec lab -- sh -c 'perl -MIO::Socket::INET -e "\$l = IO::Socket::INET->new(Listen => 5, LocalAddr => q(127.0.0.1:7005)); while (\$c = \$l->accept) { print \$c qq(through ssh\n) }" >/dev/null 2>&1 &' 2>/dev/null
+listens() { arcus exec lab -- sh -c 'grep -q :1B5D /proc/net/tcp'; }
+until_ok 20 listens
+is "direct-tcpip reaches the task's loopback" "$(timeout 60 ssh "${SSH[@]}" -W 127.0.0.1:7005 root@lab </dev/null 2>/dev/null)" "through ssh"
+
+# --- who may not
+ssh-keygen -q -t ed25519 -N '' -f "$BASE/stranger"
+timeout 60 ssh "${SSH[@]/$HOME\/.ssh\/id_ed25519/$BASE/stranger}" -o IdentitiesOnly=yes -o IdentityAgent=none root@lab id >"$BASE/out" 2>&1
+is "a key that was not brought is not let in" "$? $(grep -c uid= "$BASE/out")" "255 0"
+arcus orgs create far >/dev/null; arcus projects create foreign --org far >/dev/null
+for u in eve vic; do printf 'password-of-%s' $u | arcus users create $u --password-stdin >/dev/null; done
+arcus members set eve admin --project foreign >/dev/null; arcus members set vic viewer >/dev/null
+for who in "eve foreign" "vic default"; do printf 'password-of-%s' "${who% *}" | ARCUS_CONFIG=$BASE/${who% *}.config "$ARCUS" login --server "$URL" --user "${who% *}" --project "${who#* }" >/dev/null 2>&1; done
+ARCUS_CONFIG=$BASE/eve.config "$ARCUS" ssh --stdio lab </dev/null >"$BASE/out" 2>&1
+is "another project cannot" "$? $(grep -c SSH-2.0 "$BASE/out")" "4 0"
+ARCUS_CONFIG=$BASE/vic.config "$ARCUS" ssh --stdio lab </dev/null >"$BASE/out" 2>&1
+is "a viewer may not" "$? $(grep -c SSH-2.0 "$BASE/out")" "3 0"
+with_key() { curl -sk -G -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $KEY" -H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' --max-time 10 --data-urlencode "keys=$1" "$URL/v1/jobs/lab/ssh"; }
+is "a key with options, two in one, or half of one is refused" "$(with_key "command=\"id\" $(cat "$HOME/.ssh/id_ed25519.pub")") $(with_key "$(cat "$HOME/.ssh/id_ed25519.pub" "$HOME/.ssh/id_ed25519.pub")") $(with_key "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5") $(with_key '')" "400 400 400 400"
+
+# --- what stands in the way
+arcus exec lab -- sh -c 'rm -rf /run/arcus-ssh; mkdir -m 777 /run/arcus-ssh' 2>/dev/null
+arcus ssh --stdio lab </dev/null >"$BASE/out" 2>"$BASE/err"
+is "a folder that others may write is not trusted" "$? $(grep -c "not its root's alone" "$BASE/err")" "125 1"
+arcus exec lab -- sh -c 'rm -rf /run/arcus-ssh; ln -s /root /run/arcus-ssh' 2>/dev/null
+arcus ssh --stdio lab </dev/null >"$BASE/out" 2>"$BASE/err"
+is "... nor is a link followed" "$? $(arcus exec lab -- sh -c 'ls /root | grep -c dropbear' 2>/dev/null)" "125 0"
+arcus exec lab -- sh -c 'rm -f /run/arcus-ssh; rm -f /root/.ssh/authorized_keys; mkfifo /root/.ssh/authorized_keys' 2>/dev/null
+is "a FIFO in place of the keys holds nobody up" "$(lab echo through)" through
+finish
