@@ -68,7 +68,7 @@ struct group {
 };
 enum { EACH_ANY = 0, EACH_EVEN = 1, EACH_NONE = UINT16_MAX };       /* any; any that divides 1000; none until some have gone */
 enum { MICRO = 1000 };              /* scores count in millionths of a GPU */
-struct worth { int32_t stuck, unfed, sliver; };         /* of a state, see score.c; in millionths of a GPU */
+struct worth { int32_t stuck, unfed, sliver, needed; };         /* of a state, see score.c; in millionths of a GPU */
 struct lot {
     struct lot *next;               /* of the same hash */
     const struct place *site;       /* zone, or region, of its nodes: what filters look at. Racks would make ten thousand lots of idle nodes */

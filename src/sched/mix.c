@@ -1,5 +1,5 @@
 /* mix.c - counting arrivals, and the tables that scores read. See mix.h. */
-#include "sched/mix.h"
+#include "sched/mix_internal.h"
 #include "sched/score.h"
 #include <stdlib.h>
 
@@ -7,7 +7,6 @@ enum {
     SEEN_MAX = 1 << 17,
     ONE_JOB_MAX = 1 << 14,
     FIRST_SETTLE = 16,
-    COVER_PERCENT = 95,
     SLIVER_END = 12
 };
 
@@ -68,7 +67,7 @@ static void thin_out(struct mix *m, bool fade)
         m->seen += r->seen;
         m->rows[m->count++] = r;
     }
-    m->settle_at = MIN(m->settle_at, m->seen + m->seen / 4);
+    m->settle_at = MIN(m->settle_at, m->seen + m->seen / 8);
 }
 
 void mix_seen(struct mix *m, const struct shape *shape, int64_t tasks)
@@ -111,11 +110,6 @@ int mix_cpu_step(const struct mix *m, int64_t cpu_free)
 
 /* --- tables */
 
-struct typical {
-    const struct mix_row *row;
-    int64_t part;
-}; /* part: of MIX_ONE */
-
 static int by_number(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -148,61 +142,69 @@ static int64_t part_of_one(const struct gpu_ask *g)
     return MIN(g->milli, 1000);
 }
 
-static void make_steps(struct mix *m, const struct typical *t, size_t count,
-                       int64_t millis[static MIX_STEPS], int *milli_steps)
+/* From all shapes, so that whatever is made of some of them stands on the same steps. */
+static void make_steps(struct mix *m)
 {
     int64_t cpus[MIX_ROWS], parts[MIX_ROWS];
     int n = 0;
-    for (size_t i = 0; i < count; i++)
-        if (t[i].row->gpu.milli) {
-            cpus[n] = t[i].row->cpu_milli;
-            parts[n++] = part_of_one(&t[i].row->gpu);
+    for (size_t i = 0; i < m->count; i++)
+        if (m->rows[i]->gpu.milli) {
+            cpus[n] = m->rows[i]->cpu_milli;
+            parts[n++] = part_of_one(&m->rows[i]->gpu);
         }
     m->cpu_steps = steps_of(cpus, n, m->cpu_at);
-    *milli_steps = steps_of(parts, n, millis);
+    m->milli_steps = steps_of(parts, n, m->milli_at);
     for (int f = 0, at = 0; f <= 1000; f++) {
-        while (at < *milli_steps && millis[at] <= f)
+        while (at < m->milli_steps && m->milli_at[at] <= f)
             at++;
         m->milli_step[f] = (uint8_t)at;
     }
+}
+
+struct stand mix_stand(const struct mix *m, const struct mix_row *r)
+{
+    int gpus = (int)MIN(r->gpu.milli / 1000, SCHED_GPUS);
+    return (struct stand){ .cpu = step_of(m->cpu_at, m->cpu_steps, r->cpu_milli) + 1,
+                           .part = step_of(m->milli_at, m->milli_steps, part_of_one(&r->gpu)) + 1,
+                           .gpus = gpus > 1 ? gpus : 0 };
+}
+
+static void cell_add(struct mix_cell *to, const struct mix_cell *from)
+{
+    to->usual += from->usual;
+    to->dear += from->dear;
 }
 
 static void sum_up(struct mix_kind *k)
 {
     for (int c = 0; c <= MIX_STEPS; c++) {
         for (int i = 1; i <= MIX_STEPS; i++)
-            k->one[c][i] += k->one[c][i - 1];
+            cell_add(&k->one[c][i], &k->one[c][i - 1]);
         for (int i = 1; i <= SCHED_GPUS; i++)
-            k->many[c][i] += k->many[c][i - 1];
+            cell_add(&k->many[c][i], &k->many[c][i - 1]);
         for (int i = 0; c && i <= MIX_STEPS; i++)
-            k->one[c][i] += k->one[c - 1][i];
+            cell_add(&k->one[c][i], &k->one[c - 1][i]);
         for (int i = 0; c && i <= SCHED_GPUS; i++)
-            k->many[c][i] += k->many[c - 1][i];
+            cell_add(&k->many[c][i], &k->many[c - 1][i]);
     }
 }
 
-static void make_kinds(struct mix *m, const struct fleet *f, const struct typical *t, size_t count,
-                       const int64_t *millis, int milli_steps)
+static void make_kinds(struct mix *m, const struct fleet *f, const struct typical *t, size_t count)
 {
     free(m->kinds);
     m->kind_count = f->kind_count;
+    m->make_count = f->make_count;
     m->kinds = must(calloc(f->kind_count + 1, sizeof *m->kinds));
     for (size_t i = 0; i < count; i++) {
         const struct gpu_ask *g = &t[i].row->gpu;
-        int c = step_of(m->cpu_at, m->cpu_steps, t[i].row->cpu_milli) + 1,
-            gpus = (int)MIN(g->milli / 1000, SCHED_GPUS);
+        struct stand at = mix_stand(m, t[i].row);
         for (size_t k = 0; g->milli && k < f->kind_count; k++) {
             if (!suit_of(&f->kinds[k], g).choice)
                 continue;
-            if (gpus > 1)
-                m->kinds[k].many[c][gpus] += (uint32_t)t[i].part;
-            else
-                m->kinds[k].one[c][step_of(millis, milli_steps, part_of_one(g)) + 1]
-                    += (uint32_t)t[i].part;
+            struct mix_kind *to = &m->kinds[k];
+            (at.gpus ? &to->many[at.cpu][at.gpus] : &to->one[at.cpu][at.part])->usual += (uint32_t)t[i].part;
         }
     }
-    for (size_t k = 0; k < f->kind_count; k++)
-        sum_up(&m->kinds[k]);
 }
 
 static bool make_could(const struct fleet *f, const struct make *k, const struct mix_row *r)
@@ -218,28 +220,6 @@ static bool somewhere(const struct fleet *f, const struct mix_row *r)
     while (k < f->make_count && !(f->makes[k].nodes && make_could(f, &f->makes[k], r)))
         k++;
     return k < f->make_count;
-}
-
-/* What tasks that may not go everywhere, be it for their model or for their size, ask of each GPU where they may, against what all
- * tasks ask of each. */
-static void make_prices(struct mix *m, const struct fleet *f, const struct typical *t, size_t count)
-{
-    int64_t all = 0, devices = 0;
-    memset(m->price, 0, sizeof m->price);
-    m->make_count = f->make_count;
-    for (size_t k = 0; k < f->make_count; k++)
-        devices += f->makes[k].nodes * f->makes[k].gpu_count;
-    for (size_t i = 0; i < count; i++)
-        all += t[i].part * t[i].row->gpu.milli / 1000;
-    for (size_t i = 0; all && devices && i < count; i++) {
-        int64_t fit = 0, ask = t[i].part * t[i].row->gpu.milli / 1000;
-        for (size_t k = 0; ask && k < f->make_count; k++)
-            fit += make_could(f, &f->makes[k], t[i].row) ? f->makes[k].nodes * f->makes[k].gpu_count
-                                                         : 0;
-        for (size_t k = 0; fit && fit < devices && k < f->make_count; k++)
-            if (make_could(f, &f->makes[k], t[i].row))
-                m->price[k] += 1000 * ask / fit * devices / all;
-    }
 }
 
 struct feed {
@@ -302,20 +282,21 @@ static void make_slivers(struct mix *m, const struct typical *t, size_t count)
 static void make_tables(struct mix *m, const struct fleet *f)
 {
     struct typical usual[MIX_ROWS], all[MIX_ROWS];
-    int64_t sum = 0, millis[MIX_STEPS];
+    int64_t sum = 0;
     size_t n = 0, all_count = 0;
-    int milli_steps;
     qsort(m->rows, m->count, sizeof m->rows[0], by_commonest);
-    for (; n < m->count && sum * 100 < m->seen * COVER_PERCENT; n++)
+    for (; n < m->count && sum * 100 < m->seen * MIX_COVER; n++)
         sum += m->rows[n]->seen;
     for (size_t i = 0; i < m->count; i++) {
         usual[i] = (struct typical){ m->rows[i], m->rows[i]->seen * MIX_ONE / sum };
         if (somewhere(f, m->rows[i]))
             all[all_count++] = (struct typical){ m->rows[i], m->rows[i]->seen * MIX_ONE / m->seen };
     }
-    make_steps(m, usual, n, millis, &milli_steps);
-    make_kinds(m, f, usual, n, millis, milli_steps);
-    make_prices(m, f, all, all_count);
+    make_steps(m);
+    make_kinds(m, f, usual, n);
+    mix_scarce(m, f, all, all_count);
+    for (size_t k = 0; k < f->kind_count; k++)
+        sum_up(&m->kinds[k]);
     make_feeds(m, all, all_count);
     make_slivers(m, all, all_count);
     m->epoch++;
@@ -326,7 +307,7 @@ void mix_settle(struct mix *m, const struct fleet *f)
     bool grown = !m->fixed && m->seen && m->seen >= m->settle_at;
     if (grown || (m->epoch && (m->kind_count != f->kind_count || m->make_count != f->make_count))) {
         make_tables(m, f);
-        m->settle_at = m->seen + MAX(m->seen / 4, FIRST_SETTLE);
+        m->settle_at = m->seen + MAX(m->seen / 8, FIRST_SETTLE);
     }
 }
 

@@ -1,6 +1,6 @@
 /* score.c - filters and terms. See score.h, model/weights.h for the table of terms, and doc/scheduling.md for its reasons.
  *
- * Terms are costs in millionths of a GPU. The first three are about the state that a node is left in, against the one it was in. */
+ * Terms are costs in millionths of a GPU. The first four are about the state that a node is left in, against the one it was in. */
 #include "sched/score.h"
 
 static const struct policy policies[] = {
@@ -108,23 +108,28 @@ struct worth worth_of(const struct mix *m, int64_t cpu_free, const struct group 
 {
     int64_t sliver = 0, unfed = 0;
     int c = mix_cpu_step(m, cpu_free);
-    int64_t free_milli = 0, usable = 0;
+    int64_t free_milli = 0, usable = 0, needed = 0;
     for (int i = 0; i < groups; i++) {
         const struct mix_kind *k = &m->kinds[g[i].kind];
         int64_t milli = (int64_t)g[i].free_milli * g[i].count;
         free_milli += milli;
-        usable += milli * k->one[c][m->milli_step[g[i].free_milli]];
-        if (g[i].free_milli == 1000)
-            usable += milli * k->many[c][g[i].count];
-        else
+        struct mix_cell is = k->one[c][m->milli_step[g[i].free_milli]];
+        if (g[i].free_milli == 1000) {
+            is.usual += k->many[c][g[i].count].usual;
+            is.dear += k->many[c][g[i].count].dear;
+        } else {
             sliver += m->sliver[g[i].free_milli] * g[i].count;
+        }
+        usable += milli * is.usual;
+        needed += milli * is.dear;
     }
     for (int i = 0; i < MIX_FEEDS; i++) {
         int64_t fed = MAX(cpu_free, 0) * m->fed[i] / MIX_ONE;
         unfed += MAX(free_milli - fed, 0);
     }
     return (struct worth){ (int32_t)(free_milli * MICRO - usable * MICRO / MIX_ONE),
-                           (int32_t)(unfed * MICRO / MIX_FEEDS), (int32_t)sliver };
+                           (int32_t)(unfed * MICRO / MIX_FEEDS), (int32_t)sliver,
+                           (int32_t)MIN(needed * MICRO / MIX_ONE, INT32_MAX) };
 }
 
 static int64_t
@@ -190,9 +195,9 @@ static int64_t weigh(const struct policy *p, const struct mix *m, const struct w
         struct worth now = worth_of(m, a->cpu_free, a->group, a->groups);
         cost += p->weight[TERM_STUCK] * (now.stuck - l->worth.stuck)
                 + p->weight[TERM_FEED] * (now.unfed - l->worth.unfed)
-                + p->weight[TERM_SLIVER] * (now.sliver - l->worth.sliver);
+                + p->weight[TERM_SLIVER] * (now.sliver - l->worth.sliver)
+                + p->weight[TERM_SCARCE] * (l->worth.needed - now.needed);
         left += a->cpu_free * m->fed[MIX_FEEDS / 2] / MIX_ONE;
-        cost += p->weight[TERM_SCARCE] * m->price[l->make] * w->shape.gpu.milli;
     } else {
         left += a->cpu_free / 10;
     }

@@ -42,17 +42,6 @@ TEST(a_rest_that_no_share_fits_into_is_lost_and_one_that_a_common_share_fills_is
     CHECK(s->mix.sliver[190] == 190 * MICRO && s->mix.sliver[530] < 100 * MICRO && s->mix.sliver[0] == 0);
 }
 
-TEST(a_model_that_many_must_have_is_dear)
-{
-    AUTO(sched_free) struct sched *s = with_node();
-    struct sched_event e = kit_node_event(&(struct kit_node){ 2, "L4", 4, 1000, 32, 8000, false, false });
-    sched_apply(s, &e);
-    seen(s, "1", 8, 60);
-    seen(s, "L4:1", 8, 40);
-    mix_settle(&s->mix, &s->fleet);
-    CHECK(s->mix.price[0] == 0 && s->mix.price[1] > 700 && s->mix.price[1] < 900);
-}
-
 TEST(the_same_arrivals_in_another_order_give_the_same_tables)
 {
     AUTO(sched_free) struct sched *a = with_node(), *b = with_node();

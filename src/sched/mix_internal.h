@@ -1,0 +1,11 @@
+/* mix_internal.h - between mix.c, which counts, and scarce.c, which compares with what is free. */
+#pragma once
+#include "sched/mix.h"
+
+struct typical { const struct mix_row *row; int64_t part; };    /* part: of MIX_ONE */
+enum { MIX_COVER = 95 };            /* percent of the tasks that the usual shapes make up */
+
+/* Where a shape stands in the tables: it can use what is at these steps or above. */
+struct stand { int cpu, part, gpus; };  /* gpus: 0 for one or less, where `part` counts */
+struct stand mix_stand(const struct mix *m, const struct mix_row *r);
+void mix_scarce(struct mix *m, const struct fleet *f, const struct typical *t, size_t count);
