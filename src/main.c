@@ -1,6 +1,7 @@
 /* main.c - argv -> server, agent, up, the supervisor, or a word of the command line. */
 #include "agent/agent.h"
 #include "agent/helper.h"
+#include "agent/mig_make.h"
 #include "agent/mps.h"
 #include "agent/suspend.h"
 #include "base/base.h"
@@ -18,6 +19,7 @@ static const struct { const char *word, *flag; int (*run)(int argc, char **argv)
     { "mps-daemon", NULL, mps_daemon_main },    /* nor these */
     { "device-mode", NULL, mps_mode_main },
     { "suspend-helper", NULL, suspend_main },
+    { "device-mig", NULL, mig_make_main },
     { "backup", "--data", backup_main },    /* else the server is asked for it */
 };
 

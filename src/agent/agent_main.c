@@ -178,7 +178,7 @@ static const struct flag {
     { "--sys", "DIR", NULL, offsetof(struct flags, config.sys), "where the kernel's sysfs is (/sys)" },
     { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },
     { "--cdi", "auto|off|DIR", on_cdi, 0, "CDI specs that say what GPUs need in a container (auto: /etc/cdi and /var/run/cdi, else what is found)" },
-    { "--own-devices", NULL, on_own_devices, 0, "this machine's GPUs are the agent's: one that is shared is put into EXCLUSIVE_PROCESS mode meanwhile, so that nobody comes around MPS" },
+    { "--own-devices", NULL, on_own_devices, 0, "this machine's GPUs are the agent's: one that is shared is put into EXCLUSIVE_PROCESS mode meanwhile, so that nobody comes around MPS, and MIG instances are made and destroyed where nodes set --mig dynamic allows it" },
     { "--mps", "auto|off|FILE", on_mps, 0, "divide GPUs through NVIDIA's MPS (auto: where its nvidia-cuda-mps-control is in a usual place)" },
     { "--uplink", "yes|no", on_uplink, 0, "let tasks out through this machine, as far as their project may go; it forwards for them (no)" },
     { "--underlay", "WORD", on_underlay, 0, "trusted: nobody listens or lies between the nodes, so tasks of a gang reach each other across them; none: networks end here (none)" },

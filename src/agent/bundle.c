@@ -302,8 +302,12 @@ static void env_list(struct json_out *o, const struct order *order,
         env_put(e, give->env.at[i]);
     if (place->mps)
         env_put(e, "CUDA_MPS_PIPE_DIRECTORY=" MPS_DOOR);
-    for (size_t i = 0; i < order->env.count; i++)
-        env_put(e, arena_printf(mem, "%s=%s", order->env.at[i].key, order->env.at[i].value));
+    for (size_t i = 0; i < order->env.count; i++) {
+        const char *key = order->env.at[i].key, *value = order->env.at[i].value;
+        if (text_given(give->visible) && text_is(key, "NVIDIA_VISIBLE_DEVICES") && text_is(value, give->parents))
+            value = give->visible; /* what a job says itself stays */
+        env_put(e, arena_printf(mem, "%s=%s", key, value));
+    }
     env_behind(e, "LD_LIBRARY_PATH", give->libraries, mem);
     env_behind(e, "PATH", give->programs, mem);
     list(o, "env", e->at, e->count);

@@ -186,11 +186,35 @@ static const struct inject_gpu *known_gpu(const struct inject *in, const char *u
     return NULL;
 }
 
+static struct mig_made *made_of(struct inject *in, const char *gpu, const char *what)
+{
+    for (size_t i = 0; i < MADE_MOST; i++)
+        if (text_is(in->made[i].gpu, gpu) && text_is(in->made[i].what, what))
+            return &in->made[i];
+    return NULL;
+}
+
+void inject_made(struct inject *in, const char *gpu, const char *profile, int64_t slot, const char *uuid, const char *ids)
+{
+    char what[64];
+    snprintf(what, sizeof what, "%.40s@%lld", profile, (long long)slot);
+    struct mig_made *m = made_of(in, gpu, what);
+    if (!m)
+        m = &in->made[in->made_next++ % MADE_MOST];
+    text_cut(m->gpu, sizeof m->gpu, gpu);
+    text_cut(m->what, sizeof m->what, what);
+    text_cut(m->uuid, sizeof m->uuid, uuid);
+    text_cut(m->ids, sizeof m->ids, ids);
+}
+
 /* The instance of that profile at that slot: "3g.71gb", 4 in "1g.18gb@0,3g.71gb@4". */
-static bool mig_find(const struct inject_gpu *gpu, const struct order_gpu *o, struct mig *out)
+static bool mig_of(struct inject *in, const struct inject_gpu *gpu, const struct order_gpu *o, struct mig *out)
 {
     char wanted[64];
     size_t n = (size_t)snprintf(wanted, sizeof wanted, "%s@%lld", o->mig, (long long)o->slot), at = 0;
+    const struct mig_made *made = made_of(in, o->uuid, wanted);
+    if (made)
+        return *out = (struct mig){ made->uuid, made->ids }, true;
     for (const char *p = gpu->mig; p && *p; at++) {
         size_t len = strcspn(p, ",");
         if (len == n && strncmp(p, wanted, n) == 0)
@@ -207,7 +231,7 @@ static bool one_gpu(struct gather *g, const struct order_gpu *o, struct err *err
     struct mig part = { 0 }, *mig = text_given(o->mig) ? &part : NULL;
     if (!gpu)
         gpu = &unknown; /* its driver has not answered yet: a spec that has its UUID serves, and nothing else */
-    if (mig && !mig_find(gpu, o, mig))
+    if (mig && !mig_of(g->in, gpu, o, mig))
         return err_set(err, RC_UNAVAILABLE, "it has no MIG instance %s at slot %lld", o->mig, (long long)o->slot);
     struct err why = { 0 };
     if (!text_is(g->in->cdi, "off") && cdi_gather(g, gpu, mig, &why))
@@ -244,6 +268,24 @@ static bool own_words(struct gather *g, const struct objects *gpus, struct err *
     return true;
 }
 
+/* The server names GPUs, since it does not know instances by theirs. */
+static void name_instances(struct gather *g, const struct objects *gpus, struct injection *out)
+{
+    const struct order_gpu *o = gpus->at;
+    AUTO(str_done) struct str parents = { 0 }, visible = { 0 };
+    bool some = false;
+    for (size_t i = 0; i < gpus->count; i++) {
+        const struct inject_gpu *gpu = known_gpu(g->in, o[i].uuid), unknown = { 0 };
+        struct mig part = { 0 };
+        bool is = text_given(o[i].mig) && mig_of(g->in, gpu ? gpu : &unknown, &o[i], &part);
+        some |= is;
+        str_printf(&parents, "%s%s", i ? "," : "", o[i].uuid);
+        str_printf(&visible, "%s%s", i ? "," : "", is ? part.uuid : o[i].uuid);
+    }
+    if (some)
+        out->parents = arena_text(g->mem, parents.at), out->visible = arena_text(g->mem, visible.at);
+}
+
 static void settle(struct gather *g, struct injection *out)
 {
     bool driver = g->link_count > 0;
@@ -274,5 +316,6 @@ bool inject_for(struct inject *in, const struct objects *gpus, bool host, const 
     if (!own_words(g, gpus, err))
         return false;
     settle(g, out);
+    name_instances(g, gpus, out);
     return true;
 }

@@ -16,6 +16,7 @@ struct injection {
     struct texts env;           /* NAME=VALUE: stronger than the image's, weaker than the job's */
     const char *libraries;      /* folders with colons between, behind what LD_LIBRARY_PATH says; or NULL */
     const char *programs;       /* the same for PATH */
+    const char *parents, *visible;      /* where MIG instances are among them: what NVIDIA_VISIBLE_DEVICES says of whole GPUs, and what is right; else NULL */
 };
 
 /* A GPU of this node as far as it matters here; whatever is not known is NULL. */
@@ -38,6 +39,9 @@ struct inject;
 struct inject *inject_new(const struct inject_config *config);
 void inject_free(struct inject *in);        /* NULL is fine */
 void inject_know(struct inject *in, const struct inject_gpu *gpus, size_t count);      /* the real ones, copied */
+
+/* This instance was made just now, or found: it counts before what is known of the GPU. */
+void inject_made(struct inject *in, const char *gpu, const char *profile, int64_t slot, const char *uuid, const char *ids);
 
 /* What a task with these GPUs (of struct order_gpu) gets. `host`: it runs in the node's own root, so the driver is there already. `capabilities`:
  * what NVIDIA_DRIVER_CAPABILITIES says, or NULL. False: it cannot be given; *err is for the node's operator. */

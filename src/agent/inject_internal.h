@@ -15,6 +15,9 @@ struct driver {
     size_t firmware_count;
 };
 
+enum { MADE_MOST = 128 };       /* sixteen GPUs of eight slots */
+struct mig_made { char gpu[96], what[64], uuid[96], ids[32]; };        /* what: "3g.71gb@4" */
+
 struct inject {
     char *cdi, *root;
     struct arena *mem;          /* of what was read last */
@@ -29,6 +32,8 @@ struct inject {
     struct arena *known_mem;
     struct inject_gpu *known;
     size_t known_count;
+    struct mig_made made[MADE_MOST];        /* the oldest goes */
+    size_t made_next;
 };
 
 struct mig { const char *uuid, *ids; };     /* an instance: "MIG-...", "1/0" */

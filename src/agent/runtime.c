@@ -110,6 +110,7 @@ void attempt_free(struct attempt *a)
     arena_free(a->mem);
     shares_end(a);
     suspend_end(a);
+    free(a->slices);
     free(a);
 }
 
@@ -530,6 +531,7 @@ void runtime_close(struct runtime *r)
     workshop_close(r->quick);
     net_close(TAKE(r->net));
     shares_close(r);
+    slices_close(r);
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
         attempt_free(a);
     map_free(r->attempts);

@@ -59,6 +59,9 @@ struct attempt {
     int stop_as;                /* enum outcome it was asked to end as */
     struct shares shares;       /* of GPUs */
     struct hold hold;
+    struct slice_held *slices;  /* MIG instances; malloc'd, NULL: not looked at */
+    size_t slice_count, has_slices;     /* so many GPUs of the order need no instance, or have it */
+    bool waits_slice;           /* another's is being made */
     bool over;                  /* it held more than these, and is being ended for it */
     int outside;                /* how often in a row it was seen to use its GPU around MPS */
     struct clearing *clearing;  /* its work on the GPU is being ended, or was, so that it can be killed; malloc'd */
@@ -73,6 +76,8 @@ struct runtime_means {
     char version[64], why[256], filter[32 * 1024];
     int scratch;                /* enum plan_scratch */
 };
+
+struct slice_held { char uuid[96], what[48]; };         /* of which GPU; "3g.71gb@4" */
 
 struct first_look { struct post post; struct runtime *r; };
 
@@ -96,6 +101,7 @@ struct runtime {
     struct slots *slots;
     struct inject *inject;      /* what GPUs need in a container */
     size_t sharers;             /* attempts that hold parts of GPUs */
+    struct making *making;      /* a MIG instance */
     struct mps *mps;            /* divides GPUs; NULL: not of this world, or not wanted */
     struct net *net;            /* NULL: not of this world, or closed */
     int64_t spares[SPARES];     /* tasks/.spare-N: folders of forgotten attempts, for the next ones */
@@ -160,6 +166,9 @@ void shares_describe(const struct runtime *r, const struct node_info *info, cons
 void suspend_found(struct attempt *a);             /* with what one before us left of it */
 void suspend_live(struct attempt *a);              /* its supervisor is known: what is to be done can be */
 void suspend_end(struct attempt *a);
+/* runtime_mig.c */
+bool has_slices(struct attempt *a);             /* its MIG instances are there; else they are made, or the attempt was ended */
+void slices_close(struct runtime *r);
 
 /* runtime_clean.c */
 void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */

@@ -58,7 +58,7 @@ static const struct { const char *flag; size_t offset; bool up_only; const char 
     { "--sim-gpus", offsetof(struct run, sim_gpus), true, "N", "simulated GPUs when the machine has none (4)" },
     { "--sim-model", offsetof(struct run, sim_model), true, "NAME", "their model (NVIDIA H200)" },
     { "--mps", offsetof(struct run, mps), true, "FILE", "NVIDIA's MPS for shares of its GPUs: auto, off or a program (auto)" },
-    { "--own-devices", offsetof(struct run, own_devices), true, "yes", "modes of this machine's GPUs may be set: exclusive while they are shared (no)" },
+    { "--own-devices", offsetof(struct run, own_devices), true, "yes", "modes of this machine's GPUs may be set: exclusive while they are shared, MIG instances where dynamic (no)" },
     { "--cdi", offsetof(struct run, cdi), true, "DIR", "CDI specs of its GPUs: auto, off or a folder (auto)" },
     { "--nvml", offsetof(struct run, nvml), true, "FILE", "NVIDIA's management library, where it is not in a usual place" },
     { "--cuda", offsetof(struct run, cuda), true, "FILE", "NVIDIA's CUDA driver library, where it is not in a usual place" },

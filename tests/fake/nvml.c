@@ -10,7 +10,8 @@
  *   gpu I process PID MIB      one more process; several may be given, as of the following
  *   gpu I client PID MIB       the same, of a client of MPS
  *   cuda FILE                  a process that the made-up libcuda of that file has moved away (FILE.PID holds 2) holds nothing
- *   gpu I instance PROFILE START UUID      of MIG
+ *   gpu I instance PROFILE START UUID      of MIG; those that are made and destroyed come and go as such lines. UUID `-`: it has no part that computes yet
+ *   gpu I busy START           destroying the instance there is refused; gpu I make_rc RC: making its part that computes answers that
  *   gpu I link PEER            an NVLink straight to GPU PEER; PEER -1: to a switch
  *   xid I N                    an event for those who wait when the line is added
  *
@@ -26,6 +27,7 @@
 enum { GPUS = 16, INSTANCES = 8, LINES = 1024, LINE = 256 };
 struct nvml_device { int gpu, mig; };               /* mig: -1 the GPU itself */
 struct nvml_gpu_instance { int gpu, mig; };
+struct nvml_compute_instance { int gpu, mig; };
 struct nvml_event_set { int seen; };
 
 static struct nvml_device devices[GPUS], migs[GPUS][INSTANCES];
@@ -243,6 +245,36 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **out)
     return NVML_NOT_FOUND;
 }
 
+/* As the library knows profiles by number: slices, slots, name on an H200; places are where the table of mig.c has them. */
+static const struct { unsigned slices, size, starts; const char *name; } profiles[NVML_GI_PROFILES] = {
+    [0] = { 1, 1, 0x7f, "1g.18gb" }, [1] = { 2, 2, 0x15, "2g.35gb" }, [2] = { 3, 4, 0x11, "3g.71gb" },    [3] = { 4, 4, 0x01, "4g.71gb" },
+    [4] = { 7, 8, 0x01, "7g.141gb" }, [7] = { 1, 1, 0x7f, "1g.18gb+me" }, [9] = { 1, 2, 0x55, "1g.35gb" },
+};
+enum { PROFILE_IDS = 100 };     /* an id is not the number that it is asked by */
+
+/* The lines of the file without the nth instance of that GPU, with one more, or with that one another. */
+static void change_instances(int gpu, int without, const char *with, bool there)
+{
+    char fresh[4200], words[32];
+    int nth = 0;
+    snprintf(fresh, sizeof fresh, "%s.made", path_of());
+    snprintf(words, sizeof words, "gpu %d instance ", gpu);
+    pthread_mutex_lock(&conf.lock);
+    refresh();
+    FILE *f = fopen(fresh, "we");
+    for (int i = 0; f && i < conf.count; i++)
+        if (strncmp(conf.lines[i], words, strlen(words)) != 0 || nth++ != without)
+            fprintf(f, "%s\n", conf.lines[i]);
+        else if (there)
+            fprintf(f, "%s%s\n", words, with);
+    if (f && with && !there)
+        fprintf(f, "%s%s\n", words, with);
+    if (f && fclose(f) == 0)
+        rename(fresh, path_of());
+    conf.read = (struct timespec){ 0 };
+    pthread_mutex_unlock(&conf.lock);
+}
+
 static bool instance_of(const struct nvml_device *d, char profile[static 64], unsigned *start, char uuid[static 128])
 {
     char words[32], text[LINE];
@@ -454,7 +486,7 @@ int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *d, unsigned index, s
     char profile[64], uuid[128];
     unsigned start;
     CHECK_DEVICE(d);
-    if (index >= INSTANCES || !instance_of(&migs[d->gpu][index], profile, &start, uuid))
+    if (index >= INSTANCES || !instance_of(&migs[d->gpu][index], profile, &start, uuid) || text_is(uuid, "-"))
         return NVML_NOT_FOUND;
     return *out = &migs[d->gpu][index], NVML_OK;
 }
@@ -471,8 +503,103 @@ int nvmlGpuInstanceGetInfo(struct nvml_gpu_instance *gi, struct nvml_gi_info *ou
     unsigned start;
     if (!instance_of(&migs[gi->gpu][gi->mig], profile, &start, uuid))
         return NVML_NOT_FOUND;
-    *out = (struct nvml_gi_info){ .device = &devices[gi->gpu], .id = (unsigned)gi->mig + 1, .placement = { .start = start, .size = 1 } };
+    unsigned size = 1;
+    for (int i = 0; i < NVML_GI_PROFILES; i++)
+        if (profiles[i].name && text_is(profiles[i].name, profile))
+            size = profiles[i].size;
+    *out = (struct nvml_gi_info){ .device = &devices[gi->gpu], .id = (unsigned)gi->mig + 1, .placement = { .start = start, .size = size } };
     return NVML_OK;
+}
+int nvmlDeviceGetGpuInstanceProfileInfo(struct nvml_device *d, unsigned profile, struct nvml_gi_profile *out)
+{
+    CHECK_DEVICE(d);
+    if (profile >= NVML_GI_PROFILES || !profiles[profile].name)
+        return NVML_NOT_SUPPORTED;
+    return *out = (struct nvml_gi_profile){ .id = PROFILE_IDS + profile, .slices = profiles[profile].slices }, NVML_OK;
+}
+int nvmlDeviceGetGpuInstancePossiblePlacements_v2(struct nvml_device *d, unsigned profile, struct nvml_placement *out, unsigned *n)
+{
+    unsigned count = 0;
+    CHECK_DEVICE(d);
+    if (profile < PROFILE_IDS || profile >= PROFILE_IDS + NVML_GI_PROFILES)
+        return NVML_BAD_ARGUMENT;
+    for (unsigned s = 0; s < 8; s++)
+        if (profiles[profile - PROFILE_IDS].starts >> s & 1 && count < *n)
+            out[count++] = (struct nvml_placement){ s, profiles[profile - PROFILE_IDS].size };
+    return *n = count, NVML_OK;
+}
+int nvmlDeviceCreateGpuInstanceWithPlacement(struct nvml_device *d, unsigned profile, const struct nvml_placement *at, struct nvml_gpu_instance **out)
+{
+    char text[LINE], have[64], uuid[128];
+    unsigned start;
+    int count = 0;
+    CHECK_DEVICE(d);
+    if (profile < PROFILE_IDS || profile >= PROFILE_IDS + NVML_GI_PROFILES)
+        return NVML_BAD_ARGUMENT;
+    for (; count < INSTANCES && instance_of(&migs[d->gpu][count], have, &start, uuid); count++) {
+        struct nvml_gi_info info;
+        nvmlGpuInstanceGetInfo(&instances[d->gpu][count], &info);
+        if (at->start < info.placement.start + info.placement.size && info.placement.start < at->start + at->size)
+            return NVML_IN_USE;
+    }
+    if (count == INSTANCES)
+        return NVML_TOO_SMALL;
+    snprintf(text, sizeof text, "%s %u -", profiles[profile - PROFILE_IDS].name, at->start);
+    change_instances(d->gpu, -1, text, false);
+    log_set("gi_create", d->gpu, (int)at->start);
+    return *out = &instances[d->gpu][count], NVML_OK;
+}
+int nvmlGpuInstanceDestroy(struct nvml_gpu_instance *gi)
+{
+    char profile[64], uuid[128];
+    unsigned start;
+    if (!instance_of(&migs[gi->gpu][gi->mig], profile, &start, uuid))
+        return NVML_NOT_FOUND;
+    if (!text_is(uuid, "-"))
+        return NVML_IN_USE;
+    log_set("gi_destroy", gi->gpu, (int)start);
+    return change_instances(gi->gpu, gi->mig, NULL, false), NVML_OK;
+}
+int nvmlGpuInstanceGetComputeInstanceProfileInfo(struct nvml_gpu_instance *gi, unsigned profile, unsigned engine, struct nvml_ci_profile *out)
+{
+    (void)gi;
+    return engine || profile > 4 ? NVML_BAD_ARGUMENT : (*out = (struct nvml_ci_profile){ .id = profile }, NVML_OK);
+}
+int nvmlGpuInstanceCreateComputeInstance(struct nvml_gpu_instance *gi, unsigned profile, struct nvml_compute_instance **out)
+{
+    static struct nvml_compute_instance made;
+    char have[64], uuid[128], name[64], text[LINE];
+    unsigned start;
+    int rc = (int)number_of(gi->gpu, "make_rc", NVML_OK);
+    (void)profile;
+    if (rc != NVML_OK || !instance_of(&migs[gi->gpu][gi->mig], have, &start, uuid))
+        return rc != NVML_OK ? rc : NVML_NOT_FOUND;
+    snprintf(name, sizeof name, "MIG-made-%d-%u", gi->gpu, start);
+    made = (struct nvml_compute_instance){ gi->gpu, gi->mig };
+    snprintf(text, sizeof text, "%s %u %s", have, start, name);
+    return change_instances(gi->gpu, gi->mig, text, true), *out = &made, NVML_OK;
+}
+int nvmlGpuInstanceGetComputeInstanceById(struct nvml_gpu_instance *gi, unsigned id, struct nvml_compute_instance **out)
+{
+    static struct nvml_compute_instance found;
+    char profile[64], uuid[128];
+    unsigned start;
+    if (id || !instance_of(&migs[gi->gpu][gi->mig], profile, &start, uuid) || text_is(uuid, "-"))
+        return NVML_NOT_FOUND;
+    found = (struct nvml_compute_instance){ gi->gpu, gi->mig };
+    return *out = &found, NVML_OK;
+}
+int nvmlComputeInstanceDestroy(struct nvml_compute_instance *ci)
+{
+    char profile[64], uuid[128], text[LINE];
+    unsigned start;
+    if (!instance_of(&migs[ci->gpu][ci->mig], profile, &start, uuid))
+        return NVML_NOT_FOUND;
+    if (number_of(ci->gpu, "busy", -1) == (long long)start)
+        return NVML_IN_USE;
+    log_set("ci_destroy", ci->gpu, (int)start);
+    snprintf(text, sizeof text, "%s %u -", profile, start);
+    return change_instances(ci->gpu, ci->mig, text, true), NVML_OK;
 }
 
 /* --- events */

@@ -105,6 +105,20 @@ TEST(a_bundle_allows_exactly_the_devices_of_the_lease)
     CHECK(holds(json_get(json_get(b, "linux"), "maskedPaths"), "/proc/driver/nvidia"));
 }
 
+TEST(a_task_with_a_mig_instance_is_told_its_name_and_not_that_of_the_gpu)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *argv[] = { "true" };
+    struct pair env[] = { { "NVIDIA_VISIBLE_DEVICES", "GPU-a,GPU-b" } }, own[] = { { "NVIDIA_VISIBLE_DEVICES", "all" } };
+    const struct injection give = { .parents = "GPU-a,GPU-b", .visible = "MIG-x,GPU-b" };
+    struct bundle_place p = place;
+    p.give = &give;
+    struct json *b = bundle_of(mem, &(struct order){ .argv = { argv, 1 }, .env = { env, 1 } }, &(struct image_config){ 0 }, &p);
+    CHECK(holds(json_get(json_get(b, "process"), "env"), "NVIDIA_VISIBLE_DEVICES=MIG-x,GPU-b"));
+    b = bundle_of(mem, &(struct order){ .argv = { argv, 1 }, .env = { own, 1 } }, &(struct image_config){ 0 }, &p);
+    CHECK(holds(json_get(json_get(b, "process"), "env"), "NVIDIA_VISIBLE_DEVICES=all"));      /* what the job says itself */
+}
+
 TEST(a_task_dumps_no_core_and_gains_no_priority)
 {
     AUTO(arena_free) struct arena *mem = arena_new();

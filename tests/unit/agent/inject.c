@@ -204,6 +204,7 @@ TEST(a_mig_instance_gets_the_capabilities_of_its_own)
     one.slot = 0;
     CHECK(!inject_for(f.in, &(struct objects){ &one, 1 }, false, NULL, f.mem, &f.give, &f.err) && strstr(f.err.text, "no MIG instance 3g.71gb at slot 0"));
     CHECK(unlink(at(&f, "/proc/driver/nvidia/capabilities/gpu1/mig/gi1/access")) == 0);
+    CHECK(text_is(f.give.parents, "GPU-aaa") && text_is(f.give.visible, uuids[1]));
     one.mig = "1g.18gb";
     f.err = (struct err){ 0 };
     CHECK(!inject_for(f.in, &(struct objects){ &one, 1 }, false, NULL, f.mem, &f.give, &f.err) && strstr(f.err.text, "MIG instance"));
