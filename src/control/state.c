@@ -422,7 +422,7 @@ struct task *job_add_task(struct job *j, int64_t index)
 /* A lease is {"cpu":milli,"mem":mib,"address":"100.64.16.2","gpus":[{"index","uuid","milli","mem_mib","simulated"}]}, of a MIG slice also "mig", "slot" and "size":
  * written by job.place, read here. Of one that was suspended also "hold", "hold_n", "hold_ms", "parked", and "away" in the place of "gpus": job_suspend.c. */
 enum { UUID_BYTES = 48 };
-static struct attempt *attempt_of_lease(const char *lease_json)
+static struct attempt *attempt_of_lease(struct state *s, const char *lease_json)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct json *doc = NULL, *list = NULL;
@@ -435,7 +435,7 @@ static struct attempt *attempt_of_lease(const char *lease_json)
         list = json_get(doc, "away");
     for (struct json *g = list ? list->first : NULL; g && count < SCHED_GPUS; g = g->next)
         count++;
-    struct attempt *a = zeroed(sizeof *a + count * (sizeof *a->gpus + UUID_BYTES));
+    struct attempt *a = slabs_zeroed(s->slabs, sizeof *a + count * (sizeof *a->gpus + UUID_BYTES));
     char *uuids = (char *)(a->gpus + count);
     a->cpu_milli = doc ? json_int(doc, "cpu", 0) : 0;
     a->mem_mib = doc ? json_int(doc, "mem", 0) : 0;
@@ -475,7 +475,7 @@ static struct attempt *attempt_of_lease(const char *lease_json)
 struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, struct node *n,
                                   const char *lease_json)
 {
-    struct attempt *a = attempt_of_lease(lease_json);
+    struct attempt *a = attempt_of_lease(s, lease_json);
     a->id = id;
     a->task = t;
     a->node = n;
@@ -544,11 +544,11 @@ void attempt_count(struct attempt *a)
     }
 }
 
-static void free_attempt(struct attempt *a)
+static void free_attempt(struct state *s, struct attempt *a)
 {
     free(a->counted);
     free(a->stop_why);
-    free(a);
+    slabs_give(s->slabs, a);
 }
 
 void attempt_step(struct attempt *a, int step)
@@ -598,7 +598,7 @@ void state_drop_attempt(struct state *s, struct attempt *a)
     map_take(a->node->attempts, a->id);
     a->node->order_bytes -= a->order_bytes;
     map_take(a->node->changed, a->id);
-    free_attempt(a);
+    free_attempt(s, a);
 }
 
 void state_free(struct state *s)
@@ -608,7 +608,7 @@ void state_free(struct state *s)
     state_forget_ended(s);
     void *x;
     for (size_t i = 0; (x = map_next(s->attempts, &i));)
-        free_attempt(x);
+        free_attempt(s, x);
     for (size_t i = 0; (x = map_next(s->jobs, &i));)
         job_free(x);
     for (size_t i = 0; (x = map_next(s->nodes, &i));)
@@ -635,6 +635,7 @@ void state_free(struct state *s)
             s->nodes, s->node_names, s->jobs,          s->attempts, s->ended, s->houses, s->reservations };
     for (size_t i = 0; i < COUNT(maps); i++)
         map_free(maps[i]);
+    slabs_free(s->slabs);
     arena_free(s->mem);
     free(s);
 }

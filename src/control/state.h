@@ -6,6 +6,7 @@
 #include "auth/auth.h"
 #include "base/id.h"
 #include "base/map.h"
+#include "base/slab.h"
 #include "control/control.h"
 #include "model/ask.h"
 #include "model/goods.h"
@@ -100,31 +101,32 @@ struct node {
     struct map *homes;          /* project -> struct home: mesh.c; NULL: none ever */
 };
 struct attempt {
-    int64_t id, placed_ms, started_ms, run_for_s, grace_s, stop_ms;
+    int64_t id, placed_ms, started_ms, stop_ms;
     struct task *task;
     struct node *node;
-    enum job_state state;
-    bool stop;
-    enum outcome stop_as;
     char *stop_why;             /* of one that was told to end for a reason of ours: in words; NULL: none */
-    int64_t cpu_milli, mem_mib, gpu_milli, gpu_mib;
-    uint32_t address;           /* in its project's network; 0: none */
-    size_t order_bytes;         /* about what its order takes */
-    bool simulated;
     struct limit_ask *counted;  /* as the limits of its project count it; NULL: there are none */
-    int hold;                   /* enum hold_step: set by attempt_step */
     int64_t hold_n;             /* the newest wish about suspending it that its node was told; 0: none ever */
     int64_t hold_ms;            /* what it holds now it holds since then; 0: since it began */
+    int64_t mem_mib, gpu_mib;
     int64_t parked_mib;         /* of mem_mib: for what it had on its GPUs */
-    int gpu_count, away;        /* away: it has given them back, and gpu_count is 0 */
+    int32_t run_for_s, grace_s, cpu_milli, gpu_milli;       /* there are many attempts, and the bounds of these are far below */
+    uint32_t address;           /* in its project's network; 0: none */
+    uint32_t order_bytes;       /* about what its order takes */
+    uint16_t gpu_count, away;   /* away: it has given them back, and gpu_count is 0 */
+    uint8_t state, stop_as;     /* enum job_state, enum outcome */
+    uint8_t hold;               /* enum hold_step: set by attempt_step */
+    bool stop : 1, simulated : 1;
     struct order_gpu gpus[];    /* and behind them their uuids: there are many attempts, and most hold few GPUs */
 };
 struct task {
     struct job *job;
-    int64_t index, tries, faults, evictions, not_before_ms, started_ms, ended_ms, exit_code, signal;
-    enum job_state state;
-    enum outcome outcome;
     struct attempt *attempt;    /* the live one, or NULL */
+    int64_t not_before_ms, started_ms, ended_ms;
+    int32_t index, tries, faults, evictions;
+    enum job_state state;
+    int16_t exit_code;
+    uint8_t signal, outcome;    /* outcome: enum outcome */
 };
 struct follower { int64_t job; enum after_when when; };     /* a job that comes after this one */
 struct job {
@@ -155,6 +157,7 @@ struct state {
     struct { int64_t number, headed; char chain[MAC_HEX]; } audit;      /* the end of the chain; headed: what the last group ended with */
     struct map *orgs, *projects, *project_names, *persons, *person_names, *accounts, *keys, *key_hashes, *secrets, *tokens, *volumes,
         *images, *nodes, *node_names, *jobs, *attempts, *idems, *houses, *reservations;
+    struct slabs *slabs;        /* of attempts */
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
     struct rules rules;
     bool lifted;                /* the planner was told that the brake is */

@@ -414,6 +414,7 @@ bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64
     if (!s)
         abort();
     s->mem = arena_new();
+    s->slabs = slabs_new();
     s->ids.rng.s = seed;
     s->idem_most = IDEM_MOST;
     rules_usual(&s->rules);

@@ -42,6 +42,8 @@ struct real {
     struct link ready, dirty, closing;  /* streams with work left for the end of the turn */
     size_t out_bytes, kept_bytes;   /* of all streams: not taken by the peers, not taken by the code above */
     int handshakes, deferred;       /* steps of them in this turn: each costs as much as many requests; and those put off */
+    struct link shaking;            /* accepted streams in the midst of one, the oldest first */
+    int shakes;                     /* how many they are */
     /* every stream reads into it first: an idle stream has no buffer */
     char *scratch;
     char *spare[64];                /* out-buffers of SPARE_BYTES that nobody uses */
@@ -58,8 +60,11 @@ void source_init(struct real *r, struct source *src, void (*ready)(struct source
 bool source_poll(struct source *src, int fd, uint32_t events);  /* takes fd, if true; else errno */
 void source_end(struct source *src);    /* out of epoll now, dropped at the end of the turn */
 int64_t real_boot_ms(struct os *os);
+bool tls_hold_memory(void);             /* before anything of TLS; false: too late, and nothing has changed */
+size_t tls_idle_memory(void);           /* of what it holds: in no use */
 
 void streams_turn(struct real *r);
+bool streams_shake(struct real *r);     /* enough of them are in the midst of a handshake */
 void signals_free(struct real *r);
 
 /* Sockets (real_socket.c). */

@@ -320,6 +320,7 @@ void os_hold_freed(struct os *os)
     mallopt(M_MMAP_THRESHOLD, HOLD_ONE);
     mallopt(M_TRIM_THRESHOLD, HOLD_FREED);
     mallopt(M_TOP_PAD, HOLD_STEP);
+    (void)!tls_hold_memory();
 }
 
 /* Without pages of files, which are not the heap's. */
@@ -343,7 +344,7 @@ void os_give_back(struct os *os, struct os_spare *s)
     s->at_ms += span_ms;
     s->cpu_ms = cpu_ms;
     struct mallinfo2 m = mallinfo2();
-    size_t used = m.uordblks + m.hblkhd, now = resident(), much = GIVE_BACK + used / 64;
+    size_t used = m.uordblks + m.hblkhd - tls_idle_memory(), now = resident(), much = GIVE_BACK + used / 64;
     if (busy || now < used + much || now < s->kept + much)
         return;
     malloc_trim(0);
@@ -354,7 +355,7 @@ struct os *os_real_new(struct err *err)
 {
     struct real *r = os_alloc(sizeof *r);
     r->os.ops = &real_ops;
-    struct link *rings[] = { &r->all, &r->dead, &r->asleep, &r->lent, &r->ready, &r->dirty, &r->closing };
+    struct link *rings[] = { &r->all, &r->dead, &r->asleep, &r->lent, &r->ready, &r->dirty, &r->closing, &r->shaking };
     for (size_t i = 0; i < COUNT(rings); i++)
         link_init(rings[i]);
     r->posts_end = &r->posts;

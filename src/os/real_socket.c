@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096, ACCEPTS_A_TURN = 32, BREATHER_MS = 50, DEFERRED_MOST = 32 };
+enum { BACKLOG = 4096, ACCEPTS_A_TURN = 32, BREATHER_MS = 50, SHAKES_MS = 5, DEFERRED_MOST = 32 };
 
 _Static_assert(sizeof(struct sockaddr_storage) <= 128, "struct sockets holds any address");
 
@@ -218,18 +218,27 @@ static void listener_again(void *arg)
     listener_arm(l, EPOLLIN);
 }
 
+static void listener_rest(struct rlistener *l, int64_t ms)
+{
+    listener_arm(l, 0);
+    l->breather = timer_start(l->base.os, ms, listener_again, l);
+}
+
 static void listener_ready(struct source *src, uint32_t events)
 {
     (void)events;
     struct rlistener *l = CONTAINER(src, struct rlistener, src);
     if (src->loop->deferred >= DEFERRED_MOST)   /* they wait better in the kernel, where no clock runs against them */
         return;
+    if (l->tls && streams_shake(src->loop)) {
+        listener_rest(l, SHAKES_MS);
+        return;
+    }
     for (int i = 0; i < ACCEPTS_A_TURN && !src->dead; i++) {
         int fd = accept4(src->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd == -1
             && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-            listener_arm(l, 0);     /* else a full table of descriptors makes this loop spin */
-            l->breather = timer_start(l->base.os, BREATHER_MS, listener_again, l);
+            listener_rest(l, BREATHER_MS);      /* else a full table of descriptors makes this loop spin */
             return;
         }
         if (fd == -1 && (errno == EINTR || errno == ECONNABORTED))

@@ -22,6 +22,8 @@
 enum {
     READ_A_TURN = 64 * 1024,
     HANDSHAKES_A_TURN = 4,
+    SHAKES_MOST = 64,
+    SHAKE_MS = 200,
     LINGER_MS = 2000,
     KEPT_BUDGET = 32 * 1024 * 1024,     /* of bytes that the code above left, in all; beyond it reads are small */
     SMALL_READ = 2048,
@@ -301,6 +303,26 @@ static void deferred_set(struct rstream *s, bool deferred)
     s->deferred = deferred;
 }
 
+static void shake_over(struct rstream *s)
+{
+    s->src.loop->shakes -= s->shaking.next != NULL;
+    link_cut(&s->shaking);
+}
+
+/* One takes several times the memory that its connection takes afterwards, and what many at once leave behind is a heap full of holes.
+ * So when a whole fleet dials, those who have not begun wait in the kernel. Who does not go on within SHAKE_MS stops nobody. */
+bool streams_shake(struct real *r)
+{
+    int64_t now_ms = real_boot_ms(&r->os);
+    while (!link_empty(&r->shaking)) {
+        struct rstream *s = CONTAINER(r->shaking.next, struct rstream, shaking);
+        if (s->shaking_ms + SHAKE_MS > now_ms)
+            break;
+        shake_over(s);
+    }
+    return r->shakes >= SHAKES_MOST;
+}
+
 /* A step of one costs as much as many requests, and many may come at once: a few each turn, the rest in the next. */
 static void handshake(struct rstream *s)
 {
@@ -314,10 +336,15 @@ static void handshake(struct rstream *s)
     if (!s->ssl) {
         s->ssl = tls_attach(s->tls, s->src.fd, NULL, &why);
         tls_free(TAKE(s->tls));
+        s->shaking_ms = real_boot_ms(&r->os);
+        link_add(&r->shaking, &s->shaking);
+        r->shakes++;
     }
     int before = s->ssl ? tls_stage(s->ssl) : 0, done = s->ssl ? tls_handshake(s->ssl, &why) : IO_FAILED;
     noted(s, done, &why);
     r->handshakes += s->ssl && tls_stage(s->ssl) != before;
+    if (done == IO_FAILED || done == 1)
+        shake_over(s);
     if (done == IO_FAILED)
         rstream_finish(s);
     else if (done == 1)
@@ -355,6 +382,7 @@ static void rstream_drop(struct source *src)
     link_cut(&s->ready);
     link_cut(&s->dirty);
     link_cut(&s->over);
+    shake_over(s);
     dial_free(s);
     tls_detach(s->ssl);
     tls_free(s->tls);

@@ -35,6 +35,8 @@ struct rstream {
     struct ssl_st *ssl;
     struct tls *tls;                    /* of one that was accepted and has said nothing yet: until then it costs next to nothing */
     bool deferred;                      /* a step of its handshake waits for the next turn */
+    struct link shaking;                /* in the loop's ring of the same name */
+    int64_t shaking_ms;                 /* since when */
     struct dial *dial;
     struct err *why;                    /* NULL: nothing has failed. There are many, and few fail */
 };
