@@ -205,8 +205,9 @@ int job_exit_code(const struct json *job, const struct json *task);
  * 125 anything else */
 int start_exit_code(const char *why);
 
-/* a stream of job.exec or the like with our standard input and output, until it ends; the exit code */
-int exec_session(struct cli *c, enum verb_id verb, const struct json *doc, bool tty, bool stdin_too);
+/* a stream of job.exec or the like with our standard input and output, until it ends; the exit code.
+ * out: its standard output, as far as it is short, instead of ours */
+int exec_session(struct cli *c, enum verb_id verb, const struct json *doc, bool tty, bool stdin_too, struct str *out);
 
 bool completion_text(struct str *out, const char *shell);           /* false: no such shell */
 
@@ -222,6 +223,7 @@ WORD(word_exec);
 WORD(word_cp);
 WORD(word_port_forward);
 WORD(word_ssh);
+WORD(word_jupyter);
 WORD(word_events);
 WORD(word_audit_list);
 WORD(word_audit_verify);
@@ -245,5 +247,5 @@ WORD(word_completion);
 WORD(word_help_word);
 #undef WORD
 extern const struct fields run_fields, submit_fields, describe_fields, top_fields, logs_fields, exec_fields,
-    cp_fields, forward_fields, ssh_fields, login_fields, user_create_fields, user_passwd_fields, secret_fields, import_fields,
+    cp_fields, forward_fields, ssh_fields, jupyter_fields, login_fields, user_create_fields, user_passwd_fields, secret_fields, import_fields,
     config_set_fields, config_ref_fields, completion_fields, backup_fields;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { IN_FLIGHT = 256 << 10, LEAVE_AFTER = 3, EXIT_FAILED = 125, EXIT_LEFT = 130 };
+enum { IN_FLIGHT = 256 << 10, LEAVE_AFTER = 3, EXIT_FAILED = 125, EXIT_LEFT = 130, CAPTURE_MOST = 64 << 10 };
 
 struct exec_own { bool stdin_too; };
 static const struct field exec_rows[] = {
@@ -24,6 +24,7 @@ struct exec {
     struct cli *c;
     struct ws *ws;
     struct input *input;
+    struct str *out;                /* standard output goes here; NULL: to ours */
     bool open, done, told, paused;  /* told: the command's exit code is known */
     int code, interrupts;
     struct err err;
@@ -132,6 +133,8 @@ static void on_message(void *arg, struct ws *w, bool text, const char *at, size_
         return;
     if (at[0] == CHANNEL_CONTROL)
         on_control(e, (struct slice){ at + 1, n - 1 });
+    else if (at[0] == CHANNEL_OUT && e->out)
+        str_put(e->out, at + 1, e->out->len + n < CAPTURE_MOST ? n - 1 : 0);
     else if (at[0] == CHANNEL_OUT || at[0] == CHANNEL_ERR)
         write_all(e, at[0] == CHANNEL_OUT ? STDOUT_FILENO : STDERR_FILENO, at + 1, n - 1);
 }
@@ -218,9 +221,9 @@ static bool open_it(struct exec *e, enum verb_id verb, const struct json *doc, s
     return e->open || (*err = e->err, false);
 }
 
-int exec_session(struct cli *c, enum verb_id verb, const struct json *doc, bool tty, bool stdin_too)
+int exec_session(struct cli *c, enum verb_id verb, const struct json *doc, bool tty, bool stdin_too, struct str *out)
 {
-    struct exec e = { .c = c };
+    struct exec e = { .c = c, .out = out };
     if (!open_it(&e, verb, doc, &c->err))
         return print_error(c, &c->err);
     converse(&e, tty, stdin_too);
@@ -260,5 +263,5 @@ int word_exec(struct cli *c, const struct word *w, int argc, char **argv)
     json_add(f.doc, "argv", command);
     if (tty)
         add_size(c, f.doc);
-    return exec_session(c, VERB_JOB_EXEC, f.doc, tty, stdin_too);
+    return exec_session(c, VERB_JOB_EXEC, f.doc, tty, stdin_too, NULL);
 }

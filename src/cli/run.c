@@ -364,7 +364,7 @@ int word_run(struct cli *c, const struct word *w, int argc, char **argv)
     if (over >= 0)
         return over;
     const struct run_own *own = f.own;
-    if (!own->file && !f.rest.count && !json_get(f.doc, "run") && !json_get(f.doc, "image")) {
+    if (!own->file && !f.rest.count && !json_get(f.doc, "run") && !json_get(f.doc, "image") && !json_get(f.doc, "type") && !json_get(f.doc, "jupyter")) {
         err_set(&c->err, RC_BAD_INPUT, "what to run? arcus run [FLAGS] -- COMMAND [ARG...]");
         return print_error(c, &c->err);
     }

@@ -127,5 +127,5 @@ int word_ssh(struct cli *c, const struct word *w, int argc, char **argv)
     if (!own->stdio)
         return run_ssh(c, &f);
     json_add(f.doc, "keys", keys);
-    return exec_session(c, VERB_JOB_SSH, f.doc, false, true);
+    return exec_session(c, VERB_JOB_SSH, f.doc, false, true, NULL);
 }

@@ -33,16 +33,45 @@ static bool all_of(const char *s, size_t n, const char *also)
 
 static bool settle_type(struct job_spec *s, struct err *err)
 {
-    static const char *const same[] = { "job", "task", "batch" };
-    bool known = !s->type;
+    static const struct { const char *said, *meant; } same[] = {
+        { "job", "job" },           { "task", "job" },     { "batch", "job" },
+        { "instance", "instance" }, { "dev", "instance" }, { "dev-environment", "instance" },
+    };
+    const char *meant = s->type ? NULL : "job";
     for (size_t i = 0; i < COUNT(same); i++)
-        known = known || text_is(s->type, same[i]);
-    if (!known)
+        meant = text_is(s->type, same[i].said) ? same[i].meant : meant;
+    if (!meant)
         return err_field(
             err, "type",
-            "type: '%.40s' does not exist here; what exists is job (task and batch mean the same)",
+            "type: '%.40s' does not exist here; what exists is job (task and batch mean the same) and instance",
             s->type);
-    s->type = "job";
+    s->type = s->jupyter ? "instance" : meant;
+    return true;
+}
+
+/* A machine to work on needs no command of its own: it waits, and goes when it is told. */
+static const char *const waits[] = { "trap 'exit 0' TERM INT; while :; do sleep 86400 & wait $!; done" };
+static const char *const notebook[] = {
+    "command -v jupyter >/dev/null || { echo 'jupyter is not in this image' >&2; sleep 1; exit 127; }\n"
+    "umask 077; token=${HOME:-/root}/.arcus-jupyter; mkdir -p \"${HOME:-/root}\"\n"
+    "[ -s \"$token\" ] || head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \\n' >\"$token\"\n"
+    "umask 022; JUPYTER_TOKEN=$(cat \"$token\"); export JUPYTER_TOKEN\n"
+    "exec jupyter lab --no-browser --allow-root --ip=127.0.0.1 --port=8888",
+};
+
+static bool settle_instance(struct job_spec *s, struct err *err)
+{
+    if (!text_is(s->type, "instance"))
+        return true;
+    if (s->count > 1 || s->array || s->nodes)
+        return err_field(err, s->nodes ? "nodes" : "count", "%s: an instance is one machine; submit several", s->nodes ? "nodes" : "count");
+    if (s->jupyter && (s->command.count || s->run.count))
+        return err_field(err, "jupyter", "jupyter: a command is given too; give one of them");
+    if (!s->command.count && !s->run.count)
+        s->run = (struct texts){ (const char **)(s->jupyter ? notebook : waits), 1 };
+    s->jupyter = false; /* it is what it runs */
+    if (!s->retry.limit)
+        s->retry.limit = 1000;
     return true;
 }
 
@@ -518,7 +547,7 @@ bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct shape *sha
 {
     struct job_spec s = *spec;
     struct shape settled = { 0 };
-    if (!settle_type(&s, err) || !settle_image(&s, err) || !settle_command(&s, err)
+    if (!settle_type(&s, err) || !settle_instance(&s, err) || !settle_image(&s, err) || !settle_command(&s, err)
         || !settle_shape(&s, &settled, err) || !settle_array(&s, err) || !settle_env(&s, err)
         || !settle_labels(&s, err) || !settle_secrets(&s, err) || !settle_volumes(&s, mem, err)
         || !settle_retry(&s, err) || !settle_after(&s, mem, err) || !settle_user(&s, err)

@@ -32,7 +32,8 @@ struct job_mount { const char *volume, *path; bool read_only; };
 
 /* The body of job.submit: what came, in the types of its field table. Texts live in the request's arena. */
 struct job_spec {
-    const char *type;           /* "job" (also task, batch) */
+    const char *type;           /* "job" (also task, batch) or "instance": a machine to work on, that stays until it is cancelled */
+    bool jupyter;               /* of an instance: it runs a notebook server; settled into `run` */
     const char *name;
     const char *image;          /* default: the cloud's default image, "host" under `arcus up` */
     struct texts command;       /* argv, after `--` on the command line */

@@ -55,7 +55,8 @@ static const struct field topology_rows[] = { WITHIN(.flag = NULL), PREFER(.flag
 static const struct fields topology_fields = FIELDS(job_spec, topology_rows);
 
 static const struct field spec_rows[] = {
-    FIELD(struct job_spec, type, TEXT, .max = 32, .def = "job", .aliases = "kind", .help = "job (task and batch mean the same)", .example = "job"),
+    FIELD(struct job_spec, type, TEXT, .max = 32, .def = "job", .aliases = "kind", .help = "job (task and batch mean the same), or instance: a machine to work on, which stays until it is cancelled and is started again when it fails", .example = "instance"),
+    FIELD(struct job_spec, jupyter, BOOL, .when_set = true, .flag = "--jupyter", .help = "an instance that runs jupyter lab of its image; `arcus jupyter` opens it"),
     FIELD(struct job_spec, name, TEXT, .when_set = true, .max = 63, .pattern = "name", .aliases = "job_name", .flag = "-J --name --job-name",
           .help = "what it is called in listings; need not be the only one of that name", .example = "train"),
     FIELD(struct job_spec, image, TEXT, .when_set = true, .min = 1, .max = 512, .aliases = "image_id container_image docker_image", .flag = "-i --image --container-image",

@@ -44,6 +44,42 @@ listens() { arcus exec lab -- sh -c 'grep -q :1B5D /proc/net/tcp'; }
 until_ok 20 listens
 is "direct-tcpip reaches the task's loopback" "$(timeout 60 ssh "${SSH[@]}" -W 127.0.0.1:7005 root@lab </dev/null 2>/dev/null)" "through ssh"
 
+# --- an instance: no command, started again when it fails
+arcus run -d --type instance --name box -c 0.2 -m 128MB --retry-delay 0s >/dev/null 2>&1
+wait_for box running
+is "an instance waits without a command, and SSH reaches it" "$(timeout 60 ssh "${SSH[@]/--stdio lab/--stdio box}" root@box 'echo $ARCUS_JOB_NAME')" box
+first=$(get /v1/jobs/box/attempts | jq -r '.items | length')
+PID=$(first_pid "$(get /v1/jobs/box/attempts | jq -r '.items[0].id')")
+kill -9 "$PID"
+again() { [ "$(get /v1/jobs/box/attempts | jq -r '.items | length')" -gt "$first" ] && in_state box running; }
+until_ok 60 again
+is "when it fails it is started again" "$(job box)" running
+arcus run -d --type instance -n 2 >/dev/null 2>"$BASE/err"
+is "an instance is one machine" "$? $(grep -c 'one machine' "$BASE/err")" "2 1"
+
+# --- a notebook, of straw
+mkdir "$BASE/straw"
+cat >"$BASE/straw/jupyter" <<'EOF2'
+#!/usr/bin/perl
+use IO::Socket::INET; my $l = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1:8888'); $SIG{TERM} = sub { exit 0 };
+while (my $c = $l->accept) { my $r = <$c>; print $c "HTTP/1.0 200 OK\r\n\r\n", $r =~ /token=\Q$ENV{JUPYTER_TOKEN}\E / ? "notebook @ARGV" : 'no' }
+EOF2
+chmod 755 "$BASE/straw/jupyter"
+arcus run -d --jupyter --name notes -c 0.2 -m 128MB -w "$BASE/straw" -e PATH=/workdir:/usr/bin:/bin >/dev/null 2>"$BASE/err"
+wait_for notes running
+cat "$BASE/err" | head -c 300
+has_token() { arcus exec notes -- sh -c 'grep -q :22B8 /proc/net/tcp'; }
+until_ok 30 has_token
+"$ARCUS" jupyter notes >"$BASE/notes" 2>"$BASE/err" &
+pids+=($!)
+until_ok 30 test -s "$BASE/notes"
+like "arcus jupyter prints the address with its token" "$(cat "$BASE/notes")" '^http://127.0.0.1:[0-9]+/lab\?token=[0-9a-f]{48}$'
+like "... and it leads to the notebook" "$(curl -s --max-time 20 "$(cat "$BASE/notes")")" '^notebook lab --no-browser'
+stop "${pids[-1]}"
+is "it leaves with 0" $? 0
+arcus jupyter lab >/dev/null 2>"$BASE/err"
+is "a task without one says so" "$? $(grep -c 'has no notebook' "$BASE/err")" "5 1"
+
 # --- who may not
 ssh-keygen -q -t ed25519 -N '' -f "$BASE/stranger"
 timeout 60 ssh "${SSH[@]/$HOME\/.ssh\/id_ed25519/$BASE/stranger}" -o IdentitiesOnly=yes -o IdentityAgent=none root@lab id >"$BASE/out" 2>&1

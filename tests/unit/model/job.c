@@ -242,3 +242,18 @@ TEST(what_is_executed_follows_from_command_run_and_setup)
     CHECK(argv_is("setup: s\ncommand: [echo, hi]\n", "/bin/sh|-c|set -e\ns\nset +e\nexec \"$@\"\n|sh|echo|hi"));
     CHECK(argv_is("image: debian:12\n", ""));
 }
+
+TEST(an_instance_waits_without_a_command_and_is_one_machine)
+{
+    AUTO(read_done) struct read r = spec_read("type: instance\nname: lab\n"), own = spec_read("kind: dev-environment\nrun: ./serve\nretries: 2\n"),
+                                 notes = spec_read("jupyter: true\nname: notes\n"), two = spec_read("type: instance\ncount: 2\n"),
+                                 gang = spec_read("type: instance\nnodes: 2\n"), both = spec_read("jupyter: true\nrun: x\n"), job = spec_read("type: job\n");
+    struct shape shape;
+    struct err err = { 0 };
+    CHECK(r.ok && text_is(r.spec.type, "instance") && r.spec.run.count == 1 && r.spec.retry.limit == 1000);
+    CHECK(own.ok && text_is(own.spec.type, "instance") && text_is(own.spec.run.at[0], "./serve") && own.spec.retry.limit == 2);
+    CHECK(notes.ok && text_is(notes.spec.type, "instance") && strstr(notes.spec.run.at[0], "jupyter lab") && !notes.spec.jupyter);
+    CHECK(job_spec_settle(&notes.spec, notes.mem, &shape, &err) && strstr(notes.spec.run.at[0], "jupyter lab"));
+    CHECK(!two.ok && strstr(two.err.text, "one machine") && !gang.ok && strstr(gang.err.text, "one machine"));
+    CHECK(!both.ok && strstr(both.err.text, "a command is given too") && !job.ok);
+}
