@@ -1,5 +1,6 @@
 /* main.c - argv -> server, agent, up, the supervisor, or a word of the command line. */
 #include "agent/agent.h"
+#include "agent/gpu_check.h"
 #include "agent/helper.h"
 #include "agent/mig_make.h"
 #include "agent/mps.h"
@@ -20,6 +21,7 @@ static const struct { const char *word, *flag; int (*run)(int argc, char **argv)
     { "device-mode", NULL, mps_mode_main },
     { "suspend-helper", NULL, suspend_main },
     { "device-mig", NULL, mig_make_main },
+    { "gpu-check", NULL, gpu_check_main },
     { "backup", "--data", backup_main },    /* else the server is asked for it */
 };
 

@@ -6,6 +6,7 @@
  * for: what the server has not confirmed after SYNC_MS is synced. What a power cut takes of the last moment nobody was promised: an order
  * of before the boot that nothing is known of any more has ended as a fault of the node. */
 #include "agent/agent.h"
+#include "agent/care.h"
 #include "agent/gpus.h"
 #include "agent/join.h"
 #include "agent/link.h"
@@ -42,6 +43,7 @@ struct agent {
     struct link *link;
     struct streams *streams;
     struct gpus *gpus;
+    struct care *care;
     struct identity *me; /* joined, and waiting for the devices to be known */
     struct map *tasks;   /* attempt -> struct task */
     struct timer *retry; /* the spool could not be written */
@@ -386,6 +388,7 @@ static void describe(struct agent *a, struct arena *mem, struct node_info *info,
         info->where = (struct topology){ 0 }; /* looked at when the agent began */
     probe_machine(a->os, &probe, a->config.data, mem, info);
     gpus_describe(a->gpus, mem, info);
+    care_describe(a->care, mem, info);
     runtime_describe(a->runtime, info, mem);
     bind_write(&(struct json_out){ .to = text }, &node_info_fields, info);
     struct texts has = runtime_goods(a->runtime);
@@ -393,15 +396,18 @@ static void describe(struct agent *a, struct arena *mem, struct node_info *info,
         str_text(text, has.at[i]);
 }
 
-/* The runtime is still being tried out when the agent starts, and devices come and go. */
+/* The runtime is still being tried out when the agent starts, and devices come and go. That a GPU is out is told before its tasks end, so that
+ * none of them is sent there again. */
 static void look(struct agent *a)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     AUTO(str_done) struct str text = { 0 };
-    struct node_info info = { 0 };
+    struct node_info info = { 0 }, devices = { 0 };
     describe(a, mem, &info, &text);
     if (!text_is(text.at, a->told.at))
         link_greet(a->link);
+    gpus_describe(a->gpus, mem, &devices);
+    care_look(a->care, &devices);
 }
 
 static void on_look(void *arg)
@@ -510,6 +516,7 @@ static void on_held(void *arg, const struct objects *held)
 {
     struct agent *a = arg;
     runtime_held(a->runtime, held);
+    care_held(a->care, held);
     gpus_watch(a->gpus, runtime_has_shares(a->runtime));
 }
 
@@ -518,6 +525,20 @@ static void on_xid(void *arg, const char *uuid, int64_t xid)
     struct agent *a = arg;
     runtime_xid(a->runtime, uuid, xid);
 }
+
+static void on_care(void *arg)
+{
+    struct agent *a = arg;
+    if (a->link)
+        look(a);
+}
+
+static void on_gpu_fault(void *arg, const char *uuid, const char *why)
+{
+    runtime_lose_gpu(((struct agent *)arg)->runtime, uuid, why);
+}
+
+static void on_gpu_passed(void *arg, const char *uuid) { gpus_passed(((struct agent *)arg)->gpus, uuid); }
 
 static void on_joined(void *arg, const struct identity *who)
 {
@@ -652,6 +673,9 @@ static bool start(struct agent *a, struct err *err)
     for (size_t at = 0; (told = spool_each(a->spool, &at));)
         task_of(a, told->attempt);
     sync_later(a); /* who wrote it may have been killed before he came to it */
+    static const struct care_events care_events = { on_care, on_gpu_fault, on_gpu_passed };
+    const struct care_config cc = { .data = c->data, .check = { .self = c->self, .libcuda = c->libcuda }, .when = c->gpu_test };
+    a->care = care_new(a->os, &cc, &care_events, a);
     struct runtime_config rc = { .data = c->data,
                                  .keep_logs_s = c->keep_logs_s,
                                  .run = c->run,
@@ -668,6 +692,7 @@ static bool start(struct agent *a, struct err *err)
                                  .own_devices = c->own_devices,
                                  .libcuda = c->libcuda,
                                  .uvm = c->uvm,
+                                 .care = a->care,
                                  .heads = a->heads };
     if (!runtime_open(a->os, &rc, &events, a, &a->runtime, err))
         return false;
@@ -708,6 +733,7 @@ void agent_free(struct agent *a)
     streams_free(a->streams);
     if (a->runtime)
         runtime_close(a->runtime);
+    care_free(a->care);
     spool_free(a->spool);
     self_free(a->self);
     heads_free(a->heads);

@@ -26,7 +26,8 @@ struct agent_config {
     int64_t sim_gpus;
     const char *sim_kinds;      /* see probe.h */
     const char *sim_model;
-    const char *libcuda, *uvm;  /* what tasks are suspended with, see suspend.h; NULL: the usual */
+    const char *libcuda, *uvm;  /* what tasks are suspended and GPUs tested with, see suspend.h and care.h; NULL: the usual */
+    int gpu_test;               /* enum care_when */
     const char *nvml, *sys;     /* where the devices are asked; see gpus.h */
     struct pairs labels;
     const char *topology;       /* region/zone/switch/rack/nvlink; NULL: not known */

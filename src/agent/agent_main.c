@@ -1,5 +1,6 @@
 /* agent_main.c - `arcus agent`: flags into a configuration, one loop, and out on SIGTERM with every container left running. */
 #include "agent/agent.h"
+#include "agent/care.h"
 #include "agent/cdi.h"
 #include "agent/probe.h"
 #include "model/ipv4.h"
@@ -112,6 +113,15 @@ static bool on_mps(struct flags *f, const char *value, struct err *err)
            || err_field(err, "--mps", "expected auto, off or an absolute path, not '%.60s'", value);
 }
 
+static bool on_gpu_test(struct flags *f, const char *value, struct err *err)
+{
+    static const char *const words[] = { [CARE_FAULT] = "fault", [CARE_HOURLY] = "hourly", [CARE_OFF] = "off" };
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (text_is(value, words[i]))
+            return f->config.gpu_test = (int)i, true;
+    return err_field(err, "--gpu-test", "expected fault, hourly or off, not '%.60s'", value);
+}
+
 static bool on_beat(struct flags *f, const char *value, struct err *err)
 {
     return on_number("--beat-ms", value, 60000, &f->config.beat_ms, err);
@@ -175,6 +185,7 @@ static const struct flag {
     { "--cuda", "FILE", NULL, offsetof(struct flags, config.libcuda), "NVIDIA's CUDA driver library, where it is not in a usual place (libcuda.so.1)" },
     { "--uvm", "FILE", NULL, offsetof(struct flags, config.uvm), "the device that processes have open which use CUDA (/dev/nvidia-uvm)" },
     { "--nvml", "FILE", NULL, offsetof(struct flags, config.nvml), "NVIDIA's management library, where it is not in a usual place (libnvidia-ml.so.1)" },
+    { "--gpu-test", "WHEN", on_gpu_test, 0, "fault: a GPU that had one is used again when it has passed a test; hourly: and while it is idle; off (fault)" },
     { "--sys", "DIR", NULL, offsetof(struct flags, config.sys), "where the kernel's sysfs is (/sys)" },
     { "--allow-host-image", NULL, on_host_image, 0, "let jobs use this machine's own files as their image (`image: host`)" },
     { "--cdi", "auto|off|DIR", on_cdi, 0, "CDI specs that say what GPUs need in a container (auto: /etc/cdi and /var/run/cdi, else what is found)" },

@@ -219,6 +219,7 @@ static void keep_gone(struct gpus *g, const struct node_info *before, struct nod
             continue;
         bind_copy(&gpu_info_fields, &old[i], g->found_mem, &all[count]);
         all[count].healthy = false;
+        all[count].fault = "held";
         all[count++].health = "it is gone: its driver does not list it any more";
     }
     now->gpus = (struct objects){ all, count };
@@ -476,10 +477,14 @@ void gpus_describe(const struct gpus *g, struct arena *mem, struct node_info *in
     for (size_t i = 0; i < g->found.gpus.count; i++) {
         const struct known *k = known_of((struct gpus *)g, gpus[i].uuid);
         out[i] = gpus[i];
-        if (g->silent)
-            out[i].health = "its driver does not answer";
-        else if (!text_given(out[i].health) && k && k->xid)
+        if (!text_given(out[i].health) && k && k->xid) {
             out[i].health = xid_bad(k->xid);
+            out[i].fault = xid_tested(k->xid) ? "xid" : "held";
+        }
+        if (g->silent) { /* nothing is known to be broken: who runs there may well go on */
+            out[i].health = "its driver does not answer";
+            out[i].fault = NULL;
+        }
         out[i].healthy = !text_given(out[i].health);
     }
     if (g->found.gpus.count)
@@ -493,6 +498,15 @@ void gpus_describe(const struct gpus *g, struct arena *mem, struct node_info *in
         helper_cannot(info, mem, "%s", g->found.cannot.at[i]);
     if (g->silent && !g->found.gpus.count)
         helper_cannot(info, mem, "devices: their driver does not answer");
+}
+
+void gpus_passed(struct gpus *g, const char *uuid)
+{
+    struct known *k = g ? known_of(g, uuid) : NULL;
+    if (!k || !k->xid)
+        return;
+    k->xid = 0;
+    numbers_store(g);
 }
 
 struct objects gpus_live(struct gpus *g)

@@ -24,6 +24,7 @@ void gpus_free(struct gpus *g);                                 /* NULL is fine;
 bool gpus_ready(const struct gpus *g);                          /* the helper has answered, or does not come; NULL is ready */
 bool gpus_none(const struct gpus *g);                           /* it has answered that there is none */
 void gpus_describe(const struct gpus *g, struct arena *mem, struct node_info *info);    /* GPUs that are there take the place of simulated ones; texts are borrowed until the next callback */
+void gpus_passed(struct gpus *g, const char *uuid);             /* a test has shown that errors which the driver told of it are over; on_found does not follow */
 struct objects gpus_live(struct gpus *g);                       /* the newest figures, once; borrowed until the next callback */
 void gpus_watch(struct gpus *g, bool on);                       /* parts of GPUs are held: on_held comes every GPUS_WATCH_MS */
 enum { GPUS_WATCH_MS = 400 };

@@ -135,6 +135,8 @@ static bool amd_find(void *state, struct arena *mem, struct node_info *out, stru
             .pci = sysfs_base(sysfs_real(mem, "%s/class/drm/%s/device", a->sys, card)),
             .numa = -1,
             .driver = "amdgpu",
+            .fault = broken > 0 ? "memory" : NULL,
+            .ecc_errors = MAX(broken, 0),
             .ecc_off = broken<0, .power_cap_mw = MAX(cap, 0) / 1000, .health = broken> 0
                            ? arena_printf(
                                mem, "%lld uncorrectable memory errors since its driver was loaded",

@@ -185,14 +185,16 @@ static bool is_time(int64_t *last_ms, int64_t now_ms, int64_t every_ms)
 
 /* --- what there is */
 
-/* A card that is beyond use, in words; NULL: it is not. */
-static const char *health_of(const struct card *c, struct arena *mem)
+/* A card that is beyond use, in words; NULL: it is not. *fault: of what kind (struct gpu_info). */
+static const char *health_of(const struct card *c, struct arena *mem, const char **fault)
 {
+    *fault = "held";
     if (c->rc == NVML_LOST || c->rc == NVML_NEEDS_RESET)
         return nvml_words(c->rc);
     if (c->slow.row_failure > 0)
         return "a row of its memory could not be remapped: it must be replaced";
-    if (c->slow.ecc_uncorrected > 0)
+    *fault = c->slow.ecc_uncorrected > 0 ? "memory" : NULL;
+    if (*fault)
         return arena_printf(mem, "%lld uncorrectable memory errors since its driver was loaded", (long long)c->slow.ecc_uncorrected);
     return NULL;
 }
@@ -301,7 +303,8 @@ static void find_card(struct nvidia *v, struct card *c, struct arena *mem, struc
     find_mig(v, c, mem, g);
     find_links(v, c, mem, g);
     read_slow(v, c);            /* health as it is now */
-    g->health = health_of(c, mem);
+    g->health = health_of(c, mem, &g->fault);
+    g->ecc_errors = MAX(c->slow.ecc_uncorrected, 0);
     if (!agree && !g->health)
         g->health = arena_printf(mem, "it is %s by NVML and %s by the driver's /proc", told, also);
     g->note = c->pending ? "rows of its memory are to be remapped at the next reset" : NULL;

@@ -111,6 +111,7 @@ void attempt_free(struct attempt *a)
     shares_end(a);
     suspend_end(a);
     free(a->slices);
+    gpus_left(a);
     free(a);
 }
 
@@ -129,6 +130,7 @@ void attempt_tell(struct attempt *a, const struct task_status *s)
         leave_network(a);
         shares_end(a);
         suspend_end(a);
+        gpus_left(a);
         slot_leave(a);
         arena_free(TAKE(a->mem));
         a->order = NULL;
@@ -332,6 +334,7 @@ static void find_one(struct runtime *r, const char *name)
         for (size_t i = 0; i < plan.mounts.count; i++)
             a->has_share |= a->shares.count && text_is(m[i].name, "mps");
         suspend_found(a);
+        gpus_found(a, &plan);
         map_put(r->ranges, a->uid_base, a);
     }
     a->stage = STAGE_SPAWNED;

@@ -4,6 +4,7 @@
  * agent talks to it through files (its status is replaced with fsync and seen through dir_watch) and, for terminals, through
  * its socket; so the agent may die at any time. Nothing here blocks: slow steps (pulling, unpacking) run on an actor. */
 #pragma once
+#include "agent/care.h"
 #include "model/node.h"
 #include "model/order.h"
 #include "os/os.h"
@@ -25,6 +26,7 @@ struct runtime_config {
     const char *underlay_address;   /* ours in it; NULL: the one that the servers see */
     struct texts servers;       /* urls: they are closed to tasks */
     const char *libcuda, *uvm;  /* of the suspend helper, beside nvml; NULL: the usual */
+    struct care *care;          /* of its GPUs; NULL: whatever they are, they are used */
     struct heads *heads;        /* where blobs (images, work folders) come from */
 };
 
@@ -58,6 +60,7 @@ bool runtime_has_shares(const struct runtime *r);     /* parts of GPUs are held,
 /* It is to be suspended (on), or to run again. The newest wish counts, by its number; how it went is in runtime_holds. */
 void runtime_hold(struct runtime *r, int64_t attempt, int64_t n, bool on);
 struct objects runtime_holds(struct runtime *r);      /* of struct hold_told; borrowed until the next call */
+void runtime_lose_gpu(struct runtime *r, const char *uuid, const char *why);     /* it has a fault: who uses it ends as a fault of the node */
 void runtime_policy(struct runtime *r, const struct order *o);  /* where one that runs may go has changed, or may have */
 void runtime_mesh(struct runtime *r, bool full, struct objects nets);   /* struct net_part: where tasks of its projects are on other nodes */
 void runtime_servers(struct runtime *r, struct texts urls);     /* the cloud's head nodes as they are now: closed to tasks */

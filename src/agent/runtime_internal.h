@@ -62,10 +62,12 @@ struct attempt {
     struct slice_held *slices;  /* MIG instances; malloc'd, NULL: not looked at */
     size_t slice_count, has_slices;     /* so many GPUs of the order need no instance, or have it */
     bool waits_slice;           /* another's is being made */
-    bool over;                  /* it held more than these, and is being ended for it */
+    bool over;                  /* it held more than these, and is being ended for it, or for a GPU of its that has a fault */
     int outside;                /* how often in a row it was seen to use its GPU around MPS */
     struct clearing *clearing;  /* its work on the GPU is being ended, or was, so that it can be killed; malloc'd */
     int64_t doubt_ms;           /* it failed, and until then it is waited whether another's fault was the reason; 0: that is not asked */
+    struct care_leases leases;  /* all that it holds of GPUs */
+    bool asked_gpus, waits_gpus, has_gpus;  /* these are well, and clean of what others left there */
     struct task_status last;    /* detail is not kept */
 };
 
@@ -151,6 +153,12 @@ void slot_leave(struct attempt *a);             /* its end was told */
 
 /* runtime_devices.c */
 void devices_describe(struct runtime *r, struct node_info *info, struct arena *mem);    /* GPUs that cannot be given are not healthy, and cannot says why */
+
+/* runtime_gpus.c */
+bool gpus_ready_for(struct attempt *a);         /* false: it is waited for, or a has ended */
+struct objects gpus_plan(const struct attempt *a, struct arena *mem);   /* of struct plan_gpu */
+void gpus_found(struct attempt *a, const struct plan *p);
+void gpus_left(struct attempt *a);
 
 /* runtime_shares.c */
 void shares_begin(struct attempt *a, struct shares s);     /* it holds these from now on */

@@ -342,6 +342,8 @@ static bool plan_devices(struct attempt *a, struct plan *p, struct injection *gi
     p->links = give->links;
     p->driver = give->driver;
     p->shares = shares_plan(&a->shares, a->mem);
+    p->gpus = gpus_plan(a, a->mem);
+    p->project = p->gpus.count ? a->order->project : 0;
     return true;
 }
 
@@ -495,7 +497,7 @@ void start_advance(struct attempt *a)
     }
     if (r->real && !has_template(a))
         return;
-    if (!has_network(a) || !has_shares(a) || !has_slices(a))
+    if (!has_network(a) || !has_slices(a) || !gpus_ready_for(a) || !has_shares(a))
         return;
     bool ok = write_files(a, &p, &slot, &err);
     if (ok && slot)

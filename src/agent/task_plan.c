@@ -51,6 +51,14 @@ static const struct field share_rows[] = {
 };
 static const struct fields share_fields = FIELDS(plan_share, share_rows);
 
+static const struct field gpu_rows[] = {
+    FIELD(struct plan_gpu, uuid, TEXT, .required = true, .max = 95),
+    FIELD(struct plan_gpu, first, INT, .min = 0, .max = CARE_SLOTS - 1),
+    FIELD(struct plan_gpu, slots, INT, .min = 1, .max = CARE_SLOTS),
+    FIELD(struct plan_gpu, mem_mib, INT, .min = 0, .max = 1 << 30),
+};
+static const struct fields gpu_fields = FIELDS(plan_gpu, gpu_rows);
+
 static const struct field plan_rows[] = {
     FIELD(struct plan, attempt, INT, .required = true),
     FIELD(struct plan, id, TEXT, .required = true),
@@ -78,6 +86,8 @@ static const struct field plan_rows[] = {
     FIELD(struct plan, files, OBJECTS, .sub = &file_fields, .max = PLAN_FILES, .when_set = true),
     FIELD(struct plan, links, OBJECTS, .sub = &link_fields, .max = PLAN_FILES, .when_set = true),
     FIELD(struct plan, shares, OBJECTS, .sub = &share_fields, .max = 64, .when_set = true),
+    FIELD(struct plan, gpus, OBJECTS, .sub = &gpu_fields, .max = 64, .when_set = true),
+    FIELD(struct plan, project, INT, .min = 0, .max = INT64_MAX, .when_set = true),
     PATH_FIELD(driver, .when_set = true),
     PATH_FIELD(workdir, .when_set = true),
     FIELD(struct plan, secrets, TEXTS, .max = 64),

@@ -7,7 +7,7 @@ enum { AGAIN = 3, AGAIN_MS = 1000 };
 
 /* clang-format off */
 static const struct column gpu_columns[] = {
-    { "GPU", "index", .right = true }, { "MODEL", "gpus:model" }, { "MEMORY", "mib:mem_mib", .right = true }, { "HEALTH", "word" }, { "NOTE", "some:note" }, { "ECC", "ecc" },
+    { "GPU", "index", .right = true }, { "MODEL", "gpus:model" }, { "MEMORY", "mib:mem_mib", .right = true }, { "HEALTH", "word" }, { "NOTE", "some:note" }, { "TEST", "some:test" }, { "SCRUB", "some:scrub" }, { "ECC", "ecc" },
     { "MIG", "some:mig" }, { "MODE", "some:mode" }, { "POWER CAP", "watts:power_cap_mw", .right = true }, { "NUMA", "figure:numa", .right = true }, { "PCI", "some:pci" },
     { "DEVICE", "some:device" }, { "DRIVER", "some:driver" }, { "CUDA", "some:cuda" }, { "ID", "uuid" },
 };

@@ -146,7 +146,7 @@ bool fleet_holds(struct call *c);                                               
 void node_lost_set(struct call *c, struct node *n, int lost);
 void node_lose_tick(struct call *c, struct node *n);                            /* what of a silent node can run there no more waits again */
 const char *node_note(const struct rules *r, enum node_state state, int lost, enum node_drain drain);
-struct objects gpus_turned(struct call *c, const struct node *n, const struct objects *now);     /* of struct gpu_info: whose health is another than the node told before */
+struct objects gpus_turned(struct call *c, const struct node *n, const struct objects *now);     /* what is another about GPUs than the node told before, as events */
 void gpus_tell_turned(struct call *c, const struct node *n, const struct objects *turned);
 void node_take_live(struct call *c, struct node *n, const struct objects *live); /* figures of a report; a list without any changes nothing */
 int64_t live_look_ms(const struct call *c, const struct node *n);               /* how often figures of it are wanted; 0: nobody looks */

@@ -15,6 +15,10 @@ struct gpu_info {
     struct texts mig_ids;       /* "1/0": the driver's numbers of their GPU and compute instances */
     const char *vendor;         /* "nvidia", "amd", "intel"; NULL: simulated */
     const char *health;         /* why it is not healthy, in words; NULL: it is */
+    const char *fault;          /* of what kind that is, if its hardware is at fault: "memory", "xid": a test may take it back; "held": it may not. NULL: it is not */
+    int64_t ecc_errors;         /* uncorrectable, since its driver was loaded */
+    const char *test, *scrub;   /* how its last test and the last overwriting of its memory ended; NULL: none */
+    int64_t test_ms, scrub_ms;  /* when */
     const char *note;           /* what an operator should know although it is: "some rows are to be remapped at the next reset" */
     const char *device;         /* of its own: "/dev/nvidia0", "/dev/dri/renderD128" */
     const char *pci;            /* "0000:18:00.0", as sysfs spells it */

@@ -24,7 +24,7 @@ struct run {
     struct server *server;
     struct server_config config;
     bool up, closing, help;
-    const char *sim_gpus, *sim_model, *nvml, *cuda, *uvm, *sys, *name, *run_folder, *log_level, *keep_logs, *cdi, *mps, *own_devices, *uplink;
+    const char *sim_gpus, *sim_model, *nvml, *cuda, *uvm, *gpu_test, *sys, *name, *run_folder, *log_level, *keep_logs, *cdi, *mps, *own_devices, *uplink;
     struct api_limits rates;
     struct http_limits limits;
     int64_t connections, per_address;
@@ -63,6 +63,7 @@ static const struct { const char *flag; size_t offset; bool up_only; const char 
     { "--nvml", offsetof(struct run, nvml), true, "FILE", "NVIDIA's management library, where it is not in a usual place" },
     { "--cuda", offsetof(struct run, cuda), true, "FILE", "NVIDIA's CUDA driver library, where it is not in a usual place" },
     { "--uvm", offsetof(struct run, uvm), true, "FILE", "the device that processes have open which use CUDA (/dev/nvidia-uvm)" },
+    { "--gpu-test", offsetof(struct run, gpu_test), true, "WHEN", "when GPUs are tested: fault, hourly or off (fault)" },
     { "--sys", offsetof(struct run, sys), true, "DIR", "where the kernel's sysfs is (/sys)" },
     { "--uplink", offsetof(struct run, uplink), true, "yes", "let tasks out through this machine, as far as their project may go (no)" },
     { "--name", offsetof(struct run, name), true, "NAME", "the node's name (the host's)" },
@@ -221,6 +222,8 @@ static void agent_spawn(void *arg, const char *token)
         argv[n++] = "--cuda", argv[n++] = r->cuda;
     if (r->uvm)
         argv[n++] = "--uvm", argv[n++] = r->uvm;
+    if (r->gpu_test)
+        argv[n++] = "--gpu-test", argv[n++] = r->gpu_test;
     if (r->sys)
         argv[n++] = "--sys", argv[n++] = r->sys;
     if (r->name)

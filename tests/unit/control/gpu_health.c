@@ -42,3 +42,28 @@ TEST(a_gpu_that_breaks_and_one_that_is_well_again_are_events_with_the_reason)
     CHECK(events_of(d, "gpu.healthy", "\"node\":\"n1\"") == 1);
     check_books(d, "health");
 }
+
+static void tell_work(struct door *d, const char *key, int64_t test_ms, int64_t scrub_ms)
+{
+    struct gpu_info gpu = { .uuid = "GPU-0", .model = "NVIDIA H200", .mem_mib = 143771, .healthy = true, .test = test_ms ? "passed" : NULL, .test_ms = test_ms,
+                            .scrub = scrub_ms ? "all of it" : NULL, .scrub_ms = scrub_ms };
+    struct hello hello = { .kind = "hello", .next = 1, .beat = 1, .info = { .hostname = "n1", .cpu_milli = 64000, .mem_mib = 262144, .gpus = { &gpu, 1 } } };
+    CHECK(door_ask_bound(d, key, NULL, VERB_NODE_HELLO, &hello).ok);
+}
+
+TEST(each_test_and_each_scrub_of_a_gpu_is_one_event_with_its_result)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 1, key);
+    tell_work(d, key, 0, 0);
+    CHECK(events_of(d, "gpu.tested", "") == 0 && events_of(d, "gpu.scrubbed", "") == 0);
+    tell_work(d, key, 0, 5);
+    tell_work(d, key, 0, 5);
+    CHECK(events_of(d, "gpu.scrubbed", "all of it") == 1 && events_of(d, "gpu.tested", "") == 0);
+    CHECK(door_crash(d));
+    tell_work(d, key, 7, 5);
+    tell_work(d, key, 9, 6);
+    CHECK(events_of(d, "gpu.scrubbed", "\"gpu\":0") == 2 && events_of(d, "gpu.tested", "passed") == 2 && events_of(d, "gpu.unhealthy", "") == 0);
+    check_books(d, "work on GPUs");
+}
