@@ -404,7 +404,7 @@ static void look(struct agent *a)
     AUTO(str_done) struct str text = { 0 };
     struct node_info info = { 0 }, devices = { 0 };
     describe(a, mem, &info, &text);
-    if (!text_is(text.at, a->told.at))
+    if (a->link && !text_is(text.at, a->told.at))
         link_greet(a->link);
     gpus_describe(a->gpus, mem, &devices);
     care_look(a->care, &devices);
@@ -499,10 +499,9 @@ static void on_found(void *arg)
 {
     struct agent *a = arg;
     struct identity *me = TAKE(a->me);
+    look(a);
     if (me)
         start_link(a, me);
-    else if (a->link)
-        look(a);
 }
 
 static void on_live(void *arg)

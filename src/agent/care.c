@@ -29,7 +29,7 @@ struct care_gpu *care_gpu_new(struct care *c, const char *uuid)
 {
     struct care_gpu *g = NULL;
     for (size_t i = 0; c->count == CARE_GPUS && !g && i < c->count; i++)
-        if (!c->gpus[i]->nvidia && !care_is_used(c, c->gpus[i]->uuid))
+        if (!c->gpus[i]->seen && !care_is_used(c, c->gpus[i]->uuid))
             g = c->gpus[i];
     if (g)
         gpu_clear(g);
@@ -245,6 +245,7 @@ static void look_at(struct care *c, const struct gpu_info *info)
     struct care_gpu *g = care_gpu_of(c, info->uuid);
     g = g ? g : care_gpu_new(c, info->uuid);
     bool bad = text_given(info->fault) && !is_old(g, info);
+    g->seen = true;
     g->index = info->index;
     g->nvidia = text_is(info->vendor, "nvidia");
     g->standing = text_is(info->fault, "held");

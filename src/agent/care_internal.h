@@ -9,7 +9,8 @@ struct care_gpu {
     struct care *care;
     char uuid[96];
     int64_t index;
-    bool nvidia;                                /* it is here, and CUDA can do something with it */
+    bool seen;                                  /* in this life of the agent */
+    bool nvidia;                                /* CUDA can do something with it */
     char instances[CARE_SLOTS][96];             /* of MIG, by their first slot; "": none begins there */
     /* health */
     bool suspect;                               /* out until it has passed its test */

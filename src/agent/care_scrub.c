@@ -212,7 +212,9 @@ static enum verdict judge_one(struct care *c, struct care_want *w, size_t i, cha
 {
     const struct care_lease *l = &w->leases.at[i];
     struct care_gpu *g = care_gpu_of(c, l->uuid);
-    if (!g || !g->nvidia)
+    if (!g || !g->seen) /* what it is and who had it is not known */
+        return snprintf(why, 240, "the driver has not told of %s yet", l->uuid), VERDICT_NEVER;
+    if (!g->nvidia)
         return VERDICT_READY;
     if (care_is_out(g))
         return snprintf(why, 240, "GPU %" PRId64 ": %.200s", g->index, care_is_out(g)), VERDICT_NEVER;

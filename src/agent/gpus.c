@@ -18,6 +18,7 @@ enum {
     BEGIN_MS = 30000,
     LOOK_EVERY_MS = 60000,
     LOOK_SOON_MS = 3000,
+    LOOK_SICK_MS = 5000,
     NONE_AGAIN_MS = 600000,
     AGAIN_MS = 500,
     AGAIN_MOST_MS = 60000,
@@ -296,6 +297,16 @@ static void take_xid(struct gpus *g, const struct helper_said *said)
     tell(g);
 }
 
+/* That it is well again is news, too. */
+static bool has_sick(const struct gpus *g)
+{
+    const struct gpu_info *gpus = g->found.gpus.at;
+    for (size_t i = 0; i < g->found.gpus.count; i++)
+        if (text_given(gpus[i].health))
+            return true;
+    return false;
+}
+
 static void on_next(void *arg)
 {
     struct gpus *g = arg;
@@ -303,7 +314,7 @@ static void on_next(void *arg)
     if (g->asked || !g->talk)
         return;
     int64_t now = os_boot_ms(g->os), since = now - g->looked_ms;
-    bool look = since >= LOOK_EVERY_MS || (g->look_wanted && since >= LOOK_SOON_MS);
+    bool look = since >= LOOK_EVERY_MS || (g->look_wanted && since >= LOOK_SOON_MS) || (has_sick(g) && since >= LOOK_SICK_MS);
     ask(g, look ? "look" : !g->live.at || now - g->lived_ms >= g->pace_ms || !g->watched ? "live" : "held");
 }
 

@@ -14,7 +14,7 @@ for i in 0 1; do
     jq -n --arg name "GPU-fa4e0000-0000-0000-0000-00000000000$i" --arg node "/dev/nvidia$i" \
         '{cdiVersion: "0.6.0", kind: "nvidia.com/gpu", devices: [{name: $name, containerEdits: {deviceNodes: [{path: $node, hostPath: "/dev/null"}]}}]}' >"$BASE/cdi/gpu$i.json"
 done
-cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi" --mps off
+cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi" --mps off --gpu-test off         # what tests do is flow 46's
 
 # --- what there is
 gpus() { get /v1/gpus | jq -c "$1"; }
@@ -71,6 +71,10 @@ ok "nothing is placed there" until_ok 30 waits
 driver "${two[@]}" "gpu $index ecc_uncorrected 4"
 ok "memory errors take the other out" until_ok 60 state "$index" unhealthy
 like "and say so" "$(gpus ".items[$index].health")" '4 uncorrectable memory errors'
+left() { [ "$(get "/v1/jobs/$job/attempts" | jq -r '[.items[] | select(.outcome == "node_fault" and (.detail | test("4 uncorrectable"))) | .id] | length')" = 1 ]; }
+ok "and its task has to leave it, for that reason" until_ok 60 left
+driver "${two[@]}"
+ok "and runs again when they are gone" until_ok 60 runs
 driver "${two[@]}" 'hang 1'
 hangs() { [ "$(gpus "[.items[].health] | all(. == \"its driver does not answer\")")" = true ]; }
 ok "a driver that hangs makes them unhealthy" until_ok 60 hangs

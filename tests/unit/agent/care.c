@@ -285,6 +285,9 @@ TEST(who_had_it_last_is_known_to_the_next_agent_and_who_is_not_known_is_a_strang
     driver(&t, NULL, NULL, 0);
     CHECK(wants(&t, 1, 7, &whole));
     begin(&t);
+    CHECK(!wants(&t, 9, 7, &whole));
+    until(&t, has_answer);
+    CHECK(t.refused == 1); /* nothing is known of it yet */
     driver(&t, NULL, NULL, 0);
     CHECK(wants(&t, 2, 7, &whole));
     care_leave(t.care, 2);
