@@ -265,6 +265,8 @@ void care_look(struct care *c, const struct node_info *info)
     for (size_t i = 0; c && i < info->gpus.count; i++)
         if (!gpus[i].simulated)
             look_at(c, &gpus[i]);
+    if (c)
+        care_step(c);
 }
 
 void care_describe(struct care *c, struct arena *mem, struct node_info *info)

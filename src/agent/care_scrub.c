@@ -223,7 +223,7 @@ static enum verdict judge_one(struct care *c, struct care_want *w, size_t i, cha
     if ((i < 64 && w->clean >> i & 1) || !foreign_owner(g, l, w->project))
         return VERDICT_READY;
     if (l->slots < CARE_SLOTS && !*g->instances[l->first])
-        return snprintf(why, 240, "GPU %" PRId64 " has no MIG instance at %" PRId64, g->index, l->first), VERDICT_NEVER;
+        return VERDICT_WAITS; /* it was just made: the next look tells its name */
     g->scrubbing = *l;
     g->for_project = w->project;
     scrub(g);
