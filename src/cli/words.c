@@ -117,8 +117,8 @@ const struct word words[] = {
               "sftp, and scp of today, need sftp-server in the image; `scp -O`, rsync and `arcus cp` do not.",
       .examples = "arcus ssh lab\narcus ssh lab -- nvidia-smi\nscp -o ProxyCommand='arcus ssh --stdio lab' data.csv root@lab:" },
     { "jupyter", -1, word_jupyter, "JOB [--port LOCAL]", "Open the notebook of an instance on this machine", .own = &jupyter_fields, .takes = "job",
-      .more = "For what `arcus run --jupyter` started: it prints the address with its token, and forwards the port until it is interrupted.",
-      .examples = "arcus run -d --jupyter --name lab -i jupyter/base-notebook:latest\narcus jupyter lab" },
+      .more = "For what `arcus run -d --jupyter --name lab -i jupyter/base-notebook:latest` started:\nit prints the address with its token, and forwards the port until it is interrupted.",
+      .examples = "arcus jupyter lab\narcus jupyter lab --port 8888" },
     { "cp", -1, word_cp, "FROM TO", "Copy files into or out of a task or a volume", .own = &cp_fields, .takes = "from to",
       .more = "One of the two is a local path, the other JOB:/path or vol:NAME/path. A target that is a folder gets the thing under its own name, any\n"
               "other target becomes the thing. Of a task that has ended, what it left in /outputs can be fetched.",
