@@ -583,7 +583,12 @@ void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outc
 
 void runtime_policy(struct runtime *r, const struct order *o)
 {
-    if (o->net && runtime_has(r, o->attempt))
+    struct attempt *a = o->net ? map_get(r->attempts, o->attempt) : NULL;
+    if (a && a->order) { /* what it waits with would be the last word otherwise */
+        a->order->egress = arena_text(a->mem, o->egress);
+        a->order->mbit = o->mbit;
+    }
+    if (a)
         net_policy(r->net, o);
 }
 

@@ -1,5 +1,5 @@
 /* A task's network as it sees it, with a real container: skipped where containers or networks do not work. */
-#include "agent/net.h"
+#include "agent/runtime_internal.h"
 #include "containers.h"
 #include "model/ipv4.h"
 #include <dlfcn.h>
@@ -174,6 +174,27 @@ TEST(where_a_project_may_go_changes_also_for_tasks_that_were_found_and_is_tried_
     net_close(after);
     net_close(before);
     os_free(os);
+}
+
+TEST(one_that_waits_to_start_goes_where_its_project_may_go_by_then)
+{
+    struct containers c = { 0 };
+    struct saying s;
+    if (!containers_open(&c))
+        return;
+    if (has_networks(&c)) {
+        CHECK(containers_reopen(&c)); /* it does not know yet what works here, so whatever is to start waits */
+        struct order *o = connected(&c, 3, 40, "true"), *later = connected(&c, 3, 40, "true");
+        later->attempt = o->attempt;
+        later->egress = "none";
+        runtime_start(c.r, o);
+        runtime_policy(c.r, later);
+        CHECK(containers_end(&c, o->attempt)->outcome == OUTCOME_SUCCEEDED);
+        const char *said = nft_in(c.r->net, "list chain inet arcus e3", &s);
+        CHECK(said && strstr(said, "chain e3") && !strstr(said, "jump public"));
+        runtime_forget(c.r, o->attempt);
+    }
+    containers_close(&c);
 }
 
 /* What its thread did comes home. */
