@@ -65,6 +65,8 @@ static const struct mount_row mount_cgroup
 static const struct mount_row mount_workdir
     = { "/workdir", "bind", ":scratch/workdir", "bind,nosuid,nodev" };
 static const struct mount_row mount_names = { "/etc/resolv.conf", "bind", ":resolv", "bind,nosuid,nodev,noexec" };
+static const struct mount_row mount_gang[] = { { HOSTFILE_PATH, "bind", ":hostfile", "bind,nosuid,nodev,noexec" },
+                                               { LAUNCH_PATH, "bind", ":launch", "bind,ro,nosuid,nodev" } };
 static const struct mount_row mount_mps = { MPS_DOOR, "bind", ":mps", "bind,ro,nosuid,nodev,noexec" };
 static const struct mount_row mount_secrets
     = { "/run/secrets", "bind", ":secrets", "bind,ro,nosuid,nodev,noexec" };
@@ -144,6 +146,8 @@ static void mounts_put(struct json_out *o, const struct order *order,
         mount_put(o, &mount_tmp, place->run);
     if (place->mps)
         mount_put(o, &mount_mps, place->run);
+    for (size_t i = 0; text_given(order->hostfile) && i < COUNT(mount_gang); i++)
+        mount_put(o, &mount_gang[i], place->run);
     if (place->cgroup_v2)
         mount_put(o, &mount_cgroup, place->run);
     if (place->names)

@@ -419,6 +419,7 @@ static bool make_folders(struct runtime *r, struct err *err)
         { false, "ends", 0700 },
         { false, "blobs", 0700 }, { false, "scratch", 0700 }, { true, "", 0711 },
         { true, "tasks", 0711 },  { true, "slots", 0711 }, { true, "bin", 0755 },
+        { true, "launch", 0755 },
     };
     char path[RUNTIME_PATH];
     for (size_t i = 0; i < COUNT(folders); i++)

@@ -43,7 +43,8 @@ bool supervisor_write(struct runtime *r, struct err *err)
                                         r->config.self),
                            16 << 20, mem, &bytes, err))
         return slash ? false : err_set(err, RC_INTERNAL, "the supervisor is not built in");
-    return plain_write(r, r->supervisor, bytes, 0755, err);
+    char path[RUNTIME_PATH];
+    return plain_write(r, r->supervisor, bytes, 0755, err) && plain_write(r, in_run(r, path, "launch", LAUNCH_NAME), bytes, 0755, err);
 }
 
 bool take_range(struct runtime *r, int64_t *base, void *owner)
@@ -242,7 +243,7 @@ static bool plan_folders(struct attempt *a, const struct bundle_user *user, stru
 {
     struct runtime *r = a->r;
     const struct order_mount *m = a->order->mounts.at;
-    struct plan_mount *to = ARENA_ARRAY(a->mem, struct plan_mount, a->order->mounts.count + 2);
+    struct plan_mount *to = ARENA_ARRAY(a->mem, struct plan_mount, a->order->mounts.count + 3);
     char path[RUNTIME_PATH], name[ID_TEXT];
     p->mounts = (struct objects){ to, a->order->mounts.count + 1 };
     if (!make_dir(r, in_data(r, path, "outputs", a->name), 0755, user->uid, user->gid, err))
@@ -258,6 +259,8 @@ static bool plan_folders(struct attempt *a, const struct bundle_user *user, stru
     }
     if (a->has_share)
         to[p->mounts.count++] = (struct plan_mount){ mps_door(r->mps, a->shares.at[0].uuid, a->mem), "mps", .read_only = true, .plain = true };
+    if (p->hostfile)
+        to[p->mounts.count++] = (struct plan_mount){ arena_printf(a->mem, "%s/launch", r->config.run), "launch", .read_only = true, .plain = true };
     return true;
 }
 
@@ -304,6 +307,7 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
         .run_for_s = o->run_for_s,
     };
     p->fabric = net_fabric(r->net);
+    p->hostfile = r->real && text_given(o->hostfile) ? o->hostfile : NULL;
     if (a->has_net) {
         struct net_place n = net_place(r->net, o);
         p->net = o->net;
@@ -402,7 +406,7 @@ static bool write_files(struct attempt *a, struct plan *p, struct slot **out, st
     plan_fill(a, &user, arena_text(a->mem, hostname), p);
     if (!plan_devices(a, p, &give, err))
         return false;
-    struct slot *slot = r->real && !p->secrets.count ? slot_take(r->slots, p) : NULL;
+    struct slot *slot = r->real && !p->secrets.count && !p->hostfile ? slot_take(r->slots, p) : NULL;
     if (slot)
         slot_fill(slot, a->mem, p);
     else if (take_range(r, &a->uid_base, a))

@@ -99,6 +99,7 @@ static const struct field plan_rows[] = {
     FIELD(struct plan, bridge, TEXT, .max = 15, .when_set = true),
     FIELD(struct plan, link, TEXT, .max = 15, .when_set = true),
     FIELD(struct plan, resolver, TEXT, .max = 15, .when_set = true),
+    FIELD(struct plan, hostfile, TEXT, .max = HOSTFILE_BYTES, .when_set = true),
     PATH_FIELD(filter, .when_set = true),
     FIELD(struct plan, mem_mib, INT),
     FIELD(struct plan, log_mib, INT),

@@ -54,6 +54,7 @@ struct plan {
     int64_t net, mbit, mtu;     /* see struct order; net 0: it has no network but itself */
     const char *address, *bridge, *link;    /* its address, and what its project's bridge and its end of the cable are called in the fabric */
     const char *resolver;       /* who knows names, or NULL */
+    const char *hostfile;       /* of a gang: what is to be in it, or NULL */
     const char *filter;         /* copy the runtime's compiled seccomp filter there once the container is up, or NULL */
     int64_t mem_mib, log_mib, max_duration_s, grace_s, run_for_s;
 };
@@ -63,6 +64,8 @@ struct plan_stop { int64_t grace_s; int as; const char *why; };     /* DATA/task
 extern const struct fields plan_stop_fields;
 /* The last whole line of a status file. */
 MUST_CHECK bool status_read(struct slice file, struct arena *mem, struct task_status *out, struct err *err);
+
+#define LAUNCH_NAME "arcus-launch"      /* the supervisor under another name, for tasks of gangs (task/launch.c) */
 
 enum { PLAN_WAKE = 23 };    /* SIGURG */
 enum { PLAN_NODES = 256, PLAN_FILES = 768 };

@@ -105,6 +105,33 @@ static void put_ranks(struct env *e, int64_t rank, int64_t nodes, int64_t proces
     put(e, "SLURM_LOCALID", "0");
 }
 
+/* What starts a program on all nodes of a gang: mpirun finds them, and reaches them without sshd. */
+static void put_launcher(struct env *e, const struct attempt *a, const char *lines, int64_t rank, int64_t nodes, const char *master)
+{
+    put(e, "ARCUS_HOSTFILE", HOSTFILE_PATH);
+    put(e, "ARCUS_LAUNCH", LAUNCH_PATH "/arcus-launch");
+    put(e, "OMPI_MCA_orte_default_hostfile", HOSTFILE_PATH);
+    put(e, "OMPI_MCA_plm_rsh_agent", LAUNCH_PATH "/arcus-launch");
+    put(e, "OMPI_ALLOW_RUN_AS_ROOT", "1"); /* root of a container, that is */
+    put(e, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    put(e, "DSTACK_MPI_HOSTFILE", HOSTFILE_PATH);
+    put(e, "DSTACK_NODES_IPS", lines);
+    put(e, "DSTACK_MASTER_NODE_IP", master);
+    put_int(e, "DSTACK_NODE_RANK", rank);
+    put_int(e, "DSTACK_NODES_NUM", nodes);
+    put_int(e, "DSTACK_GPUS_PER_NODE", a->gpu_count);
+    put_int(e, "DSTACK_GPUS_NUM", nodes * a->gpu_count);
+}
+
+static const char *hostfile_of(struct call *c, const struct attempt *a)
+{
+    AUTO(str_done) struct str s = { 0 };
+    const char *at = job_gang(a->task->job) ? addresses_of(c->mem, a->task->job, ",") : NULL;
+    for (size_t n; at && (n = strcspn(at, ",")); at += n + (at[n] == ','))
+        str_printf(&s, "%.*s slots=%d\n", (int)n, at, MAX(a->gpu_count, 1));
+    return arena_text(c->mem, s.at);
+}
+
 /* The names that tasks of this field expect. */
 static struct pairs env_of(struct call *c, const struct attempt *a)
 {
@@ -145,6 +172,8 @@ static struct pairs env_of(struct call *c, const struct attempt *a)
     }
     if (job_gang(j))
         put_ranks(&e, rank, nodes, MAX(a->gpu_count, 1));
+    if (job_gang(j) && addresses)
+        put_launcher(&e, a, lines, rank, nodes, master);
     put(&e, "SLURM_LAUNCH_NODE_IPADDR", master);
     put_int(&e, "SKYPILOT_NUM_GPUS_PER_NODE", a->gpu_count);
     put(&e, "SKYPILOT_TASK_ID", id);
@@ -241,6 +270,7 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
         return; /* nobody begins it any more, so the rest is nobody's business */
     o->argv = job_argv(&j->spec, c->mem);
     o->env = env_of(c, a);
+    o->hostfile = hostfile_of(c, a);
     o->mounts = mounts_of(c, j);
     o->secrets = secrets_of(c, j);
 }

@@ -500,7 +500,7 @@ struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, s
 
 size_t order_bytes(const struct job *j) /* a secret may grow until its task begins */
 {
-    enum { NODE_TWICE = 2 * 64 + 6 * 24 }; /* of a gang: the names of its nodes, and its addresses */
+    enum { NODE_TWICE = 2 * 64 + 10 * 24 }; /* of a gang: the names of its nodes, and its addresses */
     return ORDER_BYTES + strlen(j->spec_text) + (size_t)(job_gang(j) ? j->count * NODE_TWICE : 0) + j->spec.secrets.count * (SECRET_BYTES + 64);
 }
 

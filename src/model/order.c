@@ -87,6 +87,7 @@ static const struct field order_rows[] = {
     FIELD(struct order, net, INT, .min = 0, .max = NET_NUMBERS - 1, .when_set = true),
     FIELD(struct order, mbit, INT, .min = 0, .max = MAX_MBIT, .when_set = true),
     FIELD(struct order, address, TEXT, .max = 15, .when_set = true),
+    FIELD(struct order, hostfile, TEXT, .max = HOSTFILE_BYTES, .when_set = true),
     FIELD(struct order, egress, TEXT, .max = EGRESS_TEXT, .when_set = true),
     FIELD(struct order, max_duration_s, INT, .min = 0, .max = max_s, .when_set = true),
     FIELD(struct order, grace_s, INT, .min = 0, .max = 86400),

@@ -11,6 +11,11 @@
  * make six bytes of one. */
 enum { ORDERS_MOST = 1 << 16, ORDER_BYTES = 4096, ORDERS_BYTES = 64 << 20, DESIRED_BYTES = 512 << 20, SECRET_BYTES = 64 << 10 };
 
+/* In the tasks of gangs: its addresses and how many processes each takes, as mpirun(1) reads them, and the folder of arcus-launch. */
+#define HOSTFILE_PATH "/run/arcus/hostfile"
+#define LAUNCH_PATH "/run/arcus/bin"
+enum { HOSTFILE_BYTES = JOB_NODES_MAX * 32 };
+
 struct order_gpu { int64_t index; const char *uuid; int64_t milli, mem_mib; bool simulated; const char *mig; int64_t slot, size; };   /* of a MIG slice: its profile, first memory slot, and how many */
 struct order_mount { int64_t volume; const char *name, *path; bool read_only; };
 struct order_secret { const char *name, *value; };
@@ -32,6 +37,7 @@ struct order {
     const char *workdir;        /* digest of the uploaded folder, or NULL */
     const char *user;
     int64_t net, mbit;          /* the number of its project's network, 0: it gets none; what it may send and receive, in Mbit/s, 0: not capped */
+    const char *hostfile;       /* of a gang that reaches itself: what is to be in HOSTFILE_PATH; LAUNCH_PATH is there then, too */
     const char *address, *egress;   /* in that network; where it may go (model/ipv4.h) */
     int64_t max_duration_s, grace_s;
     int64_t hold_n;             /* the newest wish about suspending it: its number; 0: there never was one */

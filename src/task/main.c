@@ -109,6 +109,9 @@ static int one_task(const char *folder)
 
 int main(int argc, char **argv)
 {
+    const char *slash = argc ? strrchr(argv[0], '/') : NULL;
+    if (argc && text_is(slash ? slash + 1 : argv[0], LAUNCH_NAME))
+        return launch_main(argc, argv);
     if (argc == 2 && text_is(argv[1], "--nothing")) /* what the agent's trial container runs */
         return 0;
     if (faults_asked(argc, argv))

@@ -96,7 +96,7 @@ static bool own_file(const struct plan *p, const char *name, const char *text, s
     unlink(name);
     AUTO(fd_close) int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     return (fd != -1 && write(fd, text, n) == (ssize_t)n && fchown(fd, (uid_t)p->uid_base, (gid_t)p->uid_base) == 0)
-           || err_errno(err, "cannot write the file for /etc/%s", name);
+           || err_errno(err, "cannot write its %s", name);
 }
 
 /* Its own name is its address where it has one: others of its gang hear it, and must be able to come back with it. */
@@ -145,6 +145,7 @@ bool mounts_make(struct task *t, struct err *err)
         s->host_root = mount_host_root(p, err);
     return (p->root == ROOT_HOST ? s->host_root : image_root(s, p, err)) && devices_mount(t, err)
            && folders_mount(p, s->userns, err) && hosts_write(p, err) && (!p->resolver || names_write(p, err))
+           && (!p->hostfile || own_file(p, "hostfile", p->hostfile, err))
            && (!p->secrets.count || secrets_write(p, err))
            && (!p->workdir || workdir_unpack(p, err));
 }

@@ -137,6 +137,9 @@ MUST_CHECK bool frame_object(int connection, int kind, const struct fields *fiel
 int task_run(struct task *t);
 bool end_helpers(void);                                             /* true: of our pid namespace only we are left */
 
+/* launch.c: another program under another name */
+int launch_main(int argc, char **argv);
+
 /* main.c */
 MUST_CHECK bool task_open(struct task *t, const char *folder, struct err *err);         /* takes its lock, reads its plan; false: it is not ours to run */
 void task_self(struct task *t);                                     /* who we are on the node, for the status */

@@ -6,26 +6,12 @@
 # HEADS_ROUNDS (1) says how often each, HEADS_SEED the load's seed, HEADS_JOBS how many live jobs there are before, HEADS_FAULTS what happens, HEADS_NEXT the later version
 # (tests/next/). `ARCUS=$PWD/build/arcus HEADS_ROUNDS=10 bash tests/flow/36-failover.t` prints the table of doc/performance.md.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/nets.sh"
 HEADS=$(dirname "$ARCUS")/heads ROUNDS=${HEADS_ROUNDS:-1} SEED=${HEADS_SEED:-$RANDOM} N=f$$
 declare -A PID AT NET=([d]=10 [a]=11 [b]=12 [c]=13 [k]=14 [g]=15)
-inside() { nsenter --net="/run/netns/$N$1" "${@:2}"; }     # inside NAME COMMAND...: ip netns would hide /sys/fs/cgroup
-networks_down() {
-    local n
-    inside d tests/pg_start.sh --stop "$BASE/pg" >/dev/null 2>&1
-    for n in "${!NET[@]}" x; do ip netns del "$N$n" 2>/dev/null; done
-}
-trap 'networks_down; leave' EXIT
-ip netns add "${N}x" 2>/dev/null || { skip "failover" "no network namespaces here"; echo "1..$count"; said_plan=1; exit 0; }
-inside x ip link add bridge0 type bridge
-inside x ip link set bridge0 up
-for n in "${!NET[@]}"; do
-    ip netns add "$N$n"
-    inside x ip link add "v$n" type veth peer name eth0 netns "$N$n"
-    inside x ip link set "v$n" master bridge0 up
-    inside "$n" ip link set lo up
-    inside "$n" ip addr add "10.77.0.${NET[$n]}/24" dev eth0
-    inside "$n" ip link set eth0 up
-done
+networks_up 10.77.0
+stop_all() { inside d tests/pg_start.sh --stop "$BASE/pg" >/dev/null 2>&1; networks_down; }
+trap 'stop_all; leave' EXIT
 PG_LISTEN=10.77.0.10 inside d tests/pg_start.sh "$BASE/pg" >/dev/null || give_up "PostgreSQL does not start"
 STORE_URL="postgres://postgres@10.77.0.10/arcus?sslmode=require"
 books_sql() { psql -qAt "postgres:///arcus?host=$BASE/pg&user=postgres" -c "$1"; }
@@ -187,5 +173,5 @@ ok "... and read on until the end" test "$(wc -l <"$BASE/numbers")" -gt 20
 for n in a b c; do kill -TERM "${PID[$n]}" 2>/dev/null; done
 for n in a b c; do wait "${PID[$n]}"; is "server $n leaves with 0" "$?" 0; done
 UP=''
-networks_down
+stop_all
 finish

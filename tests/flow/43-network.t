@@ -3,50 +3,24 @@
 # nodes; then somebody in a container tries to reach what is not theirs: another project, the node, the server, metadata, private networks, a neighbour's
 # name, all of the bandwidth. Each check is an attack whose guard was once taken away to see it fail.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/nets.sh"
 N=w$$
 declare -A NET=([h]=10 [a]=11 [b]=12 [o]=20)
-inside() { nsenter --net="/run/netns/$N$1" "${@:2}"; }
-networks_down() { local n; for n in "${!NET[@]}" x; do ip netns del "$N$n" 2>/dev/null; done; }
-trap 'networks_down; leave' EXIT
-no_way() { skip "networks" "$1"; echo "1..$count"; said_plan=1; exit 0; }
-ip netns add "${N}x" 2>/dev/null || no_way "no network namespaces here"
-inside x ip link add bridge0 type bridge 2>/dev/null || no_way "no bridges here"
-inside x ip link set bridge0 up
-for n in "${!NET[@]}"; do
-    ip netns add "$N$n"
-    inside x ip link add "v$n" type veth peer name eth0 netns "$N$n"
-    inside x ip link set "v$n" master bridge0 up
-    inside "$n" ip link set lo up
-    inside "$n" ip addr add "198.51.100.${NET[$n]}/24" dev eth0
-    inside "$n" ip link set eth0 up
-    [ "$n" = o ] || inside "$n" ip route add default via 198.51.100.20
-done
+networks_up 198.51.100
+for n in h a b; do inside $n ip route add default via 198.51.100.20; done
 inside o ip addr add 10.9.9.9/32 dev lo
 inside o ip addr add 169.254.169.254/32 dev lo
 inside o ip addr add 203.0.113.5/32 dev lo
 
 # --- a cloud in it
-curl() { inside h "$(type -P curl)" "$@"; }
-arcus() { inside h "$ARCUS" "$@"; }
-nsenter --net="/run/netns/${N}h" setpriv --pdeathsig TERM "$ARCUS" server --data "$DATA" --listen 198.51.100.10:7000 --default-image host >>"$BASE/server.log" 2>&1 </dev/null &
-UP=$!
-until_ok 20 answers || give_up "the server does not answer: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"
-URL=$(cat "$DATA/address") KEY=$(cat "$DATA/admin.key")
-arcus config set flow --server "$URL" --key-file "$DATA/admin.key" >/dev/null
-node_start() { # node_start NAME FLAGS...
-    nsenter --net="/run/netns/$N$1" setpriv --pdeathsig TERM "$ARCUS" agent --server "$URL" --data "$BASE/$1.data" --run "$BASE/$1.run" --name "$NODE-$1" --sim-gpus 2 --beat-ms 500 \
-        --allow-host-image --uplink yes --underlay trusted "${@:2}" >>"$BASE/$1.log" 2>&1 </dev/null &
-    AGENTS[$1]=$!
-    pids+=("$!")
-}
-declare -A AGENTS
+node_start() { node_in "$1" --uplink yes "${@:2}"; }
+cloud_in h 198.51.100.10:7000
 for n in a b; do
     call POST /v1/nodes/tokens '{}'
     node_start $n --token "$(field .token)" ${BAD_PIN:-}
 done
-for n in a b; do until_ok 30 node_knows "$NODE-$n" || give_up "node $n does not come: $(tail -n 3 "$BASE/$n.log" | tr '\n' ' ')"; done
+nodes_come a b
 cannot=$(get "/v1/nodes/$NODE-a" | jq -r '.info.cannot[] | select(startswith("network"))')
-[ "$(get "/v1/nodes/$NODE-a" | jq -r .info.network)" = true ] || no_way "$cannot"
 note "cannot: $cannot"
 is "both nodes tell where they are reached" "$(for n in a b; do get "/v1/nodes/$NODE-$n" | jq -r .info.underlay; done | tr '\n' ' ')" "198.51.100.11 198.51.100.12 "
 for p in red blue; do call POST /v1/projects "{\"name\":\"$p\"}"; done

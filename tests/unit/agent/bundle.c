@@ -56,6 +56,21 @@ TEST(a_bundle_says_what_was_ordered)
     CHECK(!find(json_get(b, "mounts"), "destination", "/workdir") && !find(json_get(b, "mounts"), "destination", "/run/secrets"));
 }
 
+TEST(one_of_a_gang_has_its_hostfile_and_the_launcher_and_others_have_not)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *argv[] = { "true" };
+    struct order o = { .name = "x", .count = 2, .argv = { argv, 1 } };
+    const struct image_config none = { 0 };
+    struct json *b = bundle_of(mem, &o, &none, &place);
+    CHECK(!find(json_get(b, "mounts"), "destination", HOSTFILE_PATH) && !find(json_get(b, "mounts"), "destination", LAUNCH_PATH));
+    o.hostfile = "100.64.16.2 slots=1\n100.64.16.3 slots=1\n";
+    b = bundle_of(mem, &o, &none, &place);
+    const struct json *file = find(json_get(b, "mounts"), "destination", HOSTFILE_PATH), *launch = find(json_get(b, "mounts"), "destination", LAUNCH_PATH);
+    CHECK(file && text_is(json_text(file, "source"), "/run/arcus/tasks/att-1/hostfile") && holds(json_get(file, "options"), "noexec"));
+    CHECK(launch && text_is(json_text(launch, "source"), "/run/arcus/tasks/att-1/launch") && holds(json_get(launch, "options"), "ro"));
+}
+
 TEST(no_bundle_gives_what_no_task_may_have)
 {
     AUTO(arena_free) struct arena *mem = arena_new();

@@ -95,6 +95,24 @@ TEST(a_gang_is_taken_or_refused_as_a_whole)
     check_books(d, "taken");
 }
 
+TEST(a_gang_is_told_how_it_starts_programs_on_all_of_its_nodes)
+{
+    struct three t = three_new();
+    AUTO(door_free) struct door *d = t.d;
+    const char *job = door_submit(d, d->admin, GANG), *one = door_submit(d, d->admin, "{" SPEC "}");
+    CHECK(place(d, job, 3, names) == 3);
+    struct answer a = door_hello(d, t.keys[1], "n2", 1, 1, (struct texts){ 0 });
+    struct json *order = a.ok ? json_get(a.json, "orders")->first : NULL, *env = order ? json_get(order, "env") : NULL;
+    CHECK(env && text_is(json_text(order, "hostfile"), "100.64.16.2 slots=1\n100.64.16.3 slots=1\n100.64.16.4 slots=1\n"));
+    CHECK(text_is(json_text(env, "ARCUS_HOSTFILE"), HOSTFILE_PATH) && text_is(json_text(env, "OMPI_MCA_plm_rsh_agent"), LAUNCH_PATH "/arcus-launch"));
+    CHECK(text_is(json_text(env, "DSTACK_NODE_RANK"), "1") && text_is(json_text(env, "DSTACK_MASTER_NODE_IP"), "100.64.16.2"));
+    for (int i = 0; i < RANKS; i++)
+        CHECK(door_report(d, t.keys[i], 1, door_attempt(d, job, i), "ended", ",\"outcome\":\"succeeded\"").ok);
+    CHECK(door_place(d, one, 0, "n1", 0));
+    a = door_hello(d, t.keys[0], "n1", 1, 2, (struct texts){ 0 });
+    CHECK(a.ok && !strstr(a.text, "ARCUS_HOSTFILE") && !strstr(a.text, "hostfile"));
+}
+
 TEST(what_a_gang_cannot_be_is_refused_when_it_is_submitted)
 {
     AUTO(door_free) struct door *d = door_new(false);
