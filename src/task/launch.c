@@ -18,6 +18,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PORT = 29501, PIECE = 32 << 10, COME_S = 300, QUIT_S = 10, NOT_THERE = 255, SESSIONS = 64 };
@@ -60,22 +61,30 @@ static bool is_ours(struct in_addr who, bool first_only)
     return false;
 }
 
-/* It may not have begun yet. */
+static int64_t now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+/* It may not have begun yet, and a try that nobody answers would take minutes. */
 static int dial(const char *host, int patience_s)
 {
     struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+    const struct timeval once = { .tv_sec = 3 }, for_ever = { 0 };
     if (inet_pton(AF_INET, host, &to.sin_addr) != 1)
         return errno = EINVAL, -1;
-    for (int tries = 0;; tries++) {
+    for (int64_t end = now_s() + patience_s;; usleep(200 * 1000)) {
         int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (s != -1 && connect(s, (struct sockaddr *)&to, sizeof to) == 0)
+        if (s != -1 && setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &once, sizeof once) == 0 && connect(s, (struct sockaddr *)&to, sizeof to) == 0
+            && setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &for_ever, sizeof for_ever) == 0)
             return s;
         int why = errno;
         if (s != -1)
             close(s);
-        if (tries >= patience_s * 5)
+        if (now_s() >= end)
             return errno = why, -1;
-        usleep(200 * 1000);
     }
 }
 
@@ -278,15 +287,18 @@ static int command(char **argv)
         fprintf(stderr, "arcus-launch: %s: %s\n", argv[0], strerror(errno));
         _exit(127);
     }
+    bool told = false;
     for (bool over = pid == -1; !over;) {
-        if (sigwaitinfo(&set, &what) != SIGCHLD && errno != EINTR)
-            kill(pid, what.si_signo);
+        int number = sigwaitinfo(&set, &what);
+        if (number == SIGTERM || number == SIGINT)
+            told = kill(pid, number) == 0;
         int how;
         for (pid_t gone; (gone = waitpid(-1, &how, WNOHANG)) > 0;)
             if (gone == pid)
                 over = true, status = how;
     }
-    end_others();
+    if (!told) /* else all of the gang is */
+        end_others();
     return pid == -1 ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
