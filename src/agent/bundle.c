@@ -25,7 +25,7 @@ static const char *const capabilities[] = {
     "CAP_SETUID",      "CAP_SETGID",       "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT",
     "CAP_AUDIT_WRITE",
 };
-static const char *const namespaces[] = { "user", "pid", "mount", "network", "ipc", "uts" };
+static const char *const namespaces[] = { "user", "pid", "mount", "ipc", "uts", "network" };   /* the last: unless it has the node's */
 static const char *const masked[] = {
     "/proc/acpi",
     "/proc/asound",
@@ -59,6 +59,8 @@ static const struct mount_row mounts_always[] = {
     { "/etc/hosts", "bind", ":hosts", "bind,nosuid,nodev,noexec" },
     { "/outputs", "bind", ":outputs", "bind,nosuid,nodev" },
 };
+/* The kernel gives one of its own only to who owns its network. */
+static const struct mount_row mount_sys = { "/sys", "bind", ":sys", "bind,ro,nosuid,nodev,noexec" };
 static const struct mount_row mount_tmp = { "/tmp", "bind", ":scratch/tmp", "bind,nosuid,nodev" };
 static const struct mount_row mount_cgroup
     = { "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid,noexec,nodev,ro" };
@@ -137,7 +139,7 @@ static void mounts_put(struct json_out *o, const struct order *order,
     json_key(o, "mounts");
     json_open(o, '[');
     for (size_t i = 0; i < COUNT(mounts_always); i++)
-        mount_put(o, &mounts_always[i], place->run);
+        mount_put(o, order->host_network && text_is(mounts_always[i].at, "/sys") ? &mount_sys : &mounts_always[i], place->run);
     snprintf(shm, sizeof shm, "nosuid,noexec,nodev,mode=1777,size=%lldm",
              (long long)(order->shm_mib > 0 ? order->shm_mib : SHM_MIB));
     mount_put(o, &(struct mount_row){ "/dev/shm", "tmpfs", "shm", shm }, place->run);
@@ -236,9 +238,10 @@ static void linux_put(struct json_out *o, const struct order *order,
     mapping_put(o, "gidMappings", place->uid_base);
     json_key(o, "namespaces");
     json_open(o, '[');
-    for (size_t i = 0; i < COUNT(namespaces) + place->cgroup_v2; i++) {
+    size_t own = COUNT(namespaces) - order->host_network;
+    for (size_t i = 0; i < own + place->cgroup_v2; i++) {
         json_open(o, '{');
-        text(o, "type", i < COUNT(namespaces) ? namespaces[i] : "cgroup");
+        text(o, "type", i < own ? namespaces[i] : "cgroup");
         json_close(o, '}');
     }
     json_close(o, ']');

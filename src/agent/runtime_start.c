@@ -6,6 +6,7 @@
  * through a memory file that becomes the supervisor's standard input. */
 #include "agent/bundle.h"
 #include "agent/runtime_internal.h"
+#include "model/ipv4.h"
 #include "model/prefix.h"
 #include "wire/bind.h"
 #include <errno.h>
@@ -243,7 +244,7 @@ static bool plan_folders(struct attempt *a, const struct bundle_user *user, stru
 {
     struct runtime *r = a->r;
     const struct order_mount *m = a->order->mounts.at;
-    struct plan_mount *to = ARENA_ARRAY(a->mem, struct plan_mount, a->order->mounts.count + 3);
+    struct plan_mount *to = ARENA_ARRAY(a->mem, struct plan_mount, a->order->mounts.count + 4);
     char path[RUNTIME_PATH], name[ID_TEXT];
     p->mounts = (struct objects){ to, a->order->mounts.count + 1 };
     if (!make_dir(r, in_data(r, path, "outputs", a->name), 0755, user->uid, user->gid, err))
@@ -259,6 +260,8 @@ static bool plan_folders(struct attempt *a, const struct bundle_user *user, stru
     }
     if (a->has_share)
         to[p->mounts.count++] = (struct plan_mount){ mps_door(r->mps, a->shares.at[0].uuid, a->mem), "mps", .read_only = true, .plain = true };
+    if (r->real && a->order->host_network)
+        to[p->mounts.count++] = (struct plan_mount){ "/sys", "sys", .read_only = true, .plain = true };
     if (p->hostfile)
         to[p->mounts.count++] = (struct plan_mount){ arena_printf(a->mem, "%s/launch", r->config.run), "launch", .read_only = true, .plain = true };
     return true;
@@ -269,6 +272,21 @@ static bool names_can_be_told(const struct attempt *a)
 {
     struct stat st;
     return a->image || (lstat("/etc/resolv.conf", &st) == 0 && S_ISREG(st.st_mode));
+}
+
+/* Of a task that is in the node's own network: whom the node asks, itself too. */
+static const char *node_resolver(struct attempt *a)
+{
+    struct slice text;
+    struct err ignored;
+    char word[64];
+    uint32_t address;
+    if (!file_read(a->r->os, "/etc/resolv.conf", PASSWD_BYTES, a->mem, &text, &ignored))
+        return NULL;
+    for (const char *at = arena_bytes(a->mem, text.at, text.len); at && *at; at = strchr(at, '\n'), at += at != NULL)
+        if (sscanf(at, "nameserver %63s", word) == 1 && ipv4_parse(word, &address))
+            return arena_text(a->mem, word);
+    return NULL;
 }
 
 static void plan_fill(struct attempt *a, const struct bundle_user *user, const char *hostname,
@@ -308,6 +326,8 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
     };
     p->fabric = net_fabric(r->net);
     p->hostfile = r->real && text_given(o->hostfile) ? o->hostfile : NULL;
+    if (r->real && o->host_network && a->image)
+        p->resolver = node_resolver(a);
     if (a->has_net) {
         struct net_place n = net_place(r->net, o);
         p->net = o->net;
@@ -406,7 +426,7 @@ static bool write_files(struct attempt *a, struct plan *p, struct slot **out, st
     plan_fill(a, &user, arena_text(a->mem, hostname), p);
     if (!plan_devices(a, p, &give, err))
         return false;
-    struct slot *slot = r->real && !p->secrets.count && !p->hostfile ? slot_take(r->slots, p) : NULL;
+    struct slot *slot = r->real && !p->secrets.count && !p->hostfile && !a->order->host_network ? slot_take(r->slots, p) : NULL;
     if (slot)
         slot_fill(slot, a->mem, p);
     else if (take_range(r, &a->uid_base, a))

@@ -270,6 +270,7 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
         return; /* nobody begins it any more, so the rest is nobody's business */
     o->argv = job_argv(&j->spec, c->mem);
     o->env = env_of(c, a);
+    o->host_network = j->spec.network == NETWORK_HOST;
     o->hostfile = hostfile_of(c, a);
     o->mounts = mounts_of(c, j);
     o->secrets = secrets_of(c, j);

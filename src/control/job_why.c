@@ -39,7 +39,7 @@ static struct job *job_of(struct call *c, struct project *p, const struct job_wi
                        .shape = wish->shape,
                        .priority = wish->spec.priority,
                        .count = wish->spec.nodes > 1 ? wish->spec.nodes : wish->spec.count,
-                       .tolerates = tolerations_text(&wish->spec.tolerations, c->mem),
+                       .tolerates = tolerations_text(&wish->spec.tolerations, wish->spec.network == NETWORK_HOST, c->mem),
                        .created_ms = c->now_ms };
     for (size_t i = 0; i < wish->spec.after.count; i++) {
         int64_t id;

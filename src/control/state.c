@@ -300,7 +300,7 @@ static struct job *keep_job(struct state *s, int64_t id, struct project *p, stru
     j->tasks = map_new();
     j->mem = mem;
     p->spec_bytes += strlen(j->spec_text);
-    j->tolerates = tolerations_text(&j->spec.tolerations, mem);
+    j->tolerates = tolerations_text(&j->spec.tolerations, j->spec.network == NETWORK_HOST, mem);
     map_put(s->jobs, id, j);
     return j;
 }

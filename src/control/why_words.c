@@ -98,6 +98,7 @@ static void lacks_one(struct words *x, const struct why_near *n, enum filter f, 
     case FILTER_ECC: lack(out, "its GPUs have no error correction, and are not shared"); break;
     case FILTER_TAINT: lack(out, "it has a taint that the job does not tolerate"); break;
     case FILTER_EXCLUSIVE: lack(out, "it is for another project alone"); break;
+    case FILTER_SHARED: lack(out, "not the project's alone, as network: host must have it"); break;
     case FILTER_RESIDENCY: lack(out, "the project must stay elsewhere"); break;
     default: lack(out, arena_printf(c->mem, "such nodes %s", filters[f].text)); break;
     }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+static const char alone_word[] = "!alone";   /* no taint is called so */
+
 static bool word_good(const char *at, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -87,7 +89,7 @@ static void lines(const char **list, size_t count, const char *before, struct st
         str_printf(out, "%s%s\n", before, list[i]);
 }
 
-const char *tolerations_text(const struct texts *tolerations, struct arena *mem)
+const char *tolerations_text(const struct texts *tolerations, bool alone, struct arena *mem)
 {
     const char *list[TAINTS_MOST];
     AUTO(str_done) struct str out = { 0 };
@@ -95,6 +97,8 @@ const char *tolerations_text(const struct texts *tolerations, struct arena *mem)
     for (size_t i = 0; i < count; i++)
         list[i] = tolerations->at[i];
     lines(list, count, "", &out);
+    if (alone)
+        str_printf(&out, "%s\n", alone_word);
     return out.len ? arena_text(mem, out.at) : NULL;
 }
 
@@ -153,6 +157,8 @@ enum house_says house_admits(const char *house, const struct guest *g)
     int64_t only = house_project(house);
     if (only && only != g->project)
         return HOUSE_EXCLUSIVE;
+    if (!only && tolerated(alone_word, strlen(alone_word), g->tolerates))
+        return HOUSE_SHARED;
     for (const char *at = house; at && *at;) {
         size_t n = strcspn(at, "\n");
         if (*at == 'T' && !tolerated(at + 2, n - 2, g->tolerates))

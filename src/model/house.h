@@ -11,11 +11,11 @@
 enum { TAINT_TEXT = 136, TAINTS_MOST = 16, PLACES_MOST = 16, PLACE_TEXT = 64 };
 
 struct guest {
-    const char *tolerates;      /* lines: "key=value", or "key" for any value; NULL: none */
+    const char *tolerates;      /* lines: "key=value", or "key" for any value; "!alone": it comes only to a house of its own project. NULL: none */
     const char *residency;      /* places with commas between them, of which one must be the node's; NULL: anywhere */
     int64_t project;
 };
-enum house_says { HOUSE_YES, HOUSE_TAINT, HOUSE_EXCLUSIVE, HOUSE_RESIDENCY };
+enum house_says { HOUSE_YES, HOUSE_TAINT, HOUSE_EXCLUSIVE, HOUSE_RESIDENCY, HOUSE_SHARED };
 enum house_says house_admits(const char *house, const struct guest *g);
 int64_t house_project(const char *house);                   /* the only one; 0: any */
 
@@ -25,4 +25,4 @@ MUST_CHECK bool taint_parse(const char *text, const char *field, char out[static
 MUST_CHECK bool words_parse(const char *text, const char *field, struct arena *mem, const char **out, struct err *err);
 /* As texts, each once and in order; NULL: nothing special. exclusive 0: everybody's. places: words with commas. */
 const char *house_text(const struct texts *taints, int64_t exclusive, const struct texts *places, struct arena *mem);
-const char *tolerations_text(const struct texts *tolerations, struct arena *mem);
+const char *tolerations_text(const struct texts *tolerations, bool alone, struct arena *mem);

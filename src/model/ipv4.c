@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const network_list[] = { [NETWORK_PROJECT] = "project", [NETWORK_NONE] = "none" };
+static const char *const network_list[] = { [NETWORK_PROJECT] = "project", [NETWORK_NONE] = "none", [NETWORK_HOST] = "host" };
 _Static_assert(COUNT(network_list) == NETWORK_COUNT, "every network has a name");
 const struct names network_names = NAMES(network_list);
 

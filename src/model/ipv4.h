@@ -15,7 +15,7 @@ enum { MAX_MBIT = 1000 * 1000 };
 enum { NET_GATEWAY = 1, NET_FIRST = 2, NET_LAST = NET_HOSTS - 2 };
 static const uint32_t NET_POOL = UINT32_C(100) << 24 | UINT32_C(64) << 16;
 
-enum network { NETWORK_PROJECT, NETWORK_NONE, NETWORK_COUNT };     /* what a job asks for */
+enum network { NETWORK_PROJECT, NETWORK_NONE, NETWORK_HOST, NETWORK_COUNT };     /* what a job asks for */
 extern const struct names network_names;
 
 enum { IPV4_TEXT = 16, CIDR_TEXT = 20, MAC_BYTES = 6, EGRESS_MOST = 32, EGRESS_TEXT = EGRESS_MOST * CIDR_TEXT };

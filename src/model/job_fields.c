@@ -101,7 +101,7 @@ static const struct field spec_rows[] = {
     FIELD_AS(struct job_spec, log_mib, "log_size", MIB, .min = 1, .max = 10 << 10, .def = "100MB", .flag = "--log-size", .help = "what is kept of its output, per task; the oldest part is dropped", .example = "1GB"),
     FIELD(struct job_spec, nodes, INT, .when_set = true, .min = 1, .max = JOB_NODES_MAX, .aliases = "num_nodes", .flag = "-N --nodes --num-nodes",
           .help = "a gang: one task on each of so many nodes; all start at once or none, and if one fails all start again", .example = "4"),
-    FIELD(struct job_spec, network, ENUM, .when_set = true, .names = &network_names, .flag = "--network", .help = "project: the network of the project's tasks, and out of it where the project may go; none: only itself", .example = "none"),
+    FIELD(struct job_spec, network, ENUM, .when_set = true, .names = &network_names, .flag = "--network", .help = "project: the network of the project's tasks, and out of it where the project may go; none: only itself; host: that of the node, on nodes that are the project's alone", .example = "none"),
     { .name = "topology", .type = F_INLINE, .hidden = true, .sub = &topology_fields },
     WITHIN(.flag = "--within", .help = "what a gang must not leave: nvlink, rack, switch, zone, region (auto) or any; it waits until there is room", .example = "rack"),
     PREFER(.flag = "--prefer", .help = "what a gang is to be in if there is room, else the next wider, up to within; auto: as close together as can be", .example = "rack"),

@@ -67,6 +67,7 @@ static const struct field order_rows[] = {
     FIELD(struct order, task, INT, .min = 0, .max = 10000000, .when_set = true),
     FIELD(struct order, count, INT, .min = 1, .max = 10000000, .def = "1"),
     FIELD(struct order, try_number, INT, .min = 1, .max = 1 << 30, .def = "1"),
+    FIELD(struct order, host_network, BOOL, .when_set = true),
     FIELD(struct order, stop, BOOL, .when_set = true),
     FIELD(struct order, stop_as, ENUM, .names = &outcome_names, .when_set = true),
     FIELD(struct order, name, TEXT, .max = 256, .when_set = true),

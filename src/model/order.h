@@ -25,6 +25,7 @@ struct order {
     int64_t task;               /* index in the array */
     int64_t count;              /* size of the array */
     int64_t try_number;         /* 1, 2, ... */
+    bool host_network;          /* it has no network of its own, but the node's */
     bool stop;                  /* end it: SIGTERM, then SIGKILL after grace_s */
     int stop_as;                /* enum outcome that its end is to be told as: cancelled, preempted */
     const char *name, *image, *image_blob;  /* image: "host", a registry reference, or a name with image_blob's digest */

@@ -16,6 +16,7 @@ const struct filter_row filters[FILTER_COUNT] = {
     [FILTER_ZONE] = { "zone", ABOUT_BUILD, "are not in the zone" },
     [FILTER_TAINT] = { "taint", ABOUT_BUILD, "have a taint that it does not tolerate" },
     [FILTER_EXCLUSIVE] = { "exclusive", ABOUT_BUILD, "are for another project alone" },
+    [FILTER_SHARED] = { "host_network", ABOUT_BUILD, "are not for its project alone, as network: host must have them" },
     [FILTER_RESIDENCY] = { "residency", ABOUT_BUILD, "are not where its project must stay" },
     [FILTER_IMAGE] = { "host_image", ABOUT_BUILD, "do not allow image: host" },
     [FILTER_GPUS] = { "gpus", ABOUT_BUILD, "have fewer GPUs than it asks for" },
@@ -134,7 +135,8 @@ void filter_see(const struct fleet *f, const struct class *c, const struct node 
     };
     for (size_t i = 0; i < COUNT(rows); i++)
         out->refused |= rows[i].refuses ? FILTER_BIT(rows[i].filter) : 0;
-    static const enum filter says[] = { [HOUSE_TAINT] = FILTER_TAINT, [HOUSE_EXCLUSIVE] = FILTER_EXCLUSIVE, [HOUSE_RESIDENCY] = FILTER_RESIDENCY };
+    static const enum filter says[] = { [HOUSE_TAINT] = FILTER_TAINT, [HOUSE_EXCLUSIVE] = FILTER_EXCLUSIVE, [HOUSE_RESIDENCY] = FILTER_RESIDENCY,
+                                        [HOUSE_SHARED] = FILTER_SHARED };
     enum house_says house = house_admits(fleet_house(f, n->house), &c->wanted->is.guest);
     if (house != HOUSE_YES)
         out->refused |= FILTER_BIT(says[house]);

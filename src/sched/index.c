@@ -232,7 +232,7 @@ static void know_kinds(const struct index *x, struct wanted *w)
 static void know_houses(const struct index *x, struct wanted *w)
 {
     const struct fleet *f = x->fleet;
-    if (w->houses == f->house_count || (f->house_count <= 1 && !w->is.guest.residency))
+    if (w->houses == f->house_count || (f->house_count <= 1 && !w->is.guest.residency && !w->is.guest.tolerates))
         return;
     w->admits = must(reallocarray(w->admits, f->house_count, sizeof *w->admits));
     for (; w->houses < f->house_count; w->houses++)

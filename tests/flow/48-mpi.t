@@ -33,6 +33,16 @@ is "refused: a task of the same project that is not of the gang" "$(ends "$K")" 
 call POST "/v1/jobs/$J/cancel" '{}'
 is "a gang that waits in the launcher ends when it is told" "$(ends "$J" | cut -d ' ' -f 1)" cancelled
 
+# --- the node's own network
+J=$(submit "$(sh_job 'sed -n "s/^ *\([a-z0-9]*\):.*/\1/p" /proc/net/dev | tr "\n" " "; ls /sys/class/net | tr "\n" " "; touch /sys/kernel/uevent_seqnum 2>&1 | grep -c Read-only; perl -MIO::Socket::INET -e "print IO::Socket::INET->new(PeerAddr => q(198.51.100.10:7000)) ? q(there) : q(not there)"' '{"network":"host"}')")
+held() { get "/v1/jobs/$J/why" | jq -e '.refused[] | select(.filter == "host_network")'; }
+ok "network: host waits for a node that is its project's alone" until_ok 20 held
+is "... and has not run" "$(job "$J")" queued
+call PATCH "/v1/nodes/$NODE-b" '{"exclusive":"default"}'
+is "... and runs when there is one" "$(ends "$J")" "done 0"
+like "it sees what the node sees, and changes nothing" "$(said "$J" 0)" 'eth0 .*eth0 .*1.*there$'
+call PATCH "/v1/nodes/$NODE-b" '{"exclusive":""}'
+
 # --- mpirun
 if ! command -v mpirun orted cc >/dev/null; then
     skip "mpirun over two nodes" "openmpi-bin or a compiler is not installed"

@@ -71,6 +71,21 @@ TEST(one_of_a_gang_has_its_hostfile_and_the_launcher_and_others_have_not)
     CHECK(launch && text_is(json_text(launch, "source"), "/run/arcus/tasks/att-1/launch") && holds(json_get(launch, "options"), "ro"));
 }
 
+TEST(one_in_the_network_of_the_node_has_none_of_its_own_and_sees_sysfs_through_the_nodes)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *argv[] = { "true" };
+    struct order o = { .name = "x", .count = 1, .argv = { argv, 1 } };
+    const struct image_config none = { 0 };
+    for (int host = 0; host < 2; host++) {
+        o.host_network = host;
+        struct json *b = bundle_of(mem, &o, &none, &place), *list = json_get(json_get(b, "linux"), "namespaces");
+        CHECK(find(list, "type", "user") && find(list, "type", "pid") && (find(list, "type", "network") == NULL) == host);
+        const struct json *sys = find(json_get(b, "mounts"), "destination", "/sys");
+        CHECK(sys && text_is(json_text(sys, "type"), host ? "bind" : "sysfs") && holds(json_get(sys, "options"), "ro"));
+    }
+}
+
 TEST(no_bundle_gives_what_no_task_may_have)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
