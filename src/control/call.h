@@ -102,7 +102,7 @@ struct question {
 /* Shared by several verbs. */
 void why_words(struct call *c, const struct question *q, const struct job *j, struct why_view *v);   /* fills v from what the planner said; j may be one that is not there */
 struct submission { struct project *project; int64_t jobs; size_t bytes; const char *workdir; };   /* what the jobs of one request take, so far as they were checked */
-struct job_wish { struct job_spec spec; struct shape shape; const char *text; };                   /* one that may be taken */
+struct job_wish { struct job_spec spec; struct shape shape; const char *text; bool uses_workdir; };                   /* one that may be taken */
 MUST_CHECK bool job_check(struct call *c, struct submission *s, const struct job_spec *ask, struct job_wish *out, struct err *err);
 struct job *job_accept(struct call *c, struct project *p, const struct job_wish *wish, const char *idem);
 const char *limit_whose(struct call *c, const struct project *p, int64_t owner);     /* "user ada of project vision" */

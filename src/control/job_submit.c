@@ -63,10 +63,12 @@ static bool fits_limits(struct call *c, const struct project *p, const struct jo
                    needs < 0 ? "give it a max_duration (-t 2h)" : "it could never run");
 }
 
+/* That it is used is written with the job: here something else may still be refused. */
 static bool workdir_exists(struct call *c, struct submission *s, const struct job_spec *spec,
-                           struct err *err)
+                           bool *uses, struct err *err)
 {
     struct rows r;
+    *uses = false;
     if (!text_given(spec->workdir) || text_is(spec->workdir, s->workdir))
         return true;
     if (!ROWS(c, BLOB_GET, &r, err, V_INT(s->project->id), V_TEXT(spec->workdir)))
@@ -76,9 +78,8 @@ static bool workdir_exists(struct call *c, struct submission *s, const struct jo
             err, "workdir",
             "this folder has not been uploaded; PUT /v1/blobs/%s first (the CLI does it)",
             spec->workdir);
-    EMIT(c, BLOB_USED, V_INT(s->project->id), V_TEXT(spec->workdir), V_INT(c->now_ms));
     s->workdir = spec->workdir;
-    return true;
+    return *uses = true;
 }
 
 static bool names_exist(struct call *c, int64_t project, const struct job_spec *spec,
@@ -177,7 +178,7 @@ bool job_check(struct call *c, struct submission *s, const struct job_spec *ask,
         || !job_spec_settle(&out->spec, c->mem, &out->shape, err)
         || !fits_quota(p, p->jobs_live + s->jobs, &out->shape, MAX(out->spec.nodes, 1), err)
         || !fits_limits(c, p, &out->spec, &out->shape, err)
-        || !names_exist(c, p->id, &out->spec, err) || !workdir_exists(c, s, &out->spec, err)
+        || !names_exist(c, p->id, &out->spec, err) || !workdir_exists(c, s, &out->spec, &out->uses_workdir, err)
         || !job_deps_settle(c, p->id, &out->spec, err))
         return false;
     AUTO(str_done) struct str text = { 0 };
@@ -199,6 +200,8 @@ struct job *job_accept(struct call *c, struct project *p, const struct job_wish 
                        const char *idem)
 {
     char flavor[48];
+    if (wish->uses_workdir)
+        EMIT(c, BLOB_USED, V_INT(p->id), V_TEXT(wish->spec.workdir), V_INT(c->now_ms));
     struct job *j = state_keep_job(c->s, new_id(c), p, wish->text, &wish->spec, &wish->shape);
     queue(c, j, idem, flavor_of(&wish->shape, NULL, flavor));
     return j;

@@ -223,6 +223,22 @@ TEST(a_neighbour_who_names_my_blob_neither_gets_it_nor_takes_it_from_me)
     CHECK(door_ask(d, key, VERB_BLOB_GET, FMT(d, "{\"digest\":\"%s\"}", blob.id)).ok);
 }
 
+/* What is refused after the folder was found has written nothing, not even that the folder is used: the writer insists on that. */
+TEST(a_folder_that_is_there_does_not_help_a_job_that_is_refused_for_something_else)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct blob_view blob
+        = { .id = "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae", .size = 3 };
+    CHECK(door_ask_bound(d, d->admin, NULL, VERB_BLOB_ADD, &blob).ok);
+    const char *good = FMT(d, "{\"command\":[\"true\"],\"workdir\":\"%s\"}", blob.id),
+               *bad = FMT(d, "{\"command\":[\"true\"],\"workdir\":\"%s\",\"after\":[{\"job\":\"nope\"}]}", blob.id);
+    struct answer one = door_ask(d, d->admin, VERB_JOB_SUBMIT, bad);
+    CHECK(!one.ok && text_is(one.err.field, "after"));
+    CHECK(!door_ask(d, d->admin, VERB_JOB_BATCH, FMT(d, "{\"jobs\":[%s,%s]}", good, bad)).ok);
+    CHECK(door_ask(d, d->admin, VERB_JOB_BATCH, FMT(d, "{\"jobs\":[%s,%s]}", good, good)).ok);
+    CHECK(door_ask(d, d->admin, VERB_JOB_SUBMIT, good).ok);
+}
+
 TEST(the_priority_of_a_job_changes_while_it_waits_and_by_version)
 {
     AUTO(door_free) struct door *d = door_new(false);
