@@ -196,8 +196,9 @@ frames=0
 is_deaf() { inside b perl "$BASE/frame.pl" 198.51.100.11 "$VICTIM" "late$((++frames))"; say "$MALLORY" "mark$frames"; until_ok 10 heard "mark$frames"; [ -z "$(heard "late$frames\$")" ]; }
 ok "... and no more when its last one has ended" until_ok 20 is_deaf
 
-try_in red "perl -MSocket -e 'socket my \$s, PF_INET, SOCK_DGRAM, 0; send \$s, 1, 0, sockaddr_in(\$_, inet_aton(\"203.0.113.5\")) for 10000 .. 25000'" "$on_a"
-within "refused: to fill the node's table of connections" "$(inside a cat /proc/sys/net/netfilter/nf_conntrack_count)" 100 9000
+try_in red "perl -MSocket -e 'socket my \$s, PF_INET, SOCK_DGRAM, 0; send \$s, 1, 0, sockaddr_in(\$_, inet_aton(\"203.0.113.5\")) for 10000 .. 25000'" "{\"node\":\"$NODE-a\",\"cpus\":1}"
+# What has expired (30 s) is counted by the kernel until it happens to look, so a slow machine shows more than the 8192 that are let through, of 15001.
+within "refused: to fill the node's table of connections" "$(inside a cat /proc/sys/net/netfilter/nf_conntrack_count)" 100 12000
 
 # --- a flood: 8 Mbit/s for each task, whatever its neighbours do
 call PATCH /v1/projects/red '{"bandwidth":8}'
