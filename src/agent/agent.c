@@ -272,7 +272,7 @@ static void want(struct agent *a, const struct desired *d)
         t->now.order = &orders[i];
         runtime_policy(a->runtime, &orders[i]);
         if (orders[i].hold_n)
-            runtime_hold(a->runtime, orders[i].attempt, orders[i].hold_n, orders[i].hold);
+            runtime_hold(a->runtime, orders[i].attempt, orders[i].hold_n, orders[i].hold, orders[i].hold_mib);
     }
     for (size_t i = 0; i < d->gone.count; i++)
         if (!id_parse(d->gone.at[i], PREFIX_ATTEMPT, &attempt))

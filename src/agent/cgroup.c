@@ -281,6 +281,19 @@ static int64_t bytes_in(const char *text)
     return n >= INT64_MAX / 2 ? INT64_MAX : n; /* v1 writes the greatest multiple of a page */
 }
 
+/* Pages of files that nobody touches are in memory.stat: they are no burden. */
+int64_t cgroup_memory_used(const struct cgroups *c, const char *name)
+{
+    const struct cgroup_mount *m = controller(c, "memory");
+    char text[64], stat[8192];
+    if (!m || !get(m->path, name, c->unified ? "memory.current" : "memory.usage_in_bytes", text, sizeof text))
+        return 0;
+    int64_t used = strtoll(text, NULL, 10);
+    if (get(m->path, name, "memory.stat", stat, sizeof stat))
+        used -= MAX(count_of(stat, c->unified ? "inactive_file" : "total_inactive_file"), 0);
+    return MAX(used, 0);
+}
+
 bool cgroup_memory_limit(const struct cgroups *c, const char *name, int64_t *bytes, struct err *err)
 {
     const struct cgroup_mount *m = controller(c, "memory");

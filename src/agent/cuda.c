@@ -68,6 +68,12 @@ static bool begin(struct cuda *c, int rc)
     return c->init(0) == CUDA_OK;
 }
 
+void cuda_begin(struct cuda *c)
+{
+    if (!c->begun)
+        (void)!begin(c, CUDA_NOT_INITIALIZED);
+}
+
 bool cuda_where(struct cuda *c, int pid, enum cuda_state *out)
 {
     int state = -1, rc = c->state(pid, &state);

@@ -39,6 +39,7 @@ struct cuda {
 
 /* path NULL: wherever drivers put it. False with RC_NOT_FOUND: there is none; RC_UNAVAILABLE: it cannot do this. */
 MUST_CHECK bool cuda_load(const char *path, struct cuda *out, struct err *err);
+void cuda_begin(struct cuda *c);         /* what takes a tenth of a second, before a call asks for it */
 /* False: the driver has no such process, or it never used CUDA. */
 bool cuda_where(struct cuda *c, int pid, enum cuda_state *out);
 MUST_CHECK bool cuda_do(struct cuda *c, enum cuda_step step, int pid, unsigned timeout_ms, struct err *err);

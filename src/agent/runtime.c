@@ -546,6 +546,7 @@ void runtime_close(struct runtime *r)
         close(r->lease);
     arena_free(r->mem);
     free(r->holds);
+    warm_forget(TAKE(r->warm));
     free(r);
 }
 

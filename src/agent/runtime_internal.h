@@ -27,9 +27,9 @@ struct hold {                   /* of one that was to be suspended: runtime_susp
     int64_t asked, done;        /* numbers of wishes: the newest, and the last that was answered; 0: none */
     bool on;                    /* what the newest wants */
     int tries, state;           /* state: enum suspend_state, of `done` */
-    int64_t at_ms, gpu_mib;
+    int64_t at_ms, gpu_mib, mem_mib, room_mib;
     char *why;
-    struct proc *proc;          /* the helper */
+    struct warm *helper;        /* at work */
     struct timer *late, *again;
     int64_t limit_bytes;        /* it runs again, and its memory limit is to be lowered to that; 0: it is */
     int64_t shrink_ms;          /* until that is tried again */
@@ -117,6 +117,7 @@ struct runtime {
     struct texts hide;
     struct first_look *look;
     struct hold_told *holds;    /* as they were last told */
+    struct warm *warm;          /* a suspend helper that waits; NULL: none */
 };
 
 /* runtime.c */
@@ -177,6 +178,12 @@ void suspend_end(struct attempt *a);
 /* runtime_mig.c */
 bool has_slices(struct attempt *a);             /* its MIG instances are there; else they are made, or the attempt was ended */
 void slices_close(struct runtime *r);
+
+/* runtime_warm.c */
+void warm_ready(struct runtime *r);                /* the next wish will find one that waits */
+/* A helper is given its wish: flags and values, all with tabs between them, and a line's end. over: it has ended. NULL: none could be. */
+struct warm *warm_take(struct runtime *r, const char *line, void (*over)(void *arg), void *arg, struct err *err);
+void warm_forget(struct warm *w);                  /* nobody waits for its end any more; NULL is fine */
 
 /* runtime_clean.c */
 void clean_dead(struct attempt *a);             /* kills what is left of it, then tells NODE_FAULT */

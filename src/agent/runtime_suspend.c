@@ -7,9 +7,9 @@
 #include "agent/runtime_internal.h"
 #include "agent/suspend.h"
 #include "base/log.h"
+#include "base/str.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { TRIES = 2, AGAIN_MS = 1000, SHRINK_MS = 500, SHRINK_MOST_MS = 60000, HELPER_S = 300, LATE_MS = (HELPER_S + 30) * 1000 };
 _Static_assert((int)HOLD_RUNNING == (int)SUSPEND_RUNNING && (int)HOLD_SUSPENDED == (int)SUSPEND_SUSPENDED, "told as they are noted");
@@ -41,7 +41,7 @@ static void on_shrink(void *arg)
     struct err err = { 0 };
     char group[64];
     h->shrink = NULL;
-    if (h->proc || h->state != SUSPEND_RUNNING || a->stage != STAGE_LIVE)
+    if (h->helper || h->state != SUSPEND_RUNNING || a->stage != STAGE_LIVE)
         return; /* it is being suspended again */
     snprintf(group, sizeof group, "arcus/%s", a->name);
     if (cgroup_memory_set(&a->r->cgroups, group, h->limit_bytes, &err)) {
@@ -66,6 +66,7 @@ static void take_note(struct attempt *a, const struct suspend_note *note)
     h->state = note->state;
     h->at_ms = note->at_ms;
     h->gpu_mib = note->gpu_mib;
+    h->mem_mib = note->state == SUSPEND_SUSPENDED ? note->mem_mib : 0;
 }
 
 /* No helper has come so far that it had to note it. */
@@ -122,13 +123,14 @@ static void helper_over(struct attempt *a)
     }
 }
 
-static void on_exit_of(void *arg, int status)
+static void on_over(void *arg)
 {
     struct attempt *a = arg;
-    (void)status;
-    a->hold.proc = NULL;
+    struct runtime *r = a->r;
+    a->hold.helper = NULL;
     timer_cancel(TAKE(a->hold.late));
     helper_over(a);
+    warm_ready(r);
 }
 
 /* Not even SIGALRM has ended it: it hangs in the kernel, with the task's state in its hands. */
@@ -136,27 +138,18 @@ static void on_late(void *arg)
 {
     struct attempt *a = arg;
     a->hold.late = NULL;
-    proc_forget(TAKE(a->hold.proc));
+    warm_forget(TAKE(a->hold.helper));
     give_up(a, "the driver hangs");
 }
 
 static bool spawn(struct attempt *a, bool suspended, struct err *err)
 {
     struct runtime *r = a->r;
-    char folder[RUNTIME_PATH], turns[RUNTIME_PATH], group[64], number[24], limit[16];
-    snprintf(group, sizeof group, "arcus/%s", a->name);
-    snprintf(number, sizeof number, "%lld", (long long)a->hold.asked);
-    snprintf(limit, sizeof limit, "%d", HELPER_S);
-    snprintf(turns, sizeof turns, "%s/suspend.turns", r->config.data);
-    const char *argv[24] = { r->config.self, "suspend-helper", "--attempt", a->name, "--folder", folder_of(a, folder), "--group", group,
-                             "--to", suspended ? "suspended" : "running", "--number", number, "--limit", limit, "--turns", turns };
-    const struct { const char *flag, *value; } more[]
-        = { { "--libcuda", r->config.libcuda }, { "--nvml", r->config.nvml }, { "--uvm", r->config.uvm } };
-    for (size_t i = 0, n = 16; i < COUNT(more); i++)
-        if (text_given(more[i].value))
-            argv[n++] = more[i].flag, argv[n++] = more[i].value;
-    struct proc_spec spec = { .argv = argv, .dir = "/", .in = -1, .out = -1, .err = STDERR_FILENO, .own_session = true };
-    return proc_spawn(r->os, &spec, on_exit_of, a, &a->hold.proc, err);
+    char folder[RUNTIME_PATH];
+    AUTO(str_done) struct str line = { 0 };
+    str_printf(&line, "--attempt\t%s\t--folder\t%s\t--group\tarcus/%s\t--to\t%s\t--number\t%lld\t--limit\t%d\t--room\t%lld\t--turns\t%s/suspend.turns\n", a->name,
+               folder_of(a, folder), a->name, suspended ? "suspended" : "running", (long long)a->hold.asked, HELPER_S, (long long)a->hold.room_mib, r->config.data);
+    return (a->hold.helper = warm_take(r, line.at, on_over, a, err)) != NULL;
 }
 
 /* A simulated task has nothing on its GPUs. */
@@ -164,6 +157,7 @@ static void pretend(struct attempt *a)
 {
     take_note(a, &(struct suspend_note){ .n = a->hold.asked,
                                          .state = a->hold.on ? SUSPEND_SUSPENDED : SUSPEND_RUNNING,
+                                         .mem_mib = 1,
                                          .at_ms = os_wall_ms(a->r->os) });
     tell(a);
 }
@@ -172,7 +166,7 @@ static void work(struct attempt *a)
 {
     struct hold *h = &a->hold;
     struct err err = { 0 };
-    if (h->done >= h->asked || h->proc || h->again || a->stage != STAGE_LIVE || a->stop_as)
+    if (h->done >= h->asked || h->helper || h->again || a->stage != STAGE_LIVE || a->stop_as)
         return;
     if (!a->r->real) {
         pretend(a);
@@ -186,13 +180,14 @@ static void work(struct attempt *a)
     h->again = timer_start(a->r->os, AGAIN_MS, on_again, a);
 }
 
-void runtime_hold(struct runtime *r, int64_t attempt, int64_t n, bool on)
+void runtime_hold(struct runtime *r, int64_t attempt, int64_t n, bool on, int64_t room_mib)
 {
     struct attempt *a = map_get(r->attempts, attempt);
     if (!a || n <= a->hold.asked)
         return;
     a->hold.asked = n;
     a->hold.on = on;
+    a->hold.room_mib = room_mib;
     a->hold.tries = 0;
     work(a);
 }
@@ -208,6 +203,7 @@ void suspend_found(struct attempt *a)
         return;
     a->hold.asked = note.n;
     a->hold.on = note.want == SUSPEND_SUSPENDED;
+    a->hold.room_mib = note.room_mib;
     if (note.state == SUSPEND_MOVING || note.state == SUSPEND_BROKEN)
         return; /* suspend_live goes on with it */
     take_note(a, &note);
@@ -217,7 +213,7 @@ void suspend_live(struct attempt *a) { work(a); }
 
 void suspend_end(struct attempt *a)
 {
-    proc_forget(TAKE(a->hold.proc));
+    warm_forget(TAKE(a->hold.helper));
     timer_cancel(TAKE(a->hold.late));
     timer_cancel(TAKE(a->hold.again));
     timer_cancel(TAKE(a->hold.shrink));
@@ -235,6 +231,6 @@ struct objects runtime_holds(struct runtime *r)
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
         if (a->hold.done && a->stage == STAGE_LIVE)
             list[n++] = (struct hold_told){ .attempt = a->id, .n = a->hold.done, .state = a->hold.state, .at_ms = a->hold.at_ms,
-                                            .gpu_mib = a->hold.gpu_mib, .why = a->hold.why };
+                                            .gpu_mib = a->hold.gpu_mib, .mem_mib = a->hold.mem_mib, .why = a->hold.why };
     return (struct objects){ list, n };
 }

@@ -78,6 +78,8 @@ static bool make_room(struct go *g, struct err *err)
             return false;
         if (limit == INT64_MAX)
             return true;
+        if (m->used_mib(g->arg) + more > (limit >> 20) + m->room_mib(g->arg)) /* others were promised the rest */
+            return err_set(err, RC_UNAVAILABLE, "the node has not enough free memory for the %lld MiB that it has on the GPU, beside what others were promised", (long long)more);
         note->limit_bytes = limit;
         if (!m->keep(g->arg, note, err))
             return false;
@@ -148,6 +150,7 @@ static void lower_limit(struct go *g)
 static void settle(struct go *g, enum suspend_state state, const char *why, struct arena *mem)
 {
     g->note->state = (int)state;
+    g->note->mem_mib = state == SUSPEND_SUSPENDED ? MAX(g->m->used_mib(g->arg), 1) : 0;
     g->note->why = why && *why ? arena_text(mem, why) : NULL;
     g->note->at_ms = g->m->now_ms(g->arg);
 }

@@ -24,6 +24,8 @@ struct suspend_note {
     int want, state;            /* enum suspend_state; MOVING: somebody was at it */
     int64_t limit_bytes;        /* the task's memory limit before it was raised; 0: it is not */
     int64_t gpu_mib;            /* what it had on GPUs */
+    int64_t mem_mib;            /* of one that is suspended: all that it has in the host's memory */
+    int64_t room_mib;           /* as the order said: beyond its limit it may have so much */
     int64_t at_ms;              /* when it got there */
     const char *why;            /* it is not where it was wanted, and why; NULL: it is */
 };
@@ -36,6 +38,8 @@ struct suspend_means {
     bool (*step)(void *arg, int pid, enum cuda_step step, struct err *err);
     int64_t (*held_mib)(void *arg);                                 /* of GPU memory, by all the task's processes; -1: nobody can tell */
     int64_t (*free_mib)(void *arg);                                 /* of the host's memory */
+    int64_t (*used_mib)(void *arg);                                 /* of it, by the task */
+    int64_t (*room_mib)(void *arg);                                 /* so much it may have beyond its limit */
     bool (*limit)(void *arg, int64_t *bytes, struct err *err);      /* of the task's memory; INT64_MAX: none */
     bool (*set_limit)(void *arg, int64_t bytes, struct err *err);   /* false, too, if more than that is in use: nobody is killed for it */
     bool (*freeze)(void *arg, bool on, struct err *err);

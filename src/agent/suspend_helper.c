@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -19,10 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIMIT_S = 300, LOCK_MS = 10000, FREEZE_MS = 5000, TURN_MS = 120 * 1000, FDS_MOST = 1 << 16, NVML_PROCESSES = 4096 };
+enum { LIMIT_S = 300, READY_S = 30, LOCK_MS = 10000, FREEZE_MS = 5000, TURN_MS = 120 * 1000, FDS_MOST = 1 << 16, NVML_PROCESSES = 4096 };
 
 struct worker {
-    const char *attempt_text, *folder, *group, *to, *turns, *libcuda, *nvml, *uvm, *n_text, *limit_text;
+    const char *attempt_text, *folder, *group, *to, *turns, *libcuda, *nvml, *uvm, *n_text, *limit_text, *room_text, *wait;
     int64_t attempt, n;
     dev_t device;               /* of nvidia-uvm: whoever has it open uses CUDA, or was forked by one that does */
     struct cgroups cgroups;
@@ -121,6 +122,18 @@ static int64_t free_mib(void *arg)
     return kib >> 10;
 }
 
+static int64_t used_mib(void *arg)
+{
+    struct worker *w = arg;
+    return cgroup_memory_used(&w->cgroups, w->group) >> 20;
+}
+
+static int64_t room_mib(void *arg)
+{
+    const struct worker *w = arg;
+    return w->room_text ? strtoll(w->room_text, NULL, 10) : 0;
+}
+
 static bool limit(void *arg, int64_t *bytes, struct err *err)
 {
     struct worker *w = arg;
@@ -152,7 +165,7 @@ static int64_t now_ms(void *arg)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static const struct suspend_means means = { processes, where, step, held_mib, free_mib, limit, set_limit, freeze, keep, now_ms };
+static const struct suspend_means means = { processes, where, step, held_mib, free_mib, used_mib, room_mib, limit, set_limit, freeze, keep, now_ms };
 
 /* --- one change */
 
@@ -186,7 +199,7 @@ static bool prepare(struct worker *w, struct err *err)
     if (!take_lock(path, err) || !cgroups_find(&w->cgroups, err))
         return false;
     bool has_device = stat(w->uvm, &st) == 0 && S_ISCHR(st.st_mode);
-    if (!cuda_load(w->libcuda, &w->cuda, err) && (w->libcuda || has_device || err->rc != RC_NOT_FOUND))
+    if (!w->cuda.lib && !cuda_load(w->libcuda, &w->cuda, err) && (w->libcuda || has_device || err->rc != RC_NOT_FOUND))
         return false;
     w->bare = !w->cuda.lib;
     if (!cgroups_freeze(&w->cgroups))
@@ -202,7 +215,7 @@ static bool read_flags(int argc, char **argv, struct worker *w)
     const struct { const char *flag; const char **to; } flags[] = {
         { "--attempt", &w->attempt_text }, { "--folder", &w->folder },   { "--group", &w->group }, { "--to", &w->to },
         { "--turns", &w->turns },          { "--libcuda", &w->libcuda }, { "--nvml", &w->nvml },   { "--uvm", &w->uvm },
-        { "--number", &w->n_text },        { "--limit", &w->limit_text },
+        { "--number", &w->n_text },        { "--limit", &w->limit_text }, { "--room", &w->room_text },  { "--wait", &w->wait },
     };
     for (int i = 1; i + 1 < argc; i += 2) {
         size_t f = 0;
@@ -214,7 +227,12 @@ static bool read_flags(int argc, char **argv, struct worker *w)
     }
     w->uvm = w->uvm ? w->uvm : "/dev/nvidia-uvm";
     w->n = w->n_text ? strtoll(w->n_text, NULL, 10) : 0;
-    return argc % 2 == 1 && w->attempt_text && id_parse(w->attempt_text, PREFIX_ATTEMPT, &w->attempt) && w->folder && w->group && w->to
+    return argc % 2 == 1;
+}
+
+static bool is_whole(struct worker *w)
+{
+    return w->attempt_text && id_parse(w->attempt_text, PREFIX_ATTEMPT, &w->attempt) && w->folder && w->group && w->to
            && (text_is(w->to, "running") || text_is(w->to, "suspended"));
 }
 
@@ -230,12 +248,41 @@ static void refuse(struct worker *w, struct suspend_note *note, enum suspend_sta
         fprintf(stderr, "arcus suspend-helper: %s\n", ignored.text);
 }
 
+/* Everything that takes time and is the same for all tasks, and then a wish from standard input; false: there was none. */
+static bool wait_for_wish(struct worker *w, char *line, size_t room)
+{
+    char *argv[32] = { "suspend-helper" }, *save = NULL;
+    int argc = 1;
+    struct err ignored;
+    bool hurry = poll(&(struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN }, 1, 0) == 1; /* then only what is asked for is begun with */
+    alarm(READY_S); /* a driver that hangs: whoever hands us a wish meanwhile hears of our end */
+    if (!hurry && cuda_load(w->libcuda, &w->cuda, &ignored)) {
+        cuda_begin(&w->cuda);
+        (void)!has_nvml(w);
+    }
+    alarm(0);
+    size_t n = 0;
+    for (ssize_t got; n + 1 < room && (got = read(STDIN_FILENO, line + n, room - 1 - n)) > 0;)
+        n += (size_t)got;
+    line[n] = 0;
+    if (!n || line[n - 1] != '\n')
+        return false;
+    line[n - 1] = 0;
+    for (char *word = strtok_r(line, "\t", &save); word && argc < (int)COUNT(argv); word = strtok_r(NULL, "\t", &save))
+        argv[argc++] = word;
+    return read_flags(argc, argv, w);
+}
+
 int suspend_main(int argc, char **argv)
 {
+    static char line[8192];
     struct worker w = { .mem = arena_new() };
     struct suspend_note note = { 0 };
     struct err err = { 0 };
-    if (!read_flags(argc, argv, &w)) {
+    bool good = read_flags(argc, argv, &w);
+    if (good && w.wait && !wait_for_wish(&w, line, sizeof line))
+        _exit(0);
+    if (!good || !is_whole(&w)) {
         fprintf(stderr, "arcus suspend-helper: it is started by the agent\n");
         return 2;
     }
@@ -244,6 +291,7 @@ int suspend_main(int argc, char **argv)
     bool ready = prepare(&w, &err);
     if (!suspend_note_read(w.folder, w.attempt, w.mem, &note)) /* read under the lock */
         note = (struct suspend_note){ .attempt = w.attempt, .state = SUSPEND_RUNNING };
+    note.room_mib = room_mib(&w);
     if (ready)
         suspend_go(&means, &w, want, w.n, w.mem, &note);
     else

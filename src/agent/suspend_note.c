@@ -23,6 +23,8 @@ static const struct field note_rows[] = {
     FIELD(struct suspend_note, state, ENUM, .names = &states),
     FIELD(struct suspend_note, limit_bytes, INT, .min = 0, .max = INT64_MAX),
     FIELD(struct suspend_note, gpu_mib, INT, .min = 0, .max = INT64_C(1) << 40),
+    FIELD(struct suspend_note, mem_mib, INT, .min = 0, .max = INT64_C(1) << 40),
+    FIELD(struct suspend_note, room_mib, INT, .min = 0, .max = INT64_C(1) << 40),
     FIELD(struct suspend_note, at_ms, INT, .min = 0, .max = INT64_MAX),
     FIELD(struct suspend_note, why, TEXT, .max = 512, .when_set = true),
 };

@@ -258,6 +258,7 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
                          .grace_s = a->grace_s,
                          .run_for_s = a->run_for_s };
     o->hold_n = a->hold_n;
+    o->hold_mib = a->hold == STEP_SUSPENDING ? a->parked_mib : 0;
     o->hold = a->hold == STEP_SUSPENDING || hold_is_away((enum hold_step)a->hold);
     o->gpus = (struct objects){ a->gpus, (size_t)a->gpu_count };
     if (a->address) { /* where it may go can change while it runs */

@@ -27,7 +27,7 @@ static const struct gpu_info *gpu_of(const struct node *n, int64_t index)
 
 static void held_on(const struct node *n, const struct job *j, int64_t *cpu, int64_t *mem)
 {
-    shape_on(&j->shape, n->info.cpu_milli, n->info.mem_mib, (int64_t)n->info.gpus.count, cpu, mem);
+    shape_on(&j->shape, n->info.cpu_milli, n->info.mem_mib, node_kept_mib(n), (int64_t)n->info.gpus.count, cpu, mem);
 }
 
 static bool node_has_room(const struct node *n, const struct job *j, const struct placement *p)
@@ -51,14 +51,20 @@ static bool node_has_room(const struct node *n, const struct job *j, const struc
 
 static bool limits_allow(struct call *c, struct project *p, const struct job *j, const struct node *n, const struct placement *at);
 
-/* Those that it had, whole ones, if nobody has them and its project may hold them. */
+/* Those that it had, whole ones, if nobody has them nor the CPUs and the memory that it held with them, and its project may hold them. */
 bool gpus_may_return(struct call *c, const struct attempt *a)
 {
     const struct node *n = a->node;
     struct job *j = a->task->job;
     struct project *p = j->project;
-    int64_t milli = 0, mib;
+    int64_t milli = 0, mib, cpu = a->own_cpu, mem = MAX(a->own_mem, a->mem_mib);
+    const struct attempt *other;
     if (n->state == NODE_DOWN)
+        return false;
+    for (size_t i = 0; (other = map_next(n->attempts, &i));)
+        if (other != a)
+            cpu += other->cpu_milli, mem += other->mem_mib;
+    if (cpu > n->info.cpu_milli || mem > n->info.mem_mib)
         return false;
     for (int g = 0; g < a->away; g++) {
         const struct gpu_info *info = gpu_of(n, a->gpus[g].index);
@@ -313,6 +319,7 @@ bool job_place(struct call *c, const void *body, struct err *err)
     const struct place_ask *ask = body;
     const struct placement *list = ask->placements.at;
     const struct wait *waits = ask->waits.at;
+    holds_return(c, &ask->resumes);
     for (size_t i = 0, many; i < ask->placements.count; i += many) {
         struct job *j = map_get(c->s->jobs, list[i].job);
         bool gang = j && job_gang(j);

@@ -7,7 +7,12 @@
  * commit, and only then does the planner hear of it. */
 #include "control/call.h"
 #include "model/hold.h"
+#include "model/priority.h"
+#include "base/must.h"
 #include <stdio.h>
+#include <stdlib.h>
+
+enum { SPARE_MIB = 1024 };
 
 /* --- what an attempt holds */
 
@@ -33,8 +38,8 @@ static void write_lease(struct call *c, const struct attempt *a)
     struct json_out o = { .to = &text };
     char four[IPV4_TEXT];
     json_open(&o, '{');
-    json_key(&o, "cpu"), json_put_int(&o, a->cpu_milli);
-    json_key(&o, "mem"), json_put_int(&o, a->mem_mib);
+    json_key(&o, "cpu"), json_put_int(&o, a->own_cpu);
+    json_key(&o, "mem"), json_put_int(&o, a->own_mem);
     if (a->address)
         json_key(&o, "address"), json_put_text(&o, ipv4_text(a->address, four));
     put_gpus(&o, "gpus", a, a->gpu_count);
@@ -43,6 +48,10 @@ static void write_lease(struct call *c, const struct attempt *a)
     json_key(&o, "hold_n"), json_put_int(&o, a->hold_n);
     json_key(&o, "hold_ms"), json_put_int(&o, a->hold_ms);
     json_key(&o, "parked"), json_put_int(&o, a->parked_mib);
+    if (a->returns)
+        json_key(&o, "returns"), json_put_int(&o, 1);
+    if (a->hold_why)
+        json_key(&o, "hold_why"), json_put_text(&o, a->hold_why);
     json_close(&o, '}');
     EMIT(c, ATTEMPT_LEASE, V_INT(a->id), V_TEXT(arena_text(c->mem, text.at)));
 }
@@ -70,8 +79,10 @@ static void tell(struct call *c, const struct attempt *a, const char *kind, cons
     json_key(&o, "job"), json_put_text(&o, id_of(c, PREFIX_JOB, j->id));
     json_key(&o, "task"), json_put_int(&o, a->task->index);
     json_key(&o, "node"), json_put_text(&o, a->node->name);
-    if (a->parked_mib)
+    if (a->away)
         json_key(&o, "host_mib"), json_put_int(&o, a->parked_mib);
+    if (a->returns)
+        json_key(&o, "evicted"), json_put_bool(&o, true);
     if (text_given(why))
         json_key(&o, "why"), json_put_text(&o, why);
     json_close(&o, '}');
@@ -109,12 +120,22 @@ static int64_t on_gpus_mib(const struct attempt *a)
     return mib;
 }
 
-static bool node_has_memory(const struct node *n, int64_t more_mib)
+static int64_t free_mib(const struct node *n)
 {
-    struct attempt *a;
+    const struct attempt *a;
+    int64_t mib = n->info.mem_mib;
     for (size_t i = 0; (a = map_next(n->attempts, &i));)
-        more_mib += a->mem_mib;
-    return more_mib <= n->info.mem_mib;
+        mib -= a->mem_mib;
+    return MAX(mib, 0);
+}
+
+/* What is set aside for it until its node says what it really needs: as far as there is that much. Its own memory, as far as it does not use it, is
+ * there for the copy too: that nobody knows here, so it is the node that refuses for lack of memory. */
+static int64_t room_mib(const struct attempt *a)
+{
+    int64_t live = on_gpus_mib(a);
+    int64_t wants = a->simulated ? 0 : live ? live + live / 8 + SPARE_MIB : a->gpu_mib;
+    return MIN(wants, free_mib(a->node));
 }
 
 /* NULL: it can. */
@@ -127,13 +148,10 @@ static const char *refused(const struct task *t, bool on)
         return "it is being ended";
     enum hold_step step = (enum hold_step)a->hold;
     if (!hold_next(&step, on ? HOLD_SUSPEND : HOLD_RESUME))
-        return on ? "it is suspended already" : "it is not suspended";
+        return on ? "it is suspended already" : a->hold == STEP_NONE ? "it is not suspended" : "it goes on as soon as it can";
     if (!on || a->hold != STEP_NONE)
         return NULL;
-    const char *why = hold_refused(&a->node->info, a->gpus, (size_t)a->gpu_count, job_gang(t->job));
-    if (why)
-        return why;
-    return node_has_memory(a->node, on_gpus_mib(a)) ? NULL : "its node has not enough free memory for what it has on the GPU";
+    return hold_refused(&a->node->info, a->gpus, (size_t)a->gpu_count, job_gang(t->job));
 }
 
 /* The node is told again whenever the wish is another one; a task that waits for its GPUs is still to be suspended there. */
@@ -143,7 +161,8 @@ static void wish(struct call *c, struct attempt *a, bool on)
     (void)!hold_next(&step, on ? HOLD_SUSPEND : HOLD_RESUME);
     attempt_step(a, (int)step);
     if (step == STEP_SUSPENDING)
-        change(c, a, false, MAX(a->parked_mib, on_gpus_mib(a)), c->now_ms);     /* the node's memory is its own before anything comes there */
+        change(c, a, false, MAX(a->parked_mib, room_mib(a)), c->now_ms);    /* the node's memory is its own before anything comes there */
+    a->returns = a->returns && !on;
     a->hold_n += step == STEP_SUSPENDING || step == STEP_RESUMING;
     write_lease(c, a);
     tell(c, a, on ? "task.suspend" : "task.resume", NULL);
@@ -188,23 +207,64 @@ static struct attempt *next_to_return(struct call *c, struct node *n)
 {
     struct attempt *a, *first = NULL;
     for (size_t i = 0; (a = map_next(n->attempts, &i));)
-        if (a->hold == STEP_WAITS && !a->stop && (!first || a->hold_ms < first->hold_ms) && gpus_may_return(c, a))
+        if (a->hold == STEP_WAITS && !a->returns && !a->stop && (!first || a->hold_ms < first->hold_ms) && gpus_may_return(c, a))
             first = a;
     return first;
+}
+
+/* Until its node says that it runs it has all that it needs either way. */
+static void have_back(struct call *c, struct attempt *a)
+{
+    attempt_step(a, STEP_RESUMING);
+    change(c, a, false, MAX(a->parked_mib - a->own_mem, 0), c->now_ms);
+    a->hold_n++;
+    write_lease(c, a);
+    tell(c, a, "task.resuming", NULL);
+    mark(c, a->task->job);
+    node_changed(c, a->node, a);
 }
 
 void holds_try(struct call *c, struct node *n)
 {
     struct attempt *a;
-    while (n->resumers > 0 && (a = next_to_return(c, n))) { /* who was suspended first */
-        attempt_step(a, STEP_RESUMING);
-        change(c, a, false, a->parked_mib, c->now_ms);
-        a->hold_n++;
-        write_lease(c, a);
-        tell(c, a, "task.resuming", NULL);
-        mark(c, a->task->job);
-        node_changed(c, n, a);
+    while (n->resumers > 0 && (a = next_to_return(c, n))) /* who was suspended first */
+        have_back(c, a);
+}
+
+void holds_return(struct call *c, const struct objects *list)
+{
+    const struct resume *at = list->at;
+    for (size_t i = 0; i < list->count; i++) {
+        struct job *j = map_get(c->s->jobs, at[i].job);
+        struct task *t = j ? job_task(j, at[i].task) : NULL;
+        struct attempt *a = t ? t->attempt : NULL;
+        if (a && a->hold == STEP_WAITS && a->returns && !a->stop && a->node->id == at[i].node && gpus_may_return(c, a)) {
+            have_back(c, a);
+            continue;
+        }
+        struct sched_event *e = emit_news(c, SCHED_TASK_KEPT);
+        e->job = at[i].job, e->task = at[i].task, e->node = at[i].node;
     }
+}
+
+/* Work of class spot alone. It holds on to its GPUs until they are free, as one does that was told to end. */
+bool hold_instead(struct call *c, struct attempt *a)
+{
+    const struct job *j = a->task->job;
+    int64_t rule = c->s->rules.at[RULE_SPOT_SUSPEND];
+    if (rule == SUSPEND_NEVER || (a->simulated && rule != SUSPEND_ALWAYS) || priority_of(j->priority) != CLASS_SPOT || a->state != JOB_RUNNING
+        || a->hold != STEP_NONE || a->hold_why || hold_refused(&a->node->info, a->gpus, (size_t)a->gpu_count, job_gang(j))
+        || (!a->simulated && on_gpus_mib(a) > a->own_mem + free_mib(a->node)))
+        return false;
+    a->returns = true;
+    attempt_step(a, STEP_SUSPENDING);
+    change(c, a, false, MAX(a->parked_mib, room_mib(a)), c->now_ms);
+    a->hold_n++;
+    write_lease(c, a);
+    tell(c, a, "task.suspend", "somebody with a better right needs its GPUs");
+    sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
+    node_changed(c, a->node, a);
+    return true;
 }
 
 /* Room in a quota may come from anywhere. */
@@ -223,12 +283,21 @@ static void take(struct call *c, struct attempt *a, const struct hold_told *told
     enum hold_step before = (enum hold_step)a->hold, step = before;
     if (a->stop || !hold_next(&step, suspended ? HOLD_IS_SUSPENDED : HOLD_RUNS))
         return; /* told before, or of no interest any more */
-    attempt_step(a, (int)step);
-    change(c, a, suspended, suspended ? told->gpu_mib : 0, told->at_ms);
+    bool evicted = a->returns, failed = before == STEP_RESUMING ? suspended : !suspended;
+    attempt_step(a, (int)(evicted && step == STEP_SUSPENDED && !failed ? STEP_WAITS : step)); /* it waits from the beginning */
+    change(c, a, suspended, !suspended ? 0 : told->mem_mib ? told->mem_mib : a->own_mem + told->gpu_mib, told->at_ms);
+    a->returns = evicted && suspended && !failed;
+    free(TAKE(a->hold_why));
+    if (before == STEP_SUSPENDING && failed)
+        a->hold_why = must(strdup(text_given(told->why) ? told->why : "its node could not do it"));
     write_lease(c, a);
     tell(c, a, step == STEP_SUSPENDED ? before == STEP_RESUMING ? "task.resume_failed" : "task.suspended"
                : before == STEP_SUSPENDING ? "task.suspend_failed" : "task.resumed", told->why);
     mark(c, a->task->job);
+    if (a->returns)
+        sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
+    if (evicted && failed) /* it must go, or cannot come back: it is tried again from the beginning */
+        attempt_evict_anyway(c, a, suspended ? "it was suspended, and could not go on" : "it had to yield, and could not be suspended");
     if (suspended)
         holds_try(c, a->node);
 }

@@ -5,6 +5,7 @@
  * an attempt that yields keeps its state and only says as what it will have ended: so a program that does not know this yet requeues
  * it too, and does not take it for cancelled. Whose job it was for is the operators' business; its owner is told the class. */
 #include "control/call.h"
+#include "model/hold.h"
 #include "model/priority.h"
 
 void attempt_yield(struct call *c, struct attempt *a, enum outcome as, const char *why, const char *word)
@@ -95,7 +96,7 @@ static struct attempt *acceptable(struct call *c, const struct eviction *e, stru
     struct task *t = whom ? job_task(whom, e->task) : NULL;
     struct attempt *a = t ? t->attempt : NULL;
     *who = map_get(c->s->jobs, e->for_job);
-    if (!a || a->stop || a->node->id != e->node || !*who || *who == whom || !job_waits(*who) || (*who)->state == JOB_STOPPING)
+    if (!a || a->stop || (a->returns && a->hold == STEP_SUSPENDING) || a->node->id != e->node || !*who || *who == whom || !job_waits(*who) || (*who)->state == JOB_STOPPING)
         return NULL;
     if (c->s->rules.at[RULE_SILENT_SINCE_MS] || a->node->state != NODE_READY) /* nobody is evicted by a cloud that cannot see itself */
         return NULL;
@@ -112,6 +113,12 @@ static int64_t notice_s(const struct call *c, const struct attempt *a)
     return books_have_hours(&j->project->limits) ? MIN(notice, a->grace_s) : notice;
 }
 
+void attempt_evict_anyway(struct call *c, struct attempt *a, const char *why)
+{
+    a->grace_s = notice_s(c, a);
+    attempt_yield(c, a, OUTCOME_PREEMPTED, why, "spot");
+}
+
 static void evict(struct call *c, struct attempt *a, const struct job *who, int why)
 {
     static const char *const words[] = { [EVICT_SPOT] = "spot", [EVICT_CLASS] = "class", [EVICT_RESERVATION] = "reservation" };
@@ -120,10 +127,11 @@ static void evict(struct call *c, struct attempt *a, const struct job *who, int 
     a->grace_s = notice_s(c, a);
     if (why != EVICT_RESERVATION) /* whoever made the reservation said so */
         count_eviction(c, a);
-    attempt_yield(c, a, OUTCOME_PREEMPTED,
-                  why == EVICT_RESERVATION ? "its place was lent from a reservation, and its owner needs it"
-                                           : arena_printf(c->mem, "evicted for a job of class %s", class),
-                  words[why]);
+    if (!hold_instead(c, a))
+        attempt_yield(c, a, OUTCOME_PREEMPTED,
+                      why == EVICT_RESERVATION ? "its place was lent from a reservation, and its owner needs it"
+                                               : arena_printf(c->mem, "evicted for a job of class %s", class),
+                      words[why]);
     emit_event(c, 0, "fleet.evicted", id_of(c, PREFIX_ATTEMPT, a->id),
                arena_printf(c->mem, "{\"job\":\"%s\",\"task\":%lld,\"project\":\"%s\",\"node\":\"%s\",\"why\":\"%s\",\"for\":\"%s\",\"for_project\":\"%s\"}",
                             id_of(c, PREFIX_JOB, whom->id), (long long)a->task->index, whom->project->name, a->node->name, words[why],

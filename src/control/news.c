@@ -1,6 +1,7 @@
 /* news.c - the planner's picture of one thing, as the writer's memory has it. Used when
  * something changes and when all is told again. */
 #include "control/state.h"
+#include "model/hold.h"
 #include <stdio.h>
 
 /* A node is told of all its orders in one piece when it comes back, so they are bounded: one that has many to begin gets no
@@ -144,12 +145,16 @@ void sched_of_held(const struct attempt *a, struct sched_event *e)
     e->owner = a->task->job->owner;
     e->priority = a->task->job->priority;
     e->bound_ms = limit_bound_ms(&a->task->job->spec);
-    e->yielding = a->stop;
-    e->yields_ms = a->stop ? a->stop_ms + a->grace_s * 1000 : 0;
+    bool evicted = a->hold == STEP_SUSPENDING && a->returns;
+    e->yielding = a->stop || evicted;
+    e->yields_ms = a->stop ? a->stop_ms + a->grace_s * 1000 : evicted; /* as soon as it can */
     e->cpu_held = a->cpu_milli;
     e->mem_held = a->mem_mib;
-    e->held_count = a->gpu_count;
-    for (int i = 0; i < a->gpu_count; i++) {
+    e->away = a->away > 0;
+    e->returns = a->returns && a->hold == STEP_WAITS && !a->stop;
+    e->own_cpu = a->own_cpu, e->own_mem = MAX(a->own_mem, a->mem_mib);
+    e->held_count = a->gpu_count + a->away;
+    for (int i = 0; i < e->held_count; i++) {
         e->held[i].index = a->gpus[i].index;
         e->held[i].milli = a->gpus[i].milli;
         e->held[i].mem_mib = a->gpus[i].mem_mib;

@@ -66,8 +66,9 @@ static void wish_done(void *arg, struct request *r) /* on the loop */
     const struct place_ask *ask = r->body;
     const struct placement *list = ask->placements.at;
     const struct eviction *evicted = ask->evictions.at;
+    const struct resume *resumed = ask->resumes.at;
     struct sched_event *refused
-        = ARENA_ARRAY(mem, struct sched_event, r->ok ? 0 : ask->placements.count + ask->evictions.count);
+        = ARENA_ARRAY(mem, struct sched_event, r->ok ? 0 : ask->placements.count + ask->evictions.count + ask->resumes.count);
     size_t n = 0;
     for (size_t i = 0; !r->ok && i < ask->placements.count;
          i++) /* the whole wish fell through: all of it waits again */
@@ -80,6 +81,8 @@ static void wish_done(void *arg, struct request *r) /* on the loop */
                                              .job = evicted[i].job,
                                              .task = evicted[i].task,
                                              .node = evicted[i].node };
+    for (size_t i = 0; !r->ok && i < ask->resumes.count; i++)
+        refused[n++] = (struct sched_event){ .kind = SCHED_TASK_KEPT, .job = resumed[i].job, .task = resumed[i].task, .node = resumed[i].node };
     post_news(p, &(struct news){ .events = refused,
                                  .count = n,
                                  .aside = true,
@@ -103,7 +106,7 @@ static void plan(struct planner *p)
     p->next_ms = plan.next_ms;
     p->looked_ms = os_wall_ms(c->os);
     p->full = plan.count && plan.next_ms <= p->looked_ms;
-    if (!plan.count && !plan.wait_count && !plan.eviction_count)
+    if (!plan.count && !plan.wait_count && !plan.eviction_count && !plan.resume_count)
         return;
     struct wish *w = calloc(1, sizeof *w);
     if (!w)
@@ -112,6 +115,7 @@ static void plan(struct planner *p)
     ask->placements = (struct objects){ plan.placements, plan.count };
     ask->waits = (struct objects){ plan.waits, plan.wait_count };
     ask->evictions = (struct objects){ plan.evictions, plan.eviction_count };
+    ask->resumes = (struct objects){ plan.resumes, plan.resume_count };
     w->planner = p;
     w->r = (struct request){ .verb = VERB_JOB_PLACE,
                              .who = system_caller,

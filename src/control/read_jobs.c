@@ -256,7 +256,9 @@ static const char *suspendable(struct call *c, struct json *lease, const char *i
         return "";
     for (struct json *g = list ? list->first : NULL; g && n < COUNT(gpus); g = g->next)
         gpus[n++] = (struct order_gpu){ .index = json_int(g, "index", 0), .milli = json_int(g, "milli", 0), .size = json_int(g, "size", 0) };
-    const char *why = hold_refused(&info, gpus, n, gang);
+    const char *why = hold_refused(&info, gpus, n, gang), *tried = lease ? json_text(lease, "hold_why") : NULL;
+    if (!why && tried)
+        return arena_printf(c->mem, "no: when it was tried: %s", tried);
     return why ? arena_printf(c->mem, "no: %s", why) : "yes";
 }
 

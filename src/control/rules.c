@@ -48,6 +48,7 @@ static void view_of(struct call *c, const struct rules *r, struct rules_view *v)
                               .window_s = r->at[RULE_BRAKE_WINDOW_S],
                               .lifted_until_ms = lifted ? r->at[RULE_LIFTED_UNTIL_MS] : 0,
                               .spot_notice_s = r->at[RULE_SPOT_NOTICE_S],
+                              .spot_suspend = spot_suspend_names.at[MIN(MAX(r->at[RULE_SPOT_SUSPEND], 0), SPOT_SUSPEND_COUNT - 1)],
                               .backfill_depth = r->at[RULE_BACKFILL_DEPTH],
                               .silent = r->at[RULE_SILENT_PERMILLE] / 10,
                               .weights = weights_of(c, r) };
@@ -85,6 +86,7 @@ bool rules_set(struct call *c, const void *body, struct err *err)
         { "brake", RULE_BRAKE_PERMILLE, ask->brake * 10 },
         { "window", RULE_BRAKE_WINDOW_S, ask->window_s },
         { "spot_notice", RULE_SPOT_NOTICE_S, ask->spot_notice_s },
+        { "spot_suspend", RULE_SPOT_SUSPEND, ask->spot_suspend },
         { "backfill_depth", RULE_BACKFILL_DEPTH, ask->backfill_depth },
         { "silent", RULE_SILENT_PERMILLE, ask->silent * 10 },
         { "lift", RULE_LIFTED_UNTIL_MS, ask->lift_s ? c->now_ms + ask->lift_s * 1000 : 0 },

@@ -463,11 +463,16 @@ static struct attempt *attempt_of_lease(struct state *s, const char *lease_json)
         a->gpu_count = 0;
         a->gpu_milli = a->gpu_mib = 0;
     }
+    a->own_cpu = a->cpu_milli, a->own_mem = a->mem_mib;
     if (doc) {
         a->hold = (int)MIN(MAX(json_int(doc, "hold", 0), 0), (int64_t)HOLD_STEP_COUNT - 1);
         a->hold_n = json_int(doc, "hold_n", 0);
         a->hold_ms = json_int(doc, "hold_ms", 0);
         a->parked_mib = json_int(doc, "parked", 0);
+        a->returns = json_int(doc, "returns", 0) != 0;
+        a->hold_why = json_text(doc, "hold_why") ? must(strdup(json_text(doc, "hold_why"))) : NULL;
+        a->cpu_milli = away ? 0 : a->own_cpu;
+        a->mem_mib = away ? a->parked_mib : a->own_mem + a->parked_mib;
     }
     return a;
 }
@@ -548,6 +553,7 @@ static void free_attempt(struct state *s, struct attempt *a)
 {
     free(a->counted);
     free(a->stop_why);
+    free(a->hold_why);
     slabs_give(s->slabs, a);
 }
 
@@ -563,14 +569,24 @@ void attempt_away(struct attempt *a, bool away, int64_t parked_mib)
     int count = a->gpu_count + a->away;
     attempt_hold(a, -1);
     free(TAKE(a->counted));
-    a->mem_mib += parked_mib - a->parked_mib;
     a->parked_mib = parked_mib;
+    a->cpu_milli = away ? 0 : a->own_cpu;
+    a->mem_mib = away ? parked_mib : a->own_mem + parked_mib;
     a->away = away ? count : 0;
     a->gpu_count = away ? 0 : count;
     a->gpu_milli = a->gpu_mib = 0;
     for (int i = 0; i < a->gpu_count; i++)
         a->gpu_milli += a->gpus[i].milli, a->gpu_mib += a->gpus[i].mem_mib;
     attempt_hold(a, 1);
+}
+
+int64_t node_kept_mib(const struct node *n)
+{
+    int64_t mib = 0;
+    const struct attempt *a;
+    for (size_t i = 0; (a = map_next(n->attempts, &i));)
+        mib += a->away ? a->mem_mib : 0;
+    return mib;
 }
 
 void attempt_hold(struct attempt *a, int sign)

@@ -109,14 +109,17 @@ struct attempt {
     int64_t hold_n;             /* the newest wish about suspending it that its node was told; 0: none ever */
     int64_t hold_ms;            /* what it holds now it holds since then; 0: since it began */
     int64_t mem_mib, gpu_mib;
-    int64_t parked_mib;         /* of mem_mib: for what it had on its GPUs */
-    int32_t run_for_s, grace_s, cpu_milli, gpu_milli;       /* there are many attempts, and the bounds of these are far below */
+    int64_t own_mem;            /* with own_cpu what it holds with its GPUs; cpu_milli and mem_mib are what it holds now */
+    int64_t parked_mib;         /* of one that is away: all its memory there; else: what is set aside for it beyond its own */
+    char *hold_why;             /* it could not be suspended when that was last tried; NULL: it could, or never was */
+    int32_t run_for_s, grace_s, cpu_milli, gpu_milli, own_cpu;      /* there are many attempts, and the bounds of these are far below */
     uint32_t address;           /* in its project's network; 0: none */
     uint32_t order_bytes;       /* about what its order takes */
     uint16_t gpu_count, away;   /* away: it has given them back, and gpu_count is 0 */
     uint8_t state, stop_as;     /* enum job_state, enum outcome */
     uint8_t hold;               /* enum hold_step: set by attempt_step */
     bool stop : 1, simulated : 1;
+    bool returns : 1;           /* it was evicted, not told to: the planner says when it has its GPUs again */
     struct order_gpu gpus[];    /* and behind them their uuids: there are many attempts, and most hold few GPUs */
 };
 struct task {
@@ -233,7 +236,8 @@ void attempt_begun(struct attempt *a);                      /* from now on its o
 bool node_takes(const struct node *n);                      /* may something new be placed there? */
 void attempt_count(struct attempt *a);                      /* for limits, if it is not yet */
 void attempt_step(struct attempt *a, int step);             /* enum hold_step */
-void attempt_away(struct attempt *a, bool away, int64_t parked_mib);    /* its GPUs are not its own, or are again; and so much of the node's memory is, beside what it asked for */
+void attempt_away(struct attempt *a, bool away, int64_t parked_mib);    /* its GPUs are not its own, or are again; parked_mib: see there */
+int64_t node_kept_mib(const struct node *n);                /* of its memory: by suspended tasks */
 void attempt_hold(struct attempt *a, int sign);             /* adds (1) or takes away (-1) what it holds from the project's books */
 void state_drop_attempt(struct state *s, struct attempt *a);
 void state_idem_add(struct state *s, const struct idem *like);  /* copies it; the oldest may go from memory for it */

@@ -312,6 +312,7 @@ static const struct field rules_rows[] = {
     FIELD_AS(struct rules_ask, window_s, "window", DURATION, .min = 60, .max = 7 * 86400, .help = "the window that the brake is about", .example = "1h"),
     FIELD_AS(struct rules_ask, lift_s, "lift", DURATION, .min = 0, .max = 7 * 86400, .flag = "--lift --lift-brake", .help = "the brake counts for nothing for this time; 0: it counts again", .example = "30m"),
     FIELD_AS(struct rules_ask, spot_notice_s, "spot_notice", INT, .min = -1, .max = JOB_GRACE_MAX, .help = "seconds between SIGTERM and SIGKILL of spot work that yields; -1: its own grace period", .example = "120"),
+    FIELD(struct rules_ask, spot_suspend, ENUM, .names = &spot_suspend_names, .help = "spot work that yields is suspended where it can be, and not ended: never, real (not on simulated GPUs) or always", .example = "never"),
     FIELD(struct rules_ask, backfill_depth, INT, .min = 0, .max = 64, .help = "so many waiting jobs of each class get a start time that is held for them", .example = "1"),
     PERCENT(silent, .help = "if more than this part of the nodes, in per cent, is silent at once (and two at least), nothing is taken from them", .example = "30%"),
     FIELD(struct rules_ask, weights, TEXT, .max = 512, .flag = "--weights --weight", .help = "how much each term counts where a task is placed, in thousandths: name=number, or name=usual; several with blanks or commas. What is not named stays", .example = "stuck=250,fetch=usual"),

@@ -38,7 +38,7 @@ struct node_join_ask { const char *token, *name, *key; };
 struct node_key_ask { const char *key; };
 struct node_ask { const char *node; int state; struct node_settings settings; struct texts taint; const char *exclusive; };    /* state: enum node_state; ready or cordoned */
 struct node_drain_ask { const char *node; int64_t deadline_s; bool wait, requeue; };
-struct rules_ask { int64_t brake, window_s, spot_notice_s, backfill_depth, silent, lift_s; const char *preempt, *weights; };    /* brake, silent: per cent */
+struct rules_ask { int spot_suspend; int64_t brake, window_s, spot_notice_s, backfill_depth, silent, lift_s; const char *preempt, *weights; };    /* brake, silent: per cent */
 struct reserve_ask { const char *reservation, *project, *name, *gpus; int64_t count, from_ms, until_ms, duration_s; };
 struct reserve_list_ask { const char *page; int64_t limit; bool all; };
 struct gpu_live_ask { const char *page; int64_t limit; const char *node; };
@@ -50,7 +50,8 @@ struct trace_ask { const char *page; int64_t limit, from_ms, to_ms; bool names; 
 struct usage_ask { const char *by; int64_t from_ms, to_ms; };
 /* The planner's verbs; no route leads to them. */
 struct placement { int64_t job, task, node; struct objects gpus; };     /* gpus: of struct order_gpu, without uuid */
-struct place_ask { struct objects placements, waits, evictions; };      /* of struct placement, of struct wait, of struct eviction */
+struct place_ask { struct objects placements, waits, evictions, resumes; };     /* of struct placement, of struct wait, of struct eviction, of struct resume */
+struct resume { int64_t job, task, node; };
 /* A task that yields its place on a node to a job: work of class spot, of a lower class where the rules say so, or what was lent a reserved place. */
 enum evict_why { EVICT_SPOT, EVICT_CLASS, EVICT_RESERVATION, EVICT_WHY_COUNT };
 struct eviction { int64_t job, task, node, for_job; int why; };

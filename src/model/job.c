@@ -192,12 +192,13 @@ static bool settle_gpus(const struct job_spec *s, struct shape *shape, struct er
     return settle_gpu_memory(s, &shape->gpu, err);
 }
 
-void shape_on(const struct shape *s, int64_t node_cpu_milli, int64_t node_mem_mib, int64_t node_gpus,
+void shape_on(const struct shape *s, int64_t node_cpu_milli, int64_t node_mem_mib, int64_t kept_mib, int64_t node_gpus,
               int64_t *cpu_milli, int64_t *mem_mib)
 {
     int64_t part = s->gpu.milli, whole = MAX(node_gpus, 1) * 1000;
     *cpu_milli = s->cpu_milli ? s->cpu_milli : node_cpu_milli * part / whole;
-    *mem_mib = s->mem_mib ? s->mem_mib : node_mem_mib * part / whole;
+    int64_t mem = node_mem_mib * part / whole;
+    *mem_mib = s->mem_mib ? s->mem_mib : mem - MIN(kept_mib, mem / 2);
 }
 
 static bool settle_shape(struct job_spec *s, struct shape *shape, struct err *err)

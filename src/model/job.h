@@ -75,8 +75,9 @@ struct shape {
     int64_t cpu_milli, mem_mib; /* 0 with GPUs: as large a part of the node as its GPUs are, see shape_on */
     int64_t disk_mib;
 };
-/* What a task of this shape holds on a node of that size. */
-void shape_on(const struct shape *s, int64_t node_cpu_milli, int64_t node_mem_mib, int64_t node_gpus, int64_t *cpu_milli, int64_t *mem_mib);
+/* What a task of this shape holds on a node of that size. kept_mib: of its memory so much is kept there by suspended tasks; a part of the node is
+ * that much smaller, but not by more than half, since they had the like of it before. */
+void shape_on(const struct shape *s, int64_t node_cpu_milli, int64_t node_mem_mib, int64_t kept_mib, int64_t node_gpus, int64_t *cpu_milli, int64_t *mem_mib);
 /* Checks what a table cannot say (a command is there, a share is of one GPU, array and count agree, mounts are well
  * formed) and settles the shape and defaults in *spec. Changes nothing else. */
 MUST_CHECK bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct shape *shape, struct err *err);

@@ -94,6 +94,7 @@ static const struct field order_rows[] = {
     FIELD(struct order, grace_s, INT, .min = 0, .max = 86400),
     FIELD(struct order, hold_n, INT, .min = 0, .max = INT64_MAX, .when_set = true),
     FIELD(struct order, hold, BOOL, .when_set = true),
+    FIELD(struct order, hold_mib, INT, .min = 0, .max = max_mib, .when_set = true),
     FIELD(struct order, run_for_s, INT, .min = 0, .max = max_s),
 };
 const struct fields order_fields = FIELDS(order, order_rows);
@@ -137,6 +138,7 @@ static const struct field hold_rows[] = {
     FIELD(struct hold_told, state, ENUM, .names = &hold_names, .required = true),
     FIELD(struct hold_told, at_ms, INT, .min = 0, .max = max_ms),
     FIELD(struct hold_told, gpu_mib, INT, .min = 0, .max = max_mib),
+    FIELD(struct hold_told, mem_mib, INT, .min = 0, .max = max_mib, .when_set = true),
     FIELD(struct hold_told, why, TEXT, .max = MAX_TEXT_LINE, .when_set = true),
 };
 static const struct fields hold_fields = FIELDS(hold_told, hold_rows);

@@ -43,6 +43,7 @@ struct order {
     int64_t max_duration_s, grace_s;
     int64_t hold_n;             /* the newest wish about suspending it: its number; 0: there never was one */
     bool hold;                  /* it is to be suspended; else to run */
+    int64_t hold_mib;           /* so much of the node's memory it may take for that beyond its limit */
     int64_t run_for_s;          /* after a contact it may run this long without another; 0: for ever (on_lost: wait) */
 };
 
@@ -84,7 +85,8 @@ struct hold_told {
     int64_t attempt, n;         /* the wish that it answers */
     int state;                  /* enum hold_state */
     int64_t at_ms;              /* wall clock of the node when it got there */
-    int64_t gpu_mib;            /* what of it lies in the node's memory, or did */
+    int64_t gpu_mib;            /* what it had on its GPUs */
+    int64_t mem_mib;            /* of one that is suspended: all that it has in the node's memory; 0: not known */
     const char *why;            /* it is not as it was wished, and why */
 };
 struct report {                 /* up; a beat is one without items. It renews every run-until time of the node */

@@ -15,9 +15,14 @@ static const struct { const char *name; int64_t usual; } rows[RULE_WEIGHT] = {
     [RULE_SPOT_NOTICE_S] = { "spot_notice_s", -1 },
     [RULE_BACKFILL_DEPTH] = { "backfill_depth", 1 },
     [RULE_SILENT_PERMILLE] = { "silent_permille", 300 },
+    [RULE_SPOT_SUSPEND] = { "spot_suspend", SUSPEND_REAL },
     [RULE_LIFTED_UNTIL_MS] = { "lifted_until_ms", 0 },
     [RULE_SILENT_SINCE_MS] = { "silent_since_ms", 0 },
 };
+
+static const char *const suspend_list[] = { [SUSPEND_NEVER] = "never", [SUSPEND_REAL] = "real", [SUSPEND_ALWAYS] = "always" };
+_Static_assert(COUNT(suspend_list) == SPOT_SUSPEND_COUNT, "every word is there");
+const struct names spot_suspend_names = NAMES(suspend_list);
 
 const char *rule_name(enum rule r) { return r < RULE_WEIGHT ? rows[r].name : terms[r - RULE_WEIGHT].rule; }
 

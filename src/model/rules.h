@@ -17,11 +17,14 @@ enum rule {
     RULE_SPOT_NOTICE_S,                             /* between SIGTERM and SIGKILL of spot work that yields; -1: its own grace */
     RULE_BACKFILL_DEPTH,                            /* so many waiting jobs of a class get a start that is held for them */
     RULE_SILENT_PERMILLE,                           /* of the nodes: if more are silent at once nothing is given to others */
+    RULE_SPOT_SUSPEND,                              /* enum spot_suspend: spot work that yields is suspended where it can be */
     RULE_LIFTED_UNTIL_MS,                           /* the brake counts for nothing until then */
     RULE_SILENT_SINCE_MS,                           /* not set by anybody: since when too many are silent; 0: they are not */
     RULE_WEIGHT,                                    /* TERM_COUNT of them, thousandths */
     RULE_COUNT = RULE_WEIGHT + TERM_COUNT
 };
+enum spot_suspend { SUSPEND_NEVER, SUSPEND_REAL, SUSPEND_ALWAYS, SPOT_SUSPEND_COUNT };     /* real: not on simulated GPUs */
+extern const struct names spot_suspend_names;
 struct rules { int64_t at[RULE_COUNT]; };
 const char *rule_name(enum rule r);
 bool rule_named(const char *name, enum rule *out);

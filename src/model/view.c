@@ -284,6 +284,7 @@ static const struct field rules_rows[] = {
     FIELD_AS(struct rules_view, window_s, "window", INT, .help = "seconds"),
     AT(rules_view, lifted_until),
     FIELD_AS(struct rules_view, spot_notice_s, "spot_notice", INT, .help = "seconds between SIGTERM and SIGKILL of spot work that yields; -1: its own grace period"),
+    FIELD(struct rules_view, spot_suspend, TEXT, .help = "spot work that yields is suspended where it can be: never, real (not on simulated GPUs) or always"),
     FIELD(struct rules_view, backfill_depth, INT, .help = "so many waiting jobs of each class get a start time that is held"),
     FIELD(struct rules_view, silent, INT, .help = "if more than this part of the nodes, in per cent, is silent at once, nothing is taken from them"),
     FIELD(struct rules_view, weights, OBJECTS, .sub = &weight_fields, .max = TERM_COUNT, .help = "what a place is judged by, and how much each counts"),

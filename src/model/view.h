@@ -62,7 +62,7 @@ struct node_view {
 };
 struct reserve_view { int64_t id; const char *name, *state, *project, *gpus; int64_t count, from_ms, until_ms, created_ms; };
 struct weight_view { const char *name; int64_t weight, usual; const char *what; };      /* of a term, thousandths */
-struct rules_view { const char *id, *name, *state, *preempt; int64_t brake, window_s, lifted_until_ms, spot_notice_s, backfill_depth, silent; struct objects weights; };   /* weights: of struct weight_view */
+struct rules_view { const char *id, *name, *state, *preempt, *spot_suspend; int64_t brake, window_s, lifted_until_ms, spot_notice_s, backfill_depth, silent; struct objects weights; };   /* weights: of struct weight_view */
 struct fleet_view { const char *id, *name, *state, *note; int64_t nodes, ready, cordoned, draining, drained, down, lost, silent_since_ms, jobs_queued, jobs_running; };
 struct gpu_view {
     const char *id, *name, *state, *node, *model, *mig_free;

@@ -42,7 +42,7 @@ static int candidates(const struct sched *s, const struct node *n, unsigned rank
     struct hold *all[HOLDS_MOST];
     int count = 0;
     for (struct hold *h = map_get(s->held_on, n->id); h && count < HOLDS_MOST; h = h->next)
-        if ((ranks >> h->rank & 1) && h->confirmed && !h->yields_ms && !h->evicted_for)
+        if ((ranks >> h->rank & 1) && h->confirmed && !h->yields_ms && !h->evicted_for && !h->returning)
             all[count++] = h;
     if (count > 1)
         qsort(all, (size_t)count, sizeof *all, by_youth);
@@ -98,7 +98,7 @@ static int greedy(struct sched *s, struct class *c, struct node *n, struct hold 
 static int at_least(const struct class *c, const struct node *n, struct hold *const *from, int count)
 {
     int64_t cpu, mem, gpus = c->shape.gpu.milli / 1000, most[3] = { 0 };
-    shape_on(&c->shape, n->cpu_milli, n->mem_mib, n->gpu_count, &cpu, &mem);
+    shape_on(&c->shape, n->cpu_milli, n->mem_mib, n->kept_mib, n->gpu_count, &cpu, &mem);
     for (int i = 0; i < n->gpu_count; i++)
         gpus -= !n->gpus[i].holders && !n->gpus[i].closed;
     const int64_t needs[3] = { cpu - (n->cpu_milli - n->cpu_used - n->cpu_claimed), mem - (n->mem_mib - n->mem_used - n->mem_claimed), gpus };

@@ -116,7 +116,7 @@ void filter_see(const struct fleet *f, const struct class *c, const struct node 
 {
     const struct shape *w = &c->shape;
     *out = (struct sight){ 0 };
-    shape_on(w, n->cpu_milli, n->mem_mib, n->gpu_count, &out->cpu_needs, &out->mem_needs);
+    shape_on(w, n->cpu_milli, n->mem_mib, n->kept_mib, n->gpu_count, &out->cpu_needs, &out->mem_needs);
     if (w->gpu.milli > 1000 * n->gpu_count) { /* a part of more than all is no number of CPUs */
         out->cpu_needs = w->cpu_milli;
         out->mem_needs = w->mem_mib;

@@ -433,6 +433,7 @@ void node_state(const struct fleet *f, const struct node *n, struct state *state
                          .mem_mib = n->mem_mib,
                          .cpu_free = n->cpu_milli - n->cpu_used - n->cpu_claimed,
                          .mem_free = n->mem_mib - n->mem_used - n->mem_claimed,
+                         .kept_mib = n->kept_mib,
                          .gpu_count = n->gpu_count,
                          .make = n->make,
                          .site = place_site(n->place),
@@ -449,7 +450,7 @@ void node_state(const struct fleet *f, const struct node *n, struct state *state
     }
     uint64_t h = 0xcbf29ce484222325ULL;
     const int64_t parts[]
-        = { n->cpu_milli, n->mem_mib, out->cpu_free, out->mem_free, n->make | n->host_image << 16 | (int64_t)out->site->id << 17, n->house };
+        = { n->cpu_milli, n->mem_mib, out->cpu_free, out->mem_free, n->kept_mib, n->make | n->host_image << 16 | (int64_t)out->site->id << 17, n->house };
     for (size_t i = 0; i < COUNT(parts); i++)
         h = (h ^ (uint64_t)parts[i]) * 0x9e3779b97f4a7c15ULL, h ^= h >> 29;
     for (int i = 0; i < out->groups; i++) {
@@ -466,7 +467,7 @@ void node_state(const struct fleet *f, const struct node *n, struct state *state
 static bool same_state(const struct lot *a, const struct lot *b)
 {
     bool same = a->hash == b->hash && a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib
-                && a->cpu_free == b->cpu_free && a->mem_free == b->mem_free && a->make == b->make
+                && a->cpu_free == b->cpu_free && a->mem_free == b->mem_free && a->kept_mib == b->kept_mib && a->make == b->make
                 && a->gpu_count == b->gpu_count && a->host_image == b->host_image && a->house == b->house
                 && a->site == b->site && a->groups == b->groups;
     for (int i = 0; same && i < a->groups; i++) {

@@ -36,6 +36,7 @@ struct gpu {
 struct node {
     int64_t id;
     int64_t cpu_milli, mem_mib, cpu_used, mem_used;
+    int64_t kept_mib;               /* of mem_used: by suspended tasks */
     struct lot *lot;                /* NULL: not usable */
     struct place *place;            /* the nearest that is known */
     uint32_t at;                    /* its place in the lot */
@@ -76,7 +77,7 @@ struct lot {
     int64_t first;                  /* the lowest id of its nodes */
     struct node **nodes, *only;     /* a heap by id; nodes == &only where there was never a second */
     uint32_t id, birth, count, room;
-    int64_t cpu_milli, mem_mib, cpu_free, mem_free;
+    int64_t cpu_milli, mem_mib, cpu_free, mem_free, kept_mib;
     int32_t free_milli;             /* of all its GPUs */
     uint8_t gpu_count, whole, groups;
     bool host_image;

@@ -269,8 +269,16 @@ struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struc
     }
     s->dirty = false;
     serve(&p);
-    while ((j = order_next(s)) && p.plan.count < most && (!p.plan.count || p.plan.count + (size_t)j->class->gang <= most))
+    bool returned = false;
+    while ((j = order_next(s)) && p.plan.count < most && (!p.plan.count || p.plan.count + (size_t)j->class->gang <= most)) {
+        if (!returned && priority_of(j->priority) == CLASS_SPOT) { /* behind all that may evict it, and before its like */
+            p.plan.resume_count = returns_find(s, mem, &p.plan.resumes);
+            returned = true;
+        }
         start(&p, j);
+    }
+    if (!j && !returned)
+        p.plan.resume_count = returns_find(s, mem, &p.plan.resumes);
     if (j && !s->next && was && was->ready)
         s->next = was; /* the plan is full: it goes on with the next */
     if (was && was != s->next && was->ready && heap_has(&s->parked, was->class))
@@ -280,6 +288,6 @@ struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struc
         ahead_end(s, p.whole);
     p.plan.evictions = copy(mem, s->evictions, p.plan.eviction_count = s->eviction_count, sizeof *s->evictions);
     p.plan.starts = copy(mem, s->starts, p.plan.start_count = s->start_count, sizeof *s->starts);
-    p.plan.next_ms = j || s->dirty ? now_ms : MIN(MIN(order_wake(s), quota_wake(s)), MIN(s->reserve_ms, s->braked_ms));
+    p.plan.next_ms = j || s->dirty ? now_ms : MIN(MIN(order_wake(s), quota_wake(s)), MIN(MIN(s->reserve_ms, s->braked_ms), returns_wake(s)));
     return p.plan;
 }

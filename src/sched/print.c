@@ -59,8 +59,10 @@ static void print_hold(const struct hold *h, struct str *out)
         str_printf(out, " yields %lld", LL(h->yields_ms));
     else if (h->ends_ms < INT64_MAX)
         str_printf(out, " ends %lld", LL(h->ends_ms));
+    if (h->away)
+        str_printf(out, " away%s, own cpu %lld mem %lld", h->returns ? " and returns" : "", LL(h->other_cpu), LL(h->other_mem));
     str_text(out, "\n");
-    for (int i = 0; i < h->count; i++) {
+    for (int i = 0; i < h->count + h->away; i++) {
         str_printf(out, "  gpu %lld milli %lld mem %lld", LL(h->gpus[i].index), LL(h->gpus[i].milli), LL(h->gpus[i].mem_mib));
         if (h->gpus[i].slots)
             str_printf(out, " slots %x", (unsigned)h->gpus[i].slots);

@@ -99,6 +99,7 @@ void sched_free(struct sched *s)
     free(s->brakes);
     free(s->evictions);
     free(s->starts);
+    free(s->returns);
     free(s);
 }
 
@@ -153,8 +154,10 @@ static void on_node(struct sched *s, const struct sched_event *e)
     if (s->near.spreads && place_site(n->place)->id != site)
         near_places(s);
     order_node(s, n, 1);
-    for (const struct hold *h = map_get(s->held_on, n->id); h; h = h->next)
+    for (const struct hold *h = map_get(s->held_on, n->id); h; h = h->next) {
+        n->kept_mib += h->away ? h->mem_mib : 0;
         fleet_take(&s->fleet, n, h->project->id, h->cpu_milli, h->mem_mib, h->gpus, h->count);
+    }
     claims_node(s, n->id);
     ahead_touch(s, n->id);
     s->dirty = true;
@@ -249,6 +252,8 @@ static void hold_count(struct sched *s, const struct hold *h, int sign)
 {
     struct node *n = fleet_node(&s->fleet, h->node);
     order_held(s, h->project);
+    if (n && h->away)
+        n->kept_mib += sign * h->mem_mib;
     if (n && sign > 0)
         fleet_take(&s->fleet, n, h->project->id, h->cpu_milli, h->mem_mib, h->gpus, h->count);
     else if (n)
@@ -304,9 +309,30 @@ struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, 
     return h;
 }
 
+static void swap(int64_t *a, int64_t *b)
+{
+    int64_t was = *a;
+    *a = *b, *b = was;
+}
+
+void hold_turn(struct sched *s, struct hold *h)
+{
+    int away = h->away;
+    quota_end(s, h);
+    free(TAKE(h->counted));
+    hold_count(s, h, -1);
+    h->away = h->count, h->count = away;
+    swap(&h->cpu_milli, &h->other_cpu);
+    swap(&h->mem_mib, &h->other_mem);
+    hold_count(s, h, 1);
+    quota_hold(s, h, h->owner, h->bound_ms);
+    claims_count(s, h->node);
+}
+
 void hold_end(struct sched *s, struct hold *h)
 {
     int64_t node = h->node;
+    returns_file(s, h, false);
     hold_count(s, h, -1);
     quota_end(s, h);
     hold_tally(s, h, false);
@@ -524,8 +550,9 @@ static void waits_again(struct sched *s, struct job *j, int64_t task, int64_t no
 static bool hold_is(const struct hold *h, const struct sched_event *e)
 {
     bool same = h->node == e->node && h->project->id == e->project && h->cpu_milli == e->cpu_held
-                && h->mem_mib == e->mem_held && h->count == e->held_count;
-    for (int i = 0; same && i < h->count; i++)
+                && h->mem_mib == e->mem_held && (e->away ? h->away : h->count) == e->held_count && (h->away > 0) == e->away
+                && (!e->away || (h->other_cpu == e->own_cpu && h->other_mem == e->own_mem));
+    for (int i = 0; same && i < e->held_count; i++)
         same = h->gpus[i].index == e->held[i].index && h->gpus[i].milli == e->held[i].milli
                && h->gpus[i].mem_mib == e->held[i].mem_mib && h->gpus[i].slots == e->held[i].slots;
     return same;
@@ -543,11 +570,17 @@ static void on_held(struct sched *s, const struct sched_event *e)
     if (!h || !hold_is(h, e)) {
         if (h)
             hold_end(s, h);
-        h = hold_new(s, e->job, e->task, e->node, project_of(s, e->project), e->cpu_held,
-                     e->mem_held, gpus, count);
+        h = hold_new(s, e->job, e->task, e->node, project_of(s, e->project), e->away ? e->own_cpu : e->cpu_held,
+                     e->away ? e->own_mem : e->mem_held, gpus, count);
         quota_hold(s, h, e->owner, e->bound_ms);
+        if (e->away) {
+            h->other_cpu = e->cpu_held, h->other_mem = e->mem_held;
+            hold_turn(s, h);
+        }
     }
     h->confirmed = true;
+    h->returning = false;
+    returns_file(s, h, e->away && e->returns);
     h->evicted_for = e->yielding ? 0 : h->evicted_for;
     hold_known(s, h, e->at_ms ? e->at_ms : known ? h->since_ms : s->clock.now_ms, e->priority, e->bound_ms,
                e->yielding ? MAX(e->yields_ms, 1) : 0);
@@ -606,7 +639,9 @@ static void on_refused(struct sched *s, const struct sched_event *e)
 static void on_kept(struct sched *s, const struct sched_event *e)
 {
     struct hold *h = hold_find(s, e->job, e->task);
-    if (h && h->evicted_for)
+    if (h && h->returning)
+        returns_kept(s, h);
+    else if (h && h->evicted_for)
         evict_kept(s, h);
 }
 

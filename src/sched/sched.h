@@ -101,6 +101,9 @@ struct sched_event {
     int64_t cpu_held, mem_held;
     int held_count;
     struct sched_held *held;
+    bool away;              /* it is suspended: these are the GPUs that it had and comes back to; cpu_held and mem_held are what it holds without them */
+    bool returns;           /* ... as soon as they are free and nobody with a better right waits for them: sched_plan says when. Else the door looks after it */
+    int64_t own_cpu, own_mem;   /* of such a one: what it holds together with them */
     /* SCHED_TASK_FREED: what of its time counts, in used_from_ms and used_until_ms; none: 0 */
     /* SCHED_TASK_QUEUED */
     int64_t not_before_ms;
@@ -124,7 +127,8 @@ bool sched_foreknown(const struct sched *s);    /* its policy wants to be told b
 int64_t sched_stuck(struct sched *s);           /* idle thousandths of GPUs that the tasks usually asked for cannot use where they are */
 void sched_apply(struct sched *s, const struct sched_event *e);
 /* Placements of tasks that can start at now_ms, at most `most`; waits: jobs whose named reason changed; evictions: tasks that are to be
- * told to stop, each for a job that gets its place (SCHED_TASK_HELD with yielding, or SCHED_TASK_KEPT, settles it); starts: jobs whose
+ * told to stop, each for a job that gets its place (SCHED_TASK_HELD with yielding, or SCHED_TASK_KEPT, settles it); resumes: suspended tasks
+ * that are to have their GPUs again (SCHED_TASK_HELD, or SCHED_TASK_KEPT); starts: jobs whose
  * held start is new or other than it was by more than a little (start_ms INT64_MAX: none any more). All in mem. next_ms: when to call
  * again although nothing happened (a retry's pause ends); INT64_MAX: never. */
 struct start_hint { int64_t job, node, start_ms; };
@@ -132,6 +136,7 @@ struct sched_plan {
     struct placement *placements; size_t count;
     struct wait *waits; size_t wait_count;
     struct eviction *evictions; size_t eviction_count;
+    struct resume *resumes; size_t resume_count;
     struct start_hint *starts; size_t start_count;
     int64_t next_ms;
 };

@@ -82,8 +82,10 @@ struct hold {
     bool confirmed;             /* false: placed by us, not yet told by an event */
     bool cancelled;             /* must not wait again if it is refused */
     bool tallied;
+    bool returns, returning;    /* returns.c; returning: we gave it its GPUs back, and no event has told so */
     uint8_t rank;               /* enum priority_class */
-    int count;
+    int64_t other_cpu, other_mem;   /* of one that was suspended: what it holds with its GPUs, or without them */
+    int count, away;            /* away: of its GPUs, those that it has given back: all or none */
     struct held_gpu gpus[];
 };
 
@@ -249,6 +251,8 @@ struct sched {
     size_t eviction_count, eviction_room;
     struct start_hint *starts;
     size_t start_count, start_room;
+    struct hold **returns;      /* suspended ones that are to go on */
+    size_t return_count, return_room;
     uint64_t searches;          /* of gangs: a number for each */
     struct near near;
 };
@@ -280,6 +284,12 @@ struct hold *hold_new(struct sched *s, int64_t job, int64_t task, int64_t node, 
                       const struct held_gpu *gpus, int count);
 void job_reclass(struct sched *s, struct job *j);                   /* whether its time counts has changed */
 void hold_end(struct sched *s, struct hold *h);
+void hold_turn(struct sched *s, struct hold *h);                    /* it gives its GPUs back, or has them again */
+/* --- returns.c */
+void returns_file(struct sched *s, struct hold *h, bool in);        /* it waits for the GPUs that it had, or does not any more */
+size_t returns_find(struct sched *s, struct arena *mem, struct resume **out);   /* those that have them from now on */
+int64_t returns_wake(const struct sched *s);                        /* one that the door refused is to be tried again then; INT64_MAX: none */
+void returns_kept(struct sched *s, struct hold *h);
 static inline void hold_as(struct node *n, const struct hold *h, int sign)     /* for a moment, see node_count */
 {
     node_count(n, h->project->id, h->cpu_milli, h->mem_mib, h->gpus, h->count, sign);

@@ -83,7 +83,7 @@ bool lot_fits(const struct want *w, const struct suit *suits, const struct lot *
         || l->mem_free < w->shape.mem_mib || (w->host_image && !l->host_image)
         || ((w->region[0] || w->zone[0]) && !place_is(l->site, w->region, w->zone)))
         return false;
-    shape_on(&w->shape, l->cpu_milli, l->mem_mib, l->gpu_count, &out->cpu_milli, &out->mem_mib);
+    shape_on(&w->shape, l->cpu_milli, l->mem_mib, l->kept_mib, l->gpu_count, &out->cpu_milli, &out->mem_mib);
     if (l->cpu_free < out->cpu_milli || l->mem_free < out->mem_mib)
         return false;
     if (!ask->milli)

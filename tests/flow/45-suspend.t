@@ -74,5 +74,23 @@ call POST "/v1/jobs/$one/suspend" '{}'
 wait_for "$one" suspended 60
 call POST "/v1/jobs/$one/cancel" '{"grace":"1s"}'
 is "a suspended task can be cancelled" "$(how "$one" 60)" "cancelled cancelled 0"
+
+# --- work of class spot is suspended for what has a better right, and goes on behind it
+rm -f "$LIB"/cuda.conf.*
+spot=$(submit "$(sh_job "$counts" '{"gpus":1,"priority":"spot"}')")
+wait_for "$spot" running 60
+until_ok 20 has_said "$spot" 'turn 3'
+conf "gpu 0 process $(first_pid "$(attempt "$spot")") 100"
+high=$(submit "$(sh_job 'echo here; while [ ! -e /tmp/end ]; do sleep 0.1; done' '{"gpus":1,"priority":"high"}')")
+wait_for "$high" running 90
+is "spot work has given its GPU to what has a better right, and was not ended" "$(job "$spot" '.state + " " + .reason')|$(frozen "$spot")" "suspended ResumeGPUs|FROZEN"
+said=$(logs "$spot" | tail -n 1)
+arcus exec "$high" -- touch /tmp/end </dev/null
+wait_end "$high" 30
+until_ok 60 eval '[ "$(attempt "$spot" state)" = running ]'
+until_ok 20 has_said "$spot" "turn $((${said#turn } + 3))"
+is "... and goes on where it was, in the same attempt" "$(logs "$spot" | grep -A 1 -x "$said" | tail -n 1) $(get "/v1/jobs/$spot/attempts" | jq '.items | length')" "turn $((${said#turn } + 1)) 1"
+call POST "/v1/jobs/$spot/cancel" '{"grace":"1s"}'
+is "it ends" "$(how "$spot" 60)" "cancelled cancelled 0"
 is "the books balance" "$(books)" ""
 finish

@@ -10,6 +10,8 @@
 
 static const char script[] = "#!/bin/sh\n"
                              "top=${0%/*}\n"
+                             "read -r line || exit 0\n"
+                             "set -- $line\n"
                              "while [ $# -gt 0 ]; do case $1 in --folder) f=$2 ;; --to) to=$2 ;; --number) n=$2 ;; esac; shift; done\n"
                              "echo \"$to $n\" >>$top/asked\n"
                              "read -r state <$top/mode\n"
@@ -78,12 +80,12 @@ TEST(the_newest_wish_counts_and_is_told_with_its_number)
     struct order *o = begin(&c);
     if (!o)
         return;
-    runtime_hold(c.r, o->attempt, 3, true);
+    runtime_hold(c.r, o->attempt, 3, true, 0);
     const struct hold_told *t = told(&c, o->attempt, 3);
     CHECK(t && t->state == HOLD_SUSPENDED && t->gpu_mib == 7 && !t->why);
-    runtime_hold(c.r, o->attempt, 3, true);
-    runtime_hold(c.r, o->attempt, 2, false); /* an old one */
-    runtime_hold(c.r, o->attempt, 4, false);
+    runtime_hold(c.r, o->attempt, 3, true, 0);
+    runtime_hold(c.r, o->attempt, 2, false, 0); /* an old one */
+    runtime_hold(c.r, o->attempt, 4, false, 0);
     t = told(&c, o->attempt, 4);
     CHECK(t && t->state == HOLD_RUNNING && text_is(asked(&c), "suspended 3\nrunning 4\n"));
     end(&c, o);
@@ -95,7 +97,7 @@ TEST(an_agent_that_begins_tells_what_it_finds_and_goes_on_with_what_was_begun)
     struct order *o = begin(&c);
     if (!o)
         return;
-    runtime_hold(c.r, o->attempt, 1, true);
+    runtime_hold(c.r, o->attempt, 1, true, 0);
     CHECK(told(&c, o->attempt, 1) && containers_reopen(&c));
     const struct hold_told *t = told(&c, o->attempt, 1);
     CHECK(t && t->state == HOLD_SUSPENDED && text_is(asked(&c), "suspended 1\n"));
@@ -118,7 +120,7 @@ TEST(what_does_not_get_there_is_brought_back_and_else_ended_as_our_fault)
         if (!o)
             return;
         put(&c, "mode", modes[i], 0644);
-        runtime_hold(c.r, o->attempt, 1, true);
+        runtime_hold(c.r, o->attempt, 1, true, 0);
         const struct task_status *s = containers_wait(&c, o->attempt, PHASE_ENDED);
         CHECK(s->outcome == OUTCOME_NODE_FAULT && text_given(s->detail));
         CHECK(i == 1 || text_is(asked(&c), "suspended 1\nsuspended 1\nrunning 1\nrunning 1\n"));
@@ -133,7 +135,7 @@ TEST(a_helper_that_never_works_costs_no_task)
     if (!o)
         return;
     put(&c, "mode", "dies\n", 0644);
-    runtime_hold(c.r, o->attempt, 1, true);
+    runtime_hold(c.r, o->attempt, 1, true, 0);
     const struct hold_told *t = told(&c, o->attempt, 1);
     CHECK(t && t->state == HOLD_RUNNING && text_given(t->why));
     end(&c, o);

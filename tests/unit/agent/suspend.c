@@ -9,7 +9,7 @@ struct world {
     struct arena *mem;
     int count;
     enum cuda_state at[PROCS];
-    int64_t mib[PROCS], free_mib, limit;
+    int64_t mib[PROCS], free_mib, used_mib, room_mib, limit;
     bool frozen, dead, born;    /* dead: whoever works was killed, so nothing happens any more. born: a process begins while others are locked */
     int ops, fail_at, fail_from, kill_at;
     enum cuda_step fail_step;
@@ -66,6 +66,8 @@ static int64_t held_mib(void *arg)
     return mib;
 }
 static int64_t free_mib(void *arg) { return ((struct world *)arg)->free_mib; }
+static int64_t used_mib(void *arg) { return ((struct world *)arg)->used_mib; }
+static int64_t room_mib(void *arg) { return ((struct world *)arg)->room_mib; }
 
 static bool limit(void *arg, int64_t *bytes, struct err *err)
 {
@@ -89,7 +91,7 @@ static bool keep(void *arg, const struct suspend_note *note, struct err *err)
 }
 static int64_t now_ms(void *arg) { return ((struct world *)arg)->ops; }
 
-static const struct suspend_means means = { processes, where, step, held_mib, free_mib, limit, set_limit, freeze, keep, now_ms };
+static const struct suspend_means means = { processes, where, step, held_mib, free_mib, used_mib, room_mib, limit, set_limit, freeze, keep, now_ms };
 
 static struct world world(struct arena *mem)
 {
@@ -213,6 +215,17 @@ TEST(without_host_memory_nothing_is_touched)
     struct world w = world(mem);
     w.free_mib = 300;
     CHECK(go(&w, SUSPEND_SUSPENDED, 1) == SUSPEND_RUNNING && runs(&w) && w.limit == LIMIT && strstr(w.disk.why, "memory"));
+}
+
+TEST(what_others_were_promised_is_not_taken)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct world w = world(mem);
+    w.used_mib = (LIMIT >> 20) - 200; /* 200 of its own, and 300 are to come */
+    w.room_mib = 99;
+    CHECK(go(&w, SUSPEND_SUSPENDED, 1) == SUSPEND_RUNNING && runs(&w) && w.limit == LIMIT && strstr(w.disk.why, "promised"));
+    w.room_mib = 100;
+    CHECK(go(&w, SUSPEND_SUSPENDED, 2) == SUSPEND_SUSPENDED && suspended(&w) && w.disk.mem_mib == w.used_mib);
 }
 
 TEST(where_the_way_back_fails_too_it_is_called_broken)

@@ -110,7 +110,7 @@ static int go(struct try *t, const char *to, int n, const char *limit_s)
     snprintf(number, sizeof number, "%d", n);
     snprintf(turns, sizeof turns, "%s/turns", t->top);
     char *argv[] = { "suspend-helper", "--attempt", t->name, "--folder", t->task, "--group", t->group, "--to", (char *)to, "--number", number,
-                     "--turns", turns, "--libcuda", t->cuda, "--nvml", t->nvml, "--uvm", "/dev/zero", "--limit", (char *)limit_s };
+                     "--turns", turns, "--libcuda", t->cuda, "--nvml", t->nvml, "--uvm", "/dev/zero", "--limit", (char *)limit_s, "--room", "1000" };
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {

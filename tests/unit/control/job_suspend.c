@@ -103,6 +103,10 @@ TEST(what_a_node_cannot_suspend_runs_on_and_says_why)
     CHECK(door_events(d, "task.suspend_failed") == 1 && text_is(job_word(d, t.one, "state"), "running"));
     told(&t, t.one, 1, "running", NULL); /* told with every report */
     CHECK(door_events(d, "task.suspend_failed") == 1);
+    CHECK(strstr(door_ask(d, d->admin, VERB_JOB_ATTEMPTS, FMT(d, "{\"job\":\"%s\"}", t.one)).text, "\"no: when it was tried: managed memory\""));
+    CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok); /* whoever wants to may try again */
+    told(&t, t.one, 2, "suspended", NULL);
+    CHECK(strstr(door_ask(d, d->admin, VERB_JOB_ATTEMPTS, FMT(d, "{\"job\":\"%s\"}", t.one)).text, "\"suspendable\":\"yes\""));
 }
 
 TEST(one_that_cannot_come_back_gives_its_gpu_back_again)
@@ -168,4 +172,141 @@ TEST(what_does_not_run_cannot_be_suspended_nor_what_runs_be_resumed)
     a = wish(&t, VERB_JOB_SUSPEND, t.one);
     CHECK(!a.ok && a.err.rc == RC_CONFLICT && strstr(a.err.text, "already"));
     check_books(d, "refused");
+}
+
+/* --- spot work that yields */
+
+static struct two spot_new(void)
+{
+    struct two t = { .d = door_new(false) };
+    struct door *d = t.d;
+    door_node(d, "n1", 1, t.key);
+    CHECK(door_ask(d, d->admin, VERB_RULES_SET, "{\"spot_suspend\":\"always\"}").ok);
+    t.one = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":1,\"priority\":\"spot\"}"); /* all of the node's CPUs and memory */
+    t.other = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":1,\"priority\":\"high\"}");
+    CHECK(door_place(d, t.one, 0, "n1", 0) && door_report(d, t.key, 1, door_attempt(d, t.one, 0), "started", NULL).ok);
+    return t;
+}
+
+static void plan(struct two *t, const struct eviction *e, const struct resume *r)
+{
+    struct door *d = t->d;
+    struct place_ask *ask = ARENA_NEW(d->mem, struct place_ask);
+    if (e)
+        ask->evictions = (struct objects){ memcpy(ARENA_NEW(d->mem, struct eviction), e, sizeof *e), 1 };
+    if (r)
+        ask->resumes = (struct objects){ memcpy(ARENA_NEW(d->mem, struct resume), r, sizeof *r), 1 };
+    CHECK(door_ask_as(d, &system_caller, VERB_JOB_PLACE, ask).ok);
+}
+
+static void evict(struct two *t)
+{
+    struct eviction e = { .node = state_node(memory_of(t->d), "n1")->id, .why = EVICT_SPOT };
+    CHECK(id_parse(t->one, PREFIX_JOB, &e.job) && id_parse(t->other, PREFIX_JOB, &e.for_job));
+    plan(t, &e, NULL);
+    check_books(t->d, "evicted");
+}
+
+static void give_back(struct two *t)
+{
+    struct resume r = { .node = state_node(memory_of(t->d), "n1")->id };
+    CHECK(id_parse(t->one, PREFIX_JOB, &r.job));
+    plan(t, NULL, &r);
+    check_books(t->d, "given back");
+}
+
+TEST(spot_work_that_yields_is_suspended_and_goes_on_when_the_planner_says_so)
+{
+    struct two t = spot_new();
+    AUTO(door_free) struct door *d = t.d;
+    int64_t mem = attempt_of(&t, t.one)->mem_mib, cpu = attempt_of(&t, t.one)->cpu_milli;
+    evict(&t);
+    CHECK(attempt_of(&t, t.one)->hold == STEP_SUSPENDING && attempt_of(&t, t.one)->returns && !attempt_of(&t, t.one)->stop);
+    evict(&t); /* it is on its way */
+    CHECK(attempt_of(&t, t.one)->hold == STEP_SUSPENDING && attempt_of(&t, t.one)->hold_n == 1);
+    told(&t, t.one, 1, "suspended", ",\"mem_mib\":3000");
+    struct attempt *a = attempt_of(&t, t.one);
+    CHECK(a->hold == STEP_WAITS && a->returns && a->cpu_milli == 0 && a->mem_mib == 3000 && a->gpu_milli == 0);
+    CHECK(text_is(job_word(d, t.one, "state"), "suspended") && text_is(job_word(d, t.one, "reason"), "ResumeGPUs"));
+    CHECK(door_crash(d) && door_hello(d, t.key, "n1", 1, 2, (struct texts){ 0 }).ok && attempt_of(&t, t.one)->returns);
+    check_books(d, "a server that began anew");
+    CHECK(door_place(d, t.other, 0, "n1", 0) && attempt_of(&t, t.other)->mem_mib == mem - 3000); /* a part of the node, less what is kept there */
+    CHECK(door_report(d, t.key, 2, door_attempt(d, t.other, 0), "started", NULL).ok);
+    give_back(&t); /* somebody has it */
+    CHECK(attempt_of(&t, t.one)->hold == STEP_WAITS);
+    CHECK(door_report(d, t.key, 3, door_attempt(d, t.other, 0), "ended", ",\"outcome\":\"succeeded\"").ok);
+    CHECK(attempt_of(&t, t.one)->hold == STEP_WAITS); /* the planner may know somebody with a better right */
+    give_back(&t);
+    a = attempt_of(&t, t.one);
+    CHECK(a->hold == STEP_RESUMING && a->gpu_milli == 1000 && a->cpu_milli == cpu && a->mem_mib == mem);
+    told(&t, t.one, 2, "running", NULL);
+    a = attempt_of(&t, t.one);
+    CHECK(a->hold == STEP_NONE && !a->returns && a->mem_mib == mem && text_is(job_word(d, t.one, "state"), "running"));
+}
+
+TEST(spot_work_that_cannot_be_suspended_yields_as_ever_and_is_not_asked_to_again)
+{
+    struct two t = spot_new();
+    AUTO(door_free) struct door *d = t.d;
+    evict(&t);
+    told(&t, t.one, 1, "running", ",\"why\":\"it uses managed memory\"");
+    CHECK(attempt_of(&t, t.one)->stop && attempt_of(&t, t.one)->stop_as == OUTCOME_PREEMPTED && door_events(d, "task.evicted") == 1);
+    CHECK(door_report(d, t.key, 2, door_attempt(d, t.one, 0), "ended", ",\"outcome\":\"preempted\"").ok);
+    CHECK(text_is(job_word(d, t.one, "state"), "queued"));
+    check_books(d, "it waits again");
+}
+
+TEST(spot_work_that_cannot_come_back_is_begun_anew)
+{
+    struct two t = spot_new();
+    AUTO(door_free) struct door *d = t.d;
+    evict(&t);
+    told(&t, t.one, 1, "suspended", ",\"mem_mib\":3000");
+    give_back(&t);
+    told(&t, t.one, 2, "suspended", ",\"mem_mib\":3000,\"why\":\"no memory\"");
+    CHECK(attempt_of(&t, t.one)->stop && attempt_of(&t, t.one)->stop_as == OUTCOME_PREEMPTED && attempt_of(&t, t.one)->gpu_milli == 0);
+}
+
+TEST(on_simulated_gpus_spot_work_ends_unless_the_rule_says_always)
+{
+    struct two t = spot_new();
+    AUTO(door_free) struct door *d = t.d;
+    CHECK(door_ask(d, d->admin, VERB_RULES_SET, "{\"spot_suspend\":\"real\"}").ok);
+    evict(&t);
+    CHECK(attempt_of(&t, t.one)->stop && attempt_of(&t, t.one)->hold == STEP_NONE);
+}
+
+TEST(a_suspended_task_whose_node_is_emptied_or_lost_waits_again)
+{
+    for (int lost = 0; lost < 2; lost++) {
+        struct two t = two_new();
+        AUTO(door_free) struct door *d = t.d;
+        CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+        told(&t, t.one, 1, "suspended", NULL);
+        if (lost) {
+            door_run(d, 900 * 1000); /* nobody hears of it */
+        } else {
+            CHECK(door_ask(d, d->admin, VERB_NODE_DRAIN, "{\"node\":\"n1\",\"requeue\":true}").ok && attempt_of(&t, t.one)->stop);
+            CHECK(door_report(d, t.key, 2, door_attempt(d, t.one, 0), "ended", ",\"outcome\":\"preempted\"").ok);
+        }
+        CHECK(text_is(job_word(d, t.one, "state"), "queued"));
+        check_books(d, lost ? "lost" : "emptied");
+    }
+}
+
+TEST(nobody_suspends_or_resumes_what_is_another_projects)
+{
+    struct two t = two_new();
+    AUTO(door_free) struct door *d = t.d;
+    CHECK(door_ask(d, d->admin, VERB_PROJECT_CREATE, "{\"name\":\"beta\"}").ok);
+    const char *hers = door_grant(d, PRINCIPAL_USER, "admin", "beta", ROLE_DEVELOPER, 0);
+    for (int on = 0; on < 2; on++) {
+        if (on)
+            CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+        int before = attempt_of(&t, t.one)->hold;
+        struct answer a = door_ask_full(d, hers, "beta", on ? VERB_JOB_RESUME : VERB_JOB_SUSPEND, FMT(d, "{\"job\":\"%s\"}", t.one), NULL, 0);
+        CHECK(!a.ok && a.err.rc == RC_NOT_FOUND && attempt_of(&t, t.one)->hold == before);
+        a = door_ask_full(d, hers, "default", on ? VERB_JOB_RESUME : VERB_JOB_SUSPEND, FMT(d, "{\"job\":\"%s\"}", t.one), NULL, 0);
+        CHECK(!a.ok && attempt_of(&t, t.one)->hold == before);
+    }
 }

@@ -31,11 +31,11 @@ TEST(what_is_left_out_is_the_same_part_of_a_node_as_the_gpus_are)
 {
     int64_t cpu, mem;
     struct shape two = { .gpu.milli = 2000 }, half = { .gpu.milli = 500, .cpu_milli = 3000 }, none = { .cpu_milli = 1000, .mem_mib = 1024 };
-    shape_on(&two, 64000, 262144, 8, &cpu, &mem);
+    shape_on(&two, 64000, 262144, 0, 8, &cpu, &mem);
     CHECK(cpu == 16000 && mem == 65536);
-    shape_on(&half, 64000, 262144, 8, &cpu, &mem);
+    shape_on(&half, 64000, 262144, 0, 8, &cpu, &mem);
     CHECK(cpu == 3000 && mem == 16384);
-    shape_on(&none, 64000, 262144, 0, &cpu, &mem);
+    shape_on(&none, 64000, 262144, 0, 0, &cpu, &mem);
     CHECK(cpu == 1000 && mem == 1024);
 }
 

@@ -101,7 +101,7 @@ static bool plainly_fits(const struct yard *y, const struct node *n, const struc
 {
     const struct gpu_ask *ask = &w->shape.gpu;
     int64_t cpu, mem, fit = 0;
-    shape_on(&w->shape, n->cpu_milli, n->mem_mib, n->gpu_count, &cpu, &mem);
+    shape_on(&w->shape, n->cpu_milli, n->mem_mib, 0, n->gpu_count, &cpu, &mem);
     for (int i = 0; ask->milli && i < n->gpu_count; i++)
         fit += gpu_plainly_fits(y, n, &n->gpus[i], w);
     return n->usable && kit_admits(fleet_house(&y->s->fleet, n->house), w->guest.tolerates, w->guest.residency, w->guest.project) && (!w->host_image || n->host_image) && n->cpu_milli - n->cpu_used >= cpu && n->mem_mib - n->mem_used >= mem

@@ -255,7 +255,7 @@ static bool may_come(const struct truth *t, const struct truth_job *j, int64_t n
 static void holds(const struct truth *t, const struct truth_job *j, int64_t node, int64_t *cpu, int64_t *mem)
 {
     const struct sched_event *n = &t->nodes[node - 1];
-    shape_on(&j->e.shape, n->cpu_milli, n->mem_mib, n->gpu_count, cpu, mem);
+    shape_on(&j->e.shape, n->cpu_milli, n->mem_mib, 0, n->gpu_count, cpu, mem);
 }
 
 static void take_plan(struct truth *t, const struct sched_plan *p)
