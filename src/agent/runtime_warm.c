@@ -54,7 +54,7 @@ static void on_idle(void *arg)
 
 static struct warm *start(struct runtime *r, struct err *err)
 {
-    const char *argv[10] = { r->config.self, "suspend-helper", "--wait", "yes" };
+    const char *argv[12] = { r->config.self, "suspend-helper", "--wait", "yes" };
     const struct { const char *flag, *value; } more[]
         = { { "--libcuda", r->config.libcuda }, { "--nvml", r->config.nvml }, { "--uvm", r->config.uvm } };
     size_t n = 4;

@@ -284,6 +284,7 @@ int suspend_main(int argc, char **argv)
         _exit(0);
     if (!good || !is_whole(&w)) {
         fprintf(stderr, "arcus suspend-helper: it is started by the agent\n");
+        arena_free(w.mem);
         return 2;
     }
     enum suspend_state want = text_is(w.to, "running") ? SUSPEND_RUNNING : SUSPEND_SUSPENDED;
