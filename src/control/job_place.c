@@ -73,7 +73,9 @@ bool gpus_may_return(struct call *c, const struct attempt *a)
             return false;
     }
     const struct placement at = { .gpus = { (void *)a->gpus, (size_t)a->away } };
-    return (p->quota.gpu_milli < 0 || p->gpu_held + milli <= p->quota.gpu_milli) && limits_allow(c, p, j, n, &at);
+    const struct quota *q = &p->quota;
+    return (q->gpu_milli < 0 || p->gpu_held + milli <= q->gpu_milli) && (q->cpu_milli < 0 || p->cpu_held + a->own_cpu - a->cpu_milli <= q->cpu_milli)
+           && (q->mem_mib < 0 || p->mem_held + MAX(a->own_mem - a->mem_mib, 0) <= q->mem_mib) && limits_allow(c, p, j, n, &at);
 }
 
 static struct limit_ask limit_ask_of(const struct job *j, const struct node *n, const struct placement *at)

@@ -294,8 +294,6 @@ static void take(struct call *c, struct attempt *a, const struct hold_told *told
     tell(c, a, step == STEP_SUSPENDED ? before == STEP_RESUMING ? "task.resume_failed" : "task.suspended"
                : before == STEP_SUSPENDING ? "task.suspend_failed" : "task.resumed", told->why);
     mark(c, a->task->job);
-    if (a->returns)
-        sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
     if (evicted && failed) /* it must go, or cannot come back: it is tried again from the beginning */
         attempt_evict_anyway(c, a, suspended ? "it was suspended, and could not go on" : "it had to yield, and could not be suspended");
     if (suspended)

@@ -36,7 +36,7 @@ static bool may(struct sched *s, const struct hold *h)
         if (!g || !g->healthy || g->holders || g->closed)
             return false;
     }
-    return quota_allows(s, j->class) && quota_allows_on(s, j->class, n, h->gpus, h->away);
+    return quota_allows(s, j->class) && quota_allows_held(j->class, h->other_cpu - h->cpu_milli, h->other_mem - h->mem_mib) && quota_allows_on(s, j->class, n, h->gpus, h->away);
 }
 
 /* A snapshot tells them in another order: so who was suspended first is found, not remembered. */

@@ -236,6 +236,16 @@ TEST(spot_work_that_yields_is_suspended_and_goes_on_when_the_planner_says_so)
     CHECK(attempt_of(&t, t.one)->hold == STEP_WAITS);
     CHECK(door_report(d, t.key, 3, door_attempt(d, t.other, 0), "ended", ",\"outcome\":\"succeeded\"").ok);
     CHECK(attempt_of(&t, t.one)->hold == STEP_WAITS); /* the planner may know somebody with a better right */
+    struct quota *q = &attempt_of(&t, t.one)->task->job->project->quota, was = *q;
+    struct { int64_t *of, most; } low[] = { { &q->cpu_milli, cpu - 1 }, { &q->mem_mib, mem - 1 }, { &q->gpu_milli, 999 } };
+    for (size_t i = 0; i < COUNT(low); i++) { /* its project may not hold that much any more */
+        *low[i].of = low[i].most;
+        struct resume r = { .node = state_node(memory_of(d), "n1")->id };
+        CHECK(id_parse(t.one, PREFIX_JOB, &r.job));
+        plan(&t, NULL, &r);
+        CHECK(attempt_of(&t, t.one)->hold == STEP_WAITS);
+        *q = was;
+    }
     give_back(&t);
     a = attempt_of(&t, t.one);
     CHECK(a->hold == STEP_RESUMING && a->gpu_milli == 1000 && a->cpu_milli == cpu && a->mem_mib == mem);
