@@ -22,9 +22,11 @@ until_ok 30 eval '[ "$(get /v1/gpus | jq -r ".items[0].state")" = free ]' || giv
 counts='exec perl -e '\''open(F, "<", "/dev/zero"); $| = 1; while (!-e "/tmp/end") { print "turn ", ++$n, "\n"; select(undef, undef, undef, 0.1) } print "over\n"'\'''
 attempt() { get "/v1/jobs/$1/attempts" | jq -r ".items[-1].${2:-id}"; }
 frozen() { local g; g=$(dirname "$(find /sys/fs/cgroup -path "*arcus/$(attempt "$1")/cgroup.procs" \( -path '*freezer*' -o -path '/sys/fs/cgroup/arcus/*' \) | head -n 1)"); cat "$g/freezer.state" 2>/dev/null || awk '$1 == "frozen" {print $2 ? "FROZEN" : "THAWED"}' "$g/cgroup.events"; }
+last() { logs "$1" | tail -n 1; }
+stands() { local a; a=$(last "$1"); sleep 1; [ "$a" = "$(last "$1")" ]; } # what it had said is written down
 one=$(submit "$(sh_job "$counts" '{"gpus":1,"cpus":0.5,"memory":"256MB"}')")
 wait_for "$one" running 60
-until_ok 20 has_said "$one" 'turn 3'
+until_ok 60 has_said "$one" 'turn 3'
 conf "gpu 0 process $(first_pid "$(attempt "$one")") 100"
 is "it can be suspended, and says so" "$(attempt "$one" suspendable)" yes
 
@@ -32,7 +34,8 @@ is "it can be suspended, and says so" "$(attempt "$one" suspendable)" yes
 arcus suspend "$one" >/dev/null
 wait_for "$one" suspended 60
 is "it is suspended" "$(job "$one" '.state + " " + .reason')|$(attempt "$one" state)|$(frozen "$one")" "suspended Suspended|suspended|FROZEN"
-said=$(logs "$one" | tail -n 1)
+until_ok 60 stands "$one"
+said=$(last "$one")
 is "its GPU is free" "$(get /v1/gpus | jq -r '.items[0].state')" free
 two=$(submit "$(sh_job 'echo here; while [ ! -e /tmp/end ]; do sleep 0.1; done' '{"gpus":1,"cpus":0.5,"memory":"256MB"}')")
 wait_for "$two" running 60
@@ -45,7 +48,7 @@ arcus exec "$two" -- touch /tmp/end </dev/null
 wait_end "$two" 30
 until_ok 60 eval '[ "$(attempt "$one" state)" = running ]'
 is "when that has ended it is back" "$(job "$one")|$(attempt "$one" state)|$(frozen "$one")" "running|running|THAWED"
-until_ok 20 has_said "$one" "turn $((${said#turn } + 3))"
+until_ok 60 has_said "$one" "turn $((${said#turn } + 3))"
 is "... where it was" "$(logs "$one" | grep -A 1 -x "$said" | tail -n 1)" "turn $((${said#turn } + 1))"
 
 # --- what the driver refuses
@@ -79,16 +82,17 @@ is "a suspended task can be cancelled" "$(how "$one" 60)" "cancelled cancelled 0
 rm -f "$LIB"/cuda.conf.*
 spot=$(submit "$(sh_job "$counts" '{"gpus":1,"priority":"spot"}')")
 wait_for "$spot" running 60
-until_ok 20 has_said "$spot" 'turn 3'
+until_ok 60 has_said "$spot" 'turn 3'
 conf "gpu 0 process $(first_pid "$(attempt "$spot")") 100"
 high=$(submit "$(sh_job 'echo here; while [ ! -e /tmp/end ]; do sleep 0.1; done' '{"gpus":1,"priority":"high"}')")
 wait_for "$high" running 90
 is "spot work has given its GPU to what has a better right, and was not ended" "$(job "$spot" '.state + " " + .reason')|$(frozen "$spot")" "suspended ResumeGPUs|FROZEN"
-said=$(logs "$spot" | tail -n 1)
+until_ok 60 stands "$spot"
+said=$(last "$spot")
 arcus exec "$high" -- touch /tmp/end </dev/null
 wait_end "$high" 30
 until_ok 60 eval '[ "$(attempt "$spot" state)" = running ]'
-until_ok 20 has_said "$spot" "turn $((${said#turn } + 3))"
+until_ok 60 has_said "$spot" "turn $((${said#turn } + 3))"
 is "... and goes on where it was, in the same attempt" "$(logs "$spot" | grep -A 1 -x "$said" | tail -n 1) $(get "/v1/jobs/$spot/attempts" | jq '.items | length')" "turn $((${said#turn } + 1)) 1"
 call POST "/v1/jobs/$spot/cancel" '{"grace":"1s"}'
 is "it ends" "$(how "$spot" 60)" "cancelled cancelled 0"
