@@ -306,7 +306,7 @@ bool rtnl_behind(int s, void (*fn)(void *arg, int index, const unsigned char mac
             continue;
         if (n < (ssize_t)sizeof in.head || n > (ssize_t)sizeof in.bytes)
             return false;
-        int left = (int)n;
+        unsigned left = (unsigned)n;
         for (const struct nlmsghdr *h = &in.head; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
             if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
                 return h->nlmsg_type == NLMSG_DONE;
