@@ -86,7 +86,7 @@ $(BUILD)/kills: $(call obj,tests/kills/*.c) $(BUILD)/libwire.a $(BUILD)/libbase.
 	$Q$(CC) $(CFLAGS) $^ $(LDLIBS) -o $@
 test-bin: $(BUILD)/kills $(BUILD)/heads $(BUILD)/arcus-next
 # Libraries of drivers that no machine without GPUs has, made up for tests: loaded by name, so they link nothing of ours.
-FAKES := $(BUILD)/fake/libnvidia-ml.so.1 $(BUILD)/fake/libcuda.so.1 $(BUILD)/fake/libcuda-work.so.1 $(BUILD)/fake/nvidia-cuda-mps-control
+FAKES := $(BUILD)/fake/libnvidia-ml.so.1 $(BUILD)/fake/libcuda.so.1 $(BUILD)/fake/libcuda-work.so.1 $(BUILD)/fake/libcuda-both.so.1 $(BUILD)/fake/nvidia-cuda-mps-control
 $(BUILD)/fake/nvidia-cuda-mps-control: tests/fake/mps.c
 	@mkdir -p $(@D)
 	@echo "  link  $@"
@@ -94,10 +94,11 @@ $(BUILD)/fake/nvidia-cuda-mps-control: tests/fake/mps.c
 $(BUILD)/fake/libnvidia-ml.so.1: tests/fake/nvml.c src/agent/nvml.h
 $(BUILD)/fake/libcuda.so.1: tests/fake/cuda.c src/agent/cuda.h
 $(BUILD)/fake/libcuda-work.so.1: tests/fake/cuda_work.c src/agent/cuda_work.h
+$(BUILD)/fake/libcuda-both.so.1: tests/fake/cuda.c tests/fake/cuda_work.c src/agent/cuda.h src/agent/cuda_work.h
 $(filter %.so.1,$(FAKES)):
 	@mkdir -p $(@D)
 	@echo "  link  $@"
-	$Q$(CC) -std=gnu17 -O1 -g -Isrc -D_GNU_SOURCE $(WARN) -shared -fPIC -pthread $< -ldl -o $@
+	$Q$(CC) -std=gnu17 -O1 -g -Isrc -D_GNU_SOURCE $(WARN) -shared -fPIC -pthread $(filter %.c,$^) -ldl -o $@
 test-bin: $(FAKES)
 
 BENCH_BINS := $(patsubst tests/bench/%.c,$(BUILD)/bench-%,$(wildcard tests/bench/*.c))

@@ -333,8 +333,8 @@ static void find_one(struct runtime *r, const char *name)
         const struct plan_mount *m = plan.mounts.at;
         for (size_t i = 0; i < plan.mounts.count; i++)
             a->has_share |= a->shares.count && text_is(m[i].name, "mps");
-        suspend_found(a);
         gpus_found(a, &plan);
+        suspend_found(a);
         map_put(r->ranges, a->uid_base, a);
     }
     a->stage = STAGE_SPAWNED;

@@ -27,7 +27,8 @@ bool gpus_ready_for(struct attempt *a)
         return false;
     a->asked_gpus = true;
     a->leases = care_leases_of(&a->order->gpus);
-    a->has_gpus = care_want(r->config.care, a->id, a->order->project, &a->leases, on_clean, a);
+    a->project = a->order->project;
+    a->has_gpus = care_want(r->config.care, a->id, a->project, &a->leases, on_clean, a);
     a->waits_gpus = !a->has_gpus;
     a->awaited += a->waits_gpus;
     return a->has_gpus;
@@ -54,7 +55,38 @@ void gpus_found(struct attempt *a, const struct plan *p)
         *l = (struct care_lease){ .first = list[i].first, .slots = list[i].slots, .mem_mib = list[i].mem_mib };
         text_cut(l->uuid, sizeof l->uuid, list[i].uuid);
     }
-    care_hold(a->r->config.care, a->id, p->project, &a->leases);
+    a->project = p->project;
+    care_hold(a->r->config.care, a->id, a->project, &a->leases);
+}
+
+/* --- of one that is suspended: who has its GPUs meanwhile may be another project, so they are asked for again as at the start */
+
+void gpus_away(struct attempt *a)
+{
+    if (!a->gpus_away)
+        care_leave(a->r->config.care, a->id);
+    a->gpus_away = true;
+}
+
+static void on_back(void *arg, const char *why)
+{
+    struct attempt *a = arg;
+    a->awaited--;
+    a->waits_gpus = false;
+    a->gpus_away = why != NULL;
+    suspend_clean(a, why);
+}
+
+bool gpus_back(struct attempt *a)
+{
+    if (!a->gpus_away)
+        return true;
+    if (a->waits_gpus)
+        return false;
+    a->gpus_away = !care_want(a->r->config.care, a->id, a->project, &a->leases, on_back, a);
+    a->waits_gpus = a->gpus_away;
+    a->awaited += a->waits_gpus;
+    return !a->gpus_away;
 }
 
 void gpus_left(struct attempt *a)

@@ -67,7 +67,9 @@ struct attempt {
     struct clearing *clearing;  /* its work on the GPU is being ended, or was, so that it can be killed; malloc'd */
     int64_t doubt_ms;           /* it failed, and until then it is waited whether another's fault was the reason; 0: that is not asked */
     struct care_leases leases;  /* all that it holds of GPUs */
+    int64_t project;            /* whose they are */
     bool asked_gpus, waits_gpus, has_gpus;  /* these are well, and clean of what others left there */
+    bool gpus_away;             /* it is suspended: others may have them */
     struct task_status last;    /* detail is not kept */
 };
 
@@ -160,6 +162,8 @@ bool gpus_ready_for(struct attempt *a);         /* false: it is waited for, or a
 struct objects gpus_plan(const struct attempt *a, struct arena *mem);   /* of struct plan_gpu */
 void gpus_found(struct attempt *a, const struct plan *p);
 void gpus_left(struct attempt *a);
+void gpus_away(struct attempt *a);                 /* it is suspended */
+bool gpus_back(struct attempt *a);                 /* false: suspend_clean comes, unless gpus_left does */
 
 /* runtime_shares.c */
 void shares_begin(struct attempt *a, struct shares s);     /* it holds these from now on */
@@ -174,6 +178,7 @@ void shares_describe(const struct runtime *r, const struct node_info *info, cons
 /* runtime_suspend.c */
 void suspend_found(struct attempt *a);             /* with what one before us left of it */
 void suspend_live(struct attempt *a);              /* its supervisor is known: what is to be done can be */
+void suspend_clean(struct attempt *a, const char *why);    /* its GPUs are its own again; why: they cannot be */
 void suspend_end(struct attempt *a);
 /* runtime_mig.c */
 bool has_slices(struct attempt *a);             /* its MIG instances are there; else they are made, or the attempt was ended */

@@ -67,6 +67,8 @@ static void take_note(struct attempt *a, const struct suspend_note *note)
     h->at_ms = note->at_ms;
     h->gpu_mib = note->gpu_mib;
     h->mem_mib = note->state == SUSPEND_SUSPENDED ? note->mem_mib : 0;
+    if (note->state == SUSPEND_SUSPENDED)
+        gpus_away(a);
 }
 
 /* No helper has come so far that it had to note it. */
@@ -172,7 +174,10 @@ static void work(struct attempt *a)
         pretend(a);
         return;
     }
-    if (spawn(a, h->on && h->tries < TRIES, &err)) {
+    bool away = h->on && h->tries < TRIES;
+    if (!away && !gpus_back(a))
+        return; /* suspend_clean comes */
+    if (spawn(a, away, &err)) {
         h->late = timer_start(a->r->os, LATE_MS, on_late, a);
         return;
     }
@@ -210,6 +215,18 @@ void suspend_found(struct attempt *a)
 }
 
 void suspend_live(struct attempt *a) { work(a); }
+
+void suspend_clean(struct attempt *a, const char *why)
+{
+    if (a->stage != STAGE_LIVE || a->stop_as)
+        return;
+    if (why)
+        give_up(a, why);
+    else if (a->hold.on && a->hold.state == SUSPEND_SUSPENDED)
+        gpus_away(a); /* it is to stay where it is, after all */
+    else
+        work(a);
+}
 
 void suspend_end(struct attempt *a)
 {

@@ -20,6 +20,7 @@
 
 enum { LINE = 256 };
 static bool begun;
+__attribute__((weak)) void cuda_work_begin(void);   /* there where cuda_work.c is linked too */
 
 static const char *path_of(void)
 {
@@ -164,6 +165,8 @@ int cuInit(unsigned flags)
     int rc = fate("init", 0);
     (void)flags;
     begun = rc == CUDA_OK;
+    if (begun && cuda_work_begin)
+        cuda_work_begin();
     note("init", 0, rc);
     return rc;
 }

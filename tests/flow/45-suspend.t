@@ -5,7 +5,7 @@
 
 LIB=$BASE/driver
 mkdir -p "$LIB"
-cp "$(dirname "$ARCUS")"/fake/lib{nvidia-ml,cuda}.so.1 "$LIB/" || give_up "the made-up libraries are not built"
+cp "$(dirname "$ARCUS")"/fake/lib{nvidia-ml,cuda-both}.so.1 "$LIB/" || give_up "the made-up libraries are not built"
 node=
 for d in /dev/fuse /dev/kvm /dev/net/tun /dev/loop-control; do [ -z "$node" ] && perl -e 'exit !sysopen(my $f, $ARGV[0], 2048)' "$d" && node=$d; done
 [ -n "$node" ] || { skip "a device stands for the GPU" "this machine has none that can be opened"; finish; }
@@ -16,7 +16,7 @@ conf() { printf 'gpus 1\ncuda %s\n%s\n' "$LIB/cuda.conf" "${1:-}" >"$LIB/nvml.co
 conf
 : >"$LIB/cuda.conf"
 # Whoever has /dev/zero open uses CUDA.
-cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cuda "$LIB/libcuda.so.1" --uvm /dev/zero --cdi "$BASE/cdi"
+cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cuda "$LIB/libcuda-both.so.1" --uvm /dev/zero --cdi "$BASE/cdi"
 until_ok 30 eval '[ "$(get /v1/gpus | jq -r ".items[0].state")" = free ]' || give_up "no GPU is offered: $(get /v1/gpus)"
 
 counts='exec perl -e '\''open(F, "<", "/dev/zero"); $| = 1; while (!-e "/tmp/end") { print "turn ", ++$n, "\n"; select(undef, undef, undef, 0.1) } print "over\n"'\'''
@@ -78,20 +78,26 @@ wait_for "$one" suspended 60
 call POST "/v1/jobs/$one/cancel" '{"grace":"1s"}'
 is "a suspended task can be cancelled" "$(how "$one" 60)" "cancelled cancelled 0"
 
-# --- work of class spot is suspended for what has a better right, and goes on behind it
+# --- work of class spot is suspended for what has a better right, here another project's, and goes on behind it
+call POST /v1/projects '{"name":"other"}'
 rm -f "$LIB"/cuda.conf.*
 spot=$(submit "$(sh_job "$counts" '{"gpus":1,"priority":"spot"}')")
 wait_for "$spot" running 60
 until_ok 60 has_said "$spot" 'turn 3'
 conf "gpu 0 process $(first_pid "$(attempt "$spot")") 100"
-high=$(submit "$(sh_job 'echo here; while [ ! -e /tmp/end ]; do sleep 0.1; done' '{"gpus":1,"priority":"high"}')")
-wait_for "$high" running 90
+call POST "/v1/jobs?project=other" "$(sh_job 'echo here; while [ ! -e /tmp/end ]; do sleep 0.1; done' '{"gpus":1,"priority":"high"}')"
+high=$(field .id)
+in_other() { [ "$(get "/v1/jobs/$high?project=other" | jq -r .state)" = "$1" ]; }
+until_ok 90 in_other running
 is "spot work has given its GPU to what has a better right, and was not ended" "$(job "$spot" '.state + " " + .reason')|$(frozen "$spot")" "suspended ResumeGPUs|FROZEN"
 until_ok 60 stands "$spot"
 said=$(last "$spot")
-arcus exec "$high" -- touch /tmp/end </dev/null
-wait_end "$high" 30
+scrubs() { get '/v1/events?limit=1000' | jq '[.items[] | select(.name == "gpu.scrubbed")] | length'; }
+is "the GPU was overwritten for the other project" "$(scrubs)" 1
+arcus exec "$high" --project other -- touch /tmp/end </dev/null
+until_ok 60 in_other succeeded
 until_ok 60 eval '[ "$(attempt "$spot" state)" = running ]'
+is "... and again before what was suspended came back to it" "$(scrubs)" 2
 until_ok 60 has_said "$spot" "turn $((${said#turn } + 3))"
 is "... and goes on where it was, in the same attempt" "$(logs "$spot" | grep -A 1 -x "$said" | tail -n 1) $(get "/v1/jobs/$spot/attempts" | jq '.items | length')" "turn $((${said#turn } + 1)) 1"
 call POST "/v1/jobs/$spot/cancel" '{"grace":"1s"}'
