@@ -346,6 +346,15 @@ bool cgroups_freeze(const struct cgroups *c)
     return controller(c, "freezer") != NULL;
 }
 
+bool cgroup_frozen(const struct cgroups *c, const char *name)
+{
+    const struct cgroup_mount *m = controller(c, "freezer");
+    char text[64];
+    if (!m || !get(m->path, name, c->unified ? "cgroup.freeze" : "freezer.state", text, sizeof text))
+        return false;
+    return c->unified ? text[0] == '1' : text_starts(text, "FR"); /* FREEZING, FROZEN */
+}
+
 bool cgroup_freeze(const struct cgroups *c, const char *name, bool on, int wait_ms, struct err *err)
 {
     const struct cgroup_mount *m = controller(c, "freezer");

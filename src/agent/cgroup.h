@@ -39,6 +39,7 @@ MUST_CHECK bool cgroup_memory_limit(const struct cgroups *c, const char *name, i
 MUST_CHECK bool cgroup_memory_set(const struct cgroups *c, const char *name, int64_t bytes, struct err *err);
 /* Nothing in it runs any more when this returns, or everything does again; as it is already: fine. */
 MUST_CHECK bool cgroup_freeze(const struct cgroups *c, const char *name, bool on, int wait_ms, struct err *err);
+bool cgroup_frozen(const struct cgroups *c, const char *name);    /* it stands still, or is about to */
 bool cgroups_freeze(const struct cgroups *c);               /* it can be done here: v2, or v1 with that controller */
 /* Kills everything in it and waits until it is empty; false: something is left after wait_ms
  * (stuck in the kernel). */

@@ -26,6 +26,7 @@ struct runtime_config {
     const char *underlay_address;   /* ours in it; NULL: the one that the servers see */
     struct texts servers;       /* urls: they are closed to tasks */
     const char *libcuda, *uvm;  /* of the suspend helper, beside nvml; NULL: the usual */
+    int64_t over_ms;            /* one that was suspended may use more memory than it asked for so long after it runs again; 0: 30 s */
     struct care *care;          /* of its GPUs; NULL: whatever they are, they are used */
     struct heads *heads;        /* where blobs (images, work folders) come from */
 };

@@ -32,7 +32,7 @@ struct hold {                   /* of one that was to be suspended: runtime_susp
     struct warm *helper;        /* at work */
     struct timer *late, *again;
     int64_t limit_bytes;        /* it runs again, and its memory limit is to be lowered to that; 0: it is */
-    int64_t shrink_ms;          /* until that is tried again */
+    int64_t shrink_ms, left_ms; /* until that is tried again, and until it is ended for what it uses */
     struct timer *shrink;
 };
 struct attempt {

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TRIES = 2, AGAIN_MS = 1000, SHRINK_MS = 500, SHRINK_MOST_MS = 60000, HELPER_S = 300, LATE_MS = (HELPER_S + 30) * 1000 };
+enum { TRIES = 2, AGAIN_MS = 1000, SHRINK_MS = 500, OVER_MS = 30000, HELPER_S = 300, LATE_MS = (HELPER_S + 30) * 1000 };
 _Static_assert((int)HOLD_RUNNING == (int)SUSPEND_RUNNING && (int)HOLD_SUSPENDED == (int)SUSPEND_SUSPENDED, "told as they are noted");
 
 static void work(struct attempt *a);
@@ -33,7 +33,9 @@ static void give_up(struct attempt *a, const char *why)
     attempt_stop(a, 0, OUTCOME_NODE_FAULT, why);
 }
 
-/* What a task gave back counts as its own for a while yet. The note keeps the limit that it had: the next suspension begins from there. */
+/* What a task gave back counts as its own for a while yet; but who goes on using it uses what nobody gave it, and the node has promised it to
+ * others. v1 refuses a limit below what is in use, so it is ended here and not by the kernel. Until then the server counts it (over_mib). The note keeps
+ * the limit that it had: the next suspension begins from there. */
 static void on_shrink(void *arg)
 {
     struct attempt *a = arg;
@@ -46,9 +48,15 @@ static void on_shrink(void *arg)
     snprintf(group, sizeof group, "arcus/%s", a->name);
     if (cgroup_memory_set(&a->r->cgroups, group, h->limit_bytes, &err)) {
         h->limit_bytes = 0;
+        tell(a);
         return;
     }
-    h->shrink_ms = MIN(h->shrink_ms * 2, (int64_t)SHRINK_MOST_MS);
+    h->left_ms -= h->shrink_ms;
+    if (h->left_ms <= 0 && err.rc == RC_CONFLICT) {
+        attempt_stop(a, 0, OUTCOME_OUT_OF_MEMORY, "it used more than its memory after it was resumed");
+        return;
+    }
+    h->shrink_ms = h->left_ms > 0 ? MIN(h->shrink_ms * 2, h->left_ms) : OVER_MS;
     h->shrink = timer_start(a->r->os, h->shrink_ms, on_shrink, a);
 }
 
@@ -56,10 +64,11 @@ static void take_note(struct attempt *a, const struct suspend_note *note)
 {
     struct hold *h = &a->hold;
     h->limit_bytes = note->state == SUSPEND_RUNNING ? note->limit_bytes : 0;
-    h->shrink_ms = SHRINK_MS;
+    h->left_ms = a->r->config.over_ms ? a->r->config.over_ms : OVER_MS;
+    h->shrink_ms = MIN((int64_t)SHRINK_MS, h->left_ms);
     timer_cancel(TAKE(h->shrink));
     if (h->limit_bytes && a->r->real)
-        h->shrink = timer_start(a->r->os, SHRINK_MS, on_shrink, a);
+        h->shrink = timer_start(a->r->os, h->shrink_ms, on_shrink, a);
     free(h->why);
     h->why = note->why ? strdup(note->why) : NULL;
     h->done = note->n;
@@ -248,6 +257,7 @@ struct objects runtime_holds(struct runtime *r)
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
         if (a->hold.done && a->stage == STAGE_LIVE)
             list[n++] = (struct hold_told){ .attempt = a->id, .n = a->hold.done, .state = a->hold.state, .at_ms = a->hold.at_ms,
-                                            .gpu_mib = a->hold.gpu_mib, .mem_mib = a->hold.mem_mib, .why = a->hold.why };
+                                            .gpu_mib = a->hold.gpu_mib, .mem_mib = a->hold.mem_mib,
+                                            .over_mib = a->hold.limit_bytes ? a->hold.gpu_mib : 0, .why = a->hold.why };
     return (struct objects){ list, n };
 }

@@ -137,12 +137,14 @@ static bool out_again(struct go *g, struct err *err)
            && g->m->freeze(g->arg, true, err);
 }
 
-/* Its memory is given back by the driver as it likes, and the task need not wait for that: a limit that stays raised is lowered by the agent. */
-static void lower_limit(struct go *g)
+/* Before anybody is let go, so that what was given back is not used by the task first. The driver gives it back as it likes, and the task need not
+ * wait for that: a limit that stays raised is lowered by the agent. So it never fails. */
+static bool lower_limit(struct go *g)
 {
     struct err ignored;
     if (g->note->limit_bytes && g->m->set_limit(g->arg, g->note->limit_bytes, &ignored))
         g->note->limit_bytes = 0;
+    return true;
 }
 
 /* --- where it got to */
@@ -159,9 +161,7 @@ static void settle(struct go *g, enum suspend_state state, const char *why, stru
 static void undo(struct go *g, const char *why, struct arena *mem)
 {
     struct err err = { 0 };
-    bool back = restore_all(g, &err) && unlock_all(g, &err);
-    if (back)
-        lower_limit(g);
+    bool back = restore_all(g, &err) && lower_limit(g) && unlock_all(g, &err);
     settle(g, back ? SUSPEND_RUNNING : SUSPEND_BROKEN, back ? why : arena_printf(mem, "%s; and then: %s", why, err.text), mem);
 }
 
@@ -169,9 +169,7 @@ static void resume(struct go *g, struct arena *mem)
 {
     struct err err = { 0 }, again = { 0 };
     if (restore_all(g, &err)) {
-        bool back = unlock_all(g, &err);
-        if (back)
-            lower_limit(g);
+        bool back = lower_limit(g) && unlock_all(g, &err);
         settle(g, back ? SUSPEND_RUNNING : SUSPEND_BROKEN, back ? NULL : err.text, mem);
     } else if (list(g, &again) && out_again(g, &again)) {
         settle(g, SUSPEND_SUSPENDED, err.text, mem);
@@ -195,7 +193,7 @@ void suspend_go(const struct suspend_means *m, void *arg, enum suspend_state wan
     note->why = NULL;
     if (before == want) { /* a later wish is answered the same way */
         if (want == SUSPEND_RUNNING)
-            lower_limit(g);
+            (void)!lower_limit(g);
         settle(g, want, NULL, mem);
     } else if (!m->keep(arg, note, &err)) {
         settle(g, before, err.text, mem);

@@ -5,7 +5,7 @@
  * followed by another one that goes on or goes back, and a second one that was not needed does nothing. The order:
  *
  *   suspend   note, thaw, is there host memory?, raise the task's memory limit, lock all, move all, nothing left on the GPU?, freeze, note
- *   resume    note, thaw, restore all, unlock all, lower the limit, note
+ *   resume    note, thaw, restore all, lower the limit, unlock all, note
  *
  * All are locked before the first is moved, and all are back before the first is let go: processes share memory with each other. What fails
  * on the way out is undone, and the task runs on. What fails on the way back leaves it suspended, if all of it can be. Where neither can be

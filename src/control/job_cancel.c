@@ -1,7 +1,8 @@
 /* job_cancel.c - somebody wants a job, or one task of it, to end. What waits ends at once; what
- * runs gets SIGTERM and the grace period. Cancelling what has ended is refused, so that nobody
- * thinks it was the cancel. */
+ * runs gets SIGTERM and the grace period, which a second cancel may shorten. Cancelling what has
+ * ended is refused, so that nobody thinks it was the cancel. */
 #include "control/call.h"
+#include "model/hold.h"
 
 /* The attempt goes on until its node says that it has ended. */
 void task_stop(struct call *c, struct task *t, int64_t grace_s)
@@ -15,6 +16,8 @@ void task_stop(struct call *c, struct task *t, int64_t grace_s)
     order_shorten(c, a);
     if (grace_s >= 0) /* else the job's own */
         a->grace_s = grace_s;
+    if (hold_is_away((enum hold_step)a->hold)) /* it could only run beside whoever has its GPUs */
+        a->grace_s = 0;
     a->stop_ms = c->now_ms;
     EMIT(c, ATTEMPT_STOP, V_INT(a->id), V_INT(JOB_STOPPING), V_INT(a->started_ms),
          V_INT(a->grace_s), V_INT(a->stop_ms));
@@ -32,9 +35,16 @@ bool job_gone(struct call *c, const char *ref, struct err *err)
                       job_state_name(state));
 }
 
+/* Whoever cancels again with less patience. */
+static bool sooner(const struct call *c, const struct task *t, int64_t grace_s)
+{
+    const struct attempt *a = t->attempt;
+    return a && grace_s >= 0 && c->now_ms + grace_s * 1000 < a->stop_ms + a->grace_s * 1000;
+}
+
 static int64_t cancel_task(struct call *c, struct job *j, struct task *t, int64_t grace_s)
 {
-    if (t->state == JOB_STOPPING)
+    if (t->state == JOB_STOPPING && !sooner(c, t, grace_s))
         return 0;
     if (t->attempt)
         return task_stop(c, t, grace_s), 1;
@@ -86,15 +96,18 @@ bool job_cancel(struct call *c, const void *body, struct err *err)
     struct cancel_view view = { .id = j->id, .name = arena_text(c->mem, j->name) };
     struct task *t;
     if (one) {
-        if (one->state == JOB_STOPPING)
+        view.tasks = cancel_task(c, j, one, grace_s);
+        if (!view.tasks)
             return err_set(err, RC_CONFLICT, "task %lld of %s is being cancelled already",
                            (long long)ask->task, ask->job);
-        view.tasks = cancel_task(c, j, one, grace_s);
     } else if (ask->task >= 0) {
         view.tasks = cancel_early(c, j, ask->task);
-    } else {
-        if (j->state == JOB_STOPPING)
+    } else if (j->state == JOB_STOPPING) {
+        for (size_t i = 0; (t = map_next(j->tasks, &i));)
+            view.tasks += cancel_task(c, j, t, grace_s);
+        if (!view.tasks)
             return err_set(err, RC_CONFLICT, "job %s is being cancelled already", ask->job);
+    } else {
         view.tasks = j->count - j->next_task - (j->skipped ? (int64_t)map_count(j->skipped) : 0);
         j->cancelled += view.tasks;
         j->next_task = j->count;

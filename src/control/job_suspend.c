@@ -281,11 +281,18 @@ static void take(struct call *c, struct attempt *a, const struct hold_told *told
 {
     bool suspended = told->state == HOLD_SUSPENDED;
     enum hold_step before = (enum hold_step)a->hold, step = before;
-    if (a->stop || !hold_next(&step, suspended ? HOLD_IS_SUSPENDED : HOLD_RUNS))
-        return; /* told before, or of no interest any more */
+    if (a->stop)
+        return;
+    if (!hold_next(&step, suspended ? HOLD_IS_SUSPENDED : HOLD_RUNS)) { /* told before */
+        if (before == STEP_NONE && !suspended && told->over_mib < a->parked_mib) { /* its limit has been lowered since */
+            change(c, a, false, told->over_mib, c->now_ms);
+            write_lease(c, a);
+        }
+        return;
+    }
     bool evicted = a->returns, failed = before == STEP_RESUMING ? suspended : !suspended;
     attempt_step(a, (int)(evicted && step == STEP_SUSPENDED && !failed ? STEP_WAITS : step)); /* it waits from the beginning */
-    change(c, a, suspended, !suspended ? 0 : told->mem_mib ? told->mem_mib : a->own_mem + told->gpu_mib, told->at_ms);
+    change(c, a, suspended, !suspended ? told->over_mib : told->mem_mib ? told->mem_mib : a->own_mem + told->gpu_mib, told->at_ms);
     a->returns = evicted && suspended && !failed;
     free(TAKE(a->hold_why));
     if (before == STEP_SUSPENDING && failed)

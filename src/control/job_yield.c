@@ -14,6 +14,8 @@ void attempt_yield(struct call *c, struct attempt *a, enum outcome as, const cha
     a->stop = true;
     a->stop_as = as;
     a->stop_ms = c->now_ms;
+    if (hold_is_away((enum hold_step)a->hold)) /* as in task_stop */
+        a->grace_s = 0;
     attempt_why(a, why);
     order_shorten(c, a);
     EMIT(c, ATTEMPT_YIELD, V_INT(a->id), V_INT(as), V_INT(a->grace_s), V_TEXT(a->stop_why), V_INT(a->stop_ms));

@@ -139,6 +139,7 @@ static const struct field hold_rows[] = {
     FIELD(struct hold_told, at_ms, INT, .min = 0, .max = max_ms),
     FIELD(struct hold_told, gpu_mib, INT, .min = 0, .max = max_mib),
     FIELD(struct hold_told, mem_mib, INT, .min = 0, .max = max_mib, .when_set = true),
+    FIELD(struct hold_told, over_mib, INT, .min = 0, .max = max_mib, .when_set = true),
     FIELD(struct hold_told, why, TEXT, .max = MAX_TEXT_LINE, .when_set = true),
 };
 static const struct fields hold_fields = FIELDS(hold_told, hold_rows);

@@ -87,6 +87,7 @@ struct hold_told {
     int64_t at_ms;              /* wall clock of the node when it got there */
     int64_t gpu_mib;            /* what it had on its GPUs */
     int64_t mem_mib;            /* of one that is suspended: all that it has in the node's memory; 0: not known */
+    int64_t over_mib;           /* it runs, and may use so much of the node's memory beyond what it asked for, until its limit is lowered again */
     const char *why;            /* it is not as it was wished, and why */
 };
 struct report {                 /* up; a beat is one without items. It renews every run-until time of the node */

@@ -128,6 +128,11 @@ bool container_why(struct task *t, const char *log, struct err *err)
                : err_set(err, RC_INTERNAL, "it could not be started, and %s did not say why", t->plan.runtime);
 }
 
+bool container_frozen(struct task *t)
+{
+    return cgroup_frozen(&t->cgroups, t->plan.cgroup);
+}
+
 void container_thaw(struct task *t)
 {
     struct err ignored;

@@ -72,20 +72,32 @@ static bool read_lease(const struct plan *p, int64_t *contact)
     return true;
 }
 
-/* Asks the container to end; a second, shorter wish counts, a later one does not. */
+static void kill_it(struct life *l)
+{
+    l->killed = true;
+    kill(l->t->container, SIGKILL);
+    container_thaw(l->t); /* on v1 what stands still does not even die */
+}
+
+/* Asks the container to end; a second, shorter wish counts, a later one does not. A suspended one has no grace: its GPUs may be another's by
+ * now, and it may still open them, so nothing of it may run again. */
 static void end_it(struct life *l, enum outcome as, int64_t grace_s)
 {
     int64_t at = boot_ms() + grace_s * 1000;
     if (l->as == OUTCOME_NONE)
         l->as = (int)as;
+    if (l->t->container > 0 && !l->killed && container_frozen(l->t)) {
+        l->kill_at = boot_ms();
+        container_signal_all(l->t, SIGKILL);
+        kill_it(l);
+        return;
+    }
     if (l->kill_at && at >= l->kill_at)
         return;
     bool first = l->kill_at == 0;
     l->kill_at = at;
-    if (first && l->t->container > 0) {
-        container_thaw(l->t); /* a suspended one could not hear it */
+    if (first && l->t->container > 0)
         container_signal_all(l->t, SIGTERM);
-    }
 }
 
 static void on_stop_file(struct life *l)
@@ -190,9 +202,7 @@ static int check_deadlines(struct life *l)
          * have. What a shell's loop starts meanwhile has no claim to the grace. */
         bool in_vain = !container_takes(l->t, SIGTERM) && container_alone(l->t);
         if (now >= l->kill_at || in_vain) {
-            l->killed = true;
-            kill(l->t->container, SIGKILL);
-            container_thaw(l->t); /* on v1 what stands still does not even die; it may have been frozen meanwhile */
+            kill_it(l); /* it may have been frozen meanwhile */
         } else {
             next = MIN(next, MIN(l->kill_at, now + ALONE_CHECK_MS));
         }

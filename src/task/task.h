@@ -94,7 +94,8 @@ MUST_CHECK bool workdir_unpack(const struct plan *p, struct err *err);
 MUST_CHECK bool container_create(struct task *t, int *runtime_pid, struct err *err);
 MUST_CHECK bool container_start(struct task *t, struct err *err);   /* once the runtime has left with 0 */
 bool container_why(struct task *t, const char *log, struct err *err);   /* the runtime's words about a failure, made readable; false: it said none, as whoever was killed does */
-void container_thaw(struct task *t);                     /* it was suspended: it can hear and die again */
+bool container_frozen(struct task *t);                   /* it is suspended */
+void container_thaw(struct task *t);                     /* it was suspended: it can die again */
 void container_signal_all(struct task *t, int signal);
 bool container_takes(struct task *t, int signal);                   /* the first process would notice this signal */
 bool container_alone(struct task *t);                               /* of those that got the signal only the first process is left */

@@ -19,7 +19,7 @@ conf
 cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cuda "$LIB/libcuda-both.so.1" --uvm /dev/zero --cdi "$BASE/cdi"
 until_ok 30 eval '[ "$(get /v1/gpus | jq -r ".items[0].state")" = free ]' || give_up "no GPU is offered: $(get /v1/gpus)"
 
-counts='exec perl -e '\''open(F, "<", "/dev/zero"); $| = 1; while (!-e "/tmp/end") { print "turn ", ++$n, "\n"; select(undef, undef, undef, 0.1) } print "over\n"'\'''
+counts='exec perl -e '\''open(F, "<", "/dev/zero"); $SIG{TERM} = sub { print "heard\n" }; $| = 1; while (!-e "/tmp/end") { print "turn ", ++$n, "\n"; select(undef, undef, undef, 0.1) } print "over\n"'\'''
 attempt() { get "/v1/jobs/$1/attempts" | jq -r ".items[-1].${2:-id}"; }
 frozen() { local g; g=$(dirname "$(find /sys/fs/cgroup -path "*arcus/$(attempt "$1")/cgroup.procs" \( -path '*freezer*' -o -path '/sys/fs/cgroup/arcus/*' \) | head -n 1)"); cat "$g/freezer.state" 2>/dev/null || awk '$1 == "frozen" {print $2 ? "FROZEN" : "THAWED"}' "$g/cgroup.events"; }
 last() { logs "$1" | tail -n 1; }
@@ -75,8 +75,9 @@ is "... and comes back" "$(attempt "$one" state)|$(frozen "$one")" "running|THAW
 # --- ends
 call POST "/v1/jobs/$one/suspend" '{}'
 wait_for "$one" suspended 60
-call POST "/v1/jobs/$one/cancel" '{"grace":"1s"}'
-is "a suspended task can be cancelled" "$(how "$one" 60)" "cancelled cancelled 0"
+call POST "/v1/jobs/$one/cancel" '{"grace":"1h"}'
+is "a suspended task is cancelled without grace: its GPU may be another's" "$(how "$one" 60)" "cancelled cancelled 0"
+is "... and nothing of it has run again" "$(logs "$one" | grep -c heard)" 0
 
 # --- work of class spot is suspended for what has a better right, here another project's, and goes on behind it
 call POST /v1/projects '{"name":"other"}'

@@ -39,7 +39,7 @@ bool containers_reopen(struct containers *c)
     if (c->r)
         runtime_close(c->r);
     c->r = NULL;
-    struct runtime_config config = { .data = c->data, .run = c->run, .self = c->self ? c->self : arena_text(c->mem, self), .host_image = true, .hide = c->hide, .cdi = c->cdi };
+    struct runtime_config config = { .data = c->data, .run = c->run, .self = c->self ? c->self : arena_text(c->mem, self), .host_image = true, .hide = c->hide, .cdi = c->cdi, .over_ms = c->over_ms };
     bool ok = runtime_open(c->os, &config, &events, c, &c->r, &err);
     if (!ok)
         printf("# %s\n", err.text);

@@ -8,6 +8,7 @@
 
 struct containers {
     const char *self;               /* our program, as the runtime is told; NULL: what it is */
+    int64_t over_ms;                /* as runtime_config's */
     struct os *os;
     struct runtime *r;
     struct arena *mem;

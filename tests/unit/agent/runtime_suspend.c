@@ -1,5 +1,6 @@
 /* runtime_suspend.c - how the runtime starts helpers and follows them: real supervisors, and a helper of a few lines of shell that leaves the note that a file
  * tells it to. What a helper really does is suspend.c's and suspend_helper.c's. */
+#include "agent/cgroup.h"
 #include "agent/suspend.h"
 #include "base/id.h"
 #include "containers.h"
@@ -18,7 +19,8 @@ static const char script[] = "#!/bin/sh\n"
                              "[ $state = dies ] && exit 3\n"
                              "[ $state = works ] && state=$to\n"
                              "read -r attempt <$top/attempt\n"
-                             "echo \"{\\\"attempt\\\":$attempt,\\\"n\\\":$n,\\\"want\\\":\\\"$to\\\",\\\"state\\\":\\\"$state\\\",\\\"gpu_mib\\\":7}\" >$f/suspend.new && mv $f/suspend.new $f/suspend.json\n";
+                             "read -r limit <$top/limit\n"
+                             "echo \"{\\\"attempt\\\":$attempt,\\\"n\\\":$n,\\\"want\\\":\\\"$to\\\",\\\"state\\\":\\\"$state\\\",\\\"limit_bytes\\\":$limit,\\\"gpu_mib\\\":7}\" >$f/suspend.new && mv $f/suspend.new $f/suspend.json\n";
 
 static void put(struct containers *c, const char *name, const char *text, unsigned mode)
 {
@@ -58,6 +60,7 @@ static struct order *begin(struct containers *c)
         return NULL;
     put(c, "helper", script, 0755);
     put(c, "mode", "works\n", 0644);
+    put(c, "limit", "0\n", 0644);
     c->self = containers_path(c, "%s/helper", c->top);
     CHECK(containers_reopen(c));
     struct order *o = containers_order(c, "host", "trap 'exit 0' TERM; while :; do sleep 0.1; done");
@@ -138,5 +141,85 @@ TEST(a_helper_that_never_works_costs_no_task)
     runtime_hold(c.r, o->attempt, 1, true, 0);
     const struct hold_told *t = told(&c, o->attempt, 1);
     CHECK(t && t->state == HOLD_RUNNING && text_given(t->why));
+    end(&c, o);
+}
+
+static bool group_of(const struct order *o, struct cgroups *cgroups, char group[static 64])
+{
+    char name[ID_TEXT];
+    struct err err = { 0 };
+    snprintf(group, 64, "arcus/%s", id_text(name, PREFIX_ATTEMPT, o->attempt));
+    return cgroups_find(cgroups, &err);
+}
+
+TEST(one_that_stands_still_ends_without_grace_and_never_runs_again)
+{
+    struct containers c;
+    struct order *o = begin(&c);
+    if (!o)
+        return;
+    struct cgroups cgroups;
+    struct err err = { 0 };
+    char group[64];
+    CHECK(group_of(o, &cgroups, group));
+    if (cgroups_freeze(&cgroups)) {
+        CHECK(!cgroup_frozen(&cgroups, group) && cgroup_freeze(&cgroups, group, true, 30000, &err) && cgroup_frozen(&cgroups, group));
+        runtime_stop(c.r, o->attempt, 600, OUTCOME_CANCELLED);
+        const struct task_status *s = containers_wait(&c, o->attempt, PHASE_ENDED);
+        CHECK(s->outcome == OUTCOME_CANCELLED && s->signal == 9 && s->exit_code == 0); /* one that hears SIGTERM exits with 0 */
+    }
+    containers_close(&c);
+}
+
+TEST(who_runs_again_and_keeps_using_what_it_was_lent_is_counted_for_it_and_then_ended)
+{
+    for (int i = 0; i < 2; i++) {
+        struct containers c;
+        struct order *o = begin(&c);
+        if (!o)
+            return;
+        struct cgroups cgroups;
+        struct err err = { 0 };
+        char group[64];
+        int64_t bytes = 0;
+        c.over_ms = i ? 1 : 3600 * 1000;
+        CHECK(group_of(o, &cgroups, group) && containers_reopen(&c));
+        bool limited = cgroup_memory_limit(&cgroups, group, &bytes, &err);
+        put(&c, "limit", "4096\n", 0644); /* nothing can live in that */
+        runtime_hold(c.r, o->attempt, 1, false, 0);
+        if (limited && i) {
+            const struct task_status *s = containers_wait(&c, o->attempt, PHASE_ENDED);
+            CHECK(s->outcome == OUTCOME_OUT_OF_MEMORY && text_given(s->detail));
+            containers_close(&c);
+            continue;
+        }
+        const struct hold_told *t = told(&c, o->attempt, 1);
+        CHECK(t && t->state == HOLD_RUNNING && (!limited || t->over_mib == 7));
+        end(&c, o);
+    }
+}
+
+TEST(when_its_limit_is_lowered_nothing_more_is_counted)
+{
+    struct containers c;
+    struct order *o = begin(&c);
+    if (!o)
+        return;
+    struct cgroups cgroups;
+    struct err err = { 0 };
+    char group[64];
+    int64_t bytes = 0;
+    CHECK(group_of(o, &cgroups, group));
+    if (cgroup_memory_limit(&cgroups, group, &bytes, &err)) {
+        put(&c, "limit", "134217728\n", 0644);
+        runtime_hold(c.r, o->attempt, 1, false, 0);
+        const struct hold_told *t = told(&c, o->attempt, 1);
+        for (int i = 0; i < 600 && t && t->over_mib; i++) {
+            timer_start(c.os, 50, on_moment, &c);
+            os_run(c.os);
+            t = told(&c, o->attempt, 1);
+        }
+        CHECK(t && t->over_mib == 0 && cgroup_memory_limit(&cgroups, group, &bytes, &err) && bytes == 134217728);
+    }
     end(&c, o);
 }

@@ -9,7 +9,7 @@ struct world {
     struct arena *mem;
     int count;
     enum cuda_state at[PROCS];
-    int64_t mib[PROCS], free_mib, used_mib, room_mib, limit;
+    int64_t mib[PROCS], free_mib, used_mib, room_mib, limit, let_go_with;   /* let_go_with: the limit when the first was unlocked */
     bool frozen, dead, born;    /* dead: whoever works was killed, so nothing happens any more. born: a process begins while others are locked */
     int ops, fail_at, fail_from, kill_at;
     enum cuda_step fail_step;
@@ -52,6 +52,8 @@ static bool step(void *arg, int pid, enum cuda_step what, struct err *err)
         CHECK(what != CUDA_UNLOCK || w->at[i] != CUDA_CHECKPOINTED); /* all are back before the first is let go */
     if (what == CUDA_CHECKPOINT)
         CHECK(w->limit > LIMIT); /* before anything comes */
+    if (what == CUDA_UNLOCK && !w->let_go_with)
+        w->let_go_with = w->limit;
     if (w->born && what == CUDA_LOCK)
         w->count = PROCS, w->born = false;
     return true;
@@ -123,6 +125,7 @@ TEST(a_task_is_suspended_and_runs_again_with_its_own_limit)
     int ops = w.ops;
     CHECK(go(&w, SUSPEND_SUSPENDED, 2) == SUSPEND_SUSPENDED && suspended(&w) && w.ops == ops + 1 && w.disk.n == 2);
     CHECK(go(&w, SUSPEND_RUNNING, 3) == SUSPEND_RUNNING && runs(&w) && w.limit == LIMIT && !w.disk.why && !w.disk.limit_bytes);
+    CHECK(w.let_go_with == LIMIT); /* whoever runs with the greater one could use it first */
 }
 
 TEST(whatever_fails_once_on_the_way_out_leaves_a_task_running_or_suspended)
@@ -187,7 +190,7 @@ TEST(what_the_driver_cannot_move_runs_on)
     AUTO(arena_free) struct arena *mem = arena_new();
     struct world w = world(mem);
     w.fail_pid = 101, w.fail_step = CUDA_CHECKPOINT;
-    CHECK(go(&w, SUSPEND_SUSPENDED, 1) == SUSPEND_RUNNING && runs(&w) && w.disk.why);
+    CHECK(go(&w, SUSPEND_SUSPENDED, 1) == SUSPEND_RUNNING && runs(&w) && w.disk.why && w.let_go_with == LIMIT);
 }
 
 TEST(one_that_cannot_come_back_stays_suspended_with_the_others)

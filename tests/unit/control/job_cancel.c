@@ -60,6 +60,26 @@ TEST(what_runs_gets_the_grace_period_and_ends_when_its_node_says_so)
         }
 }
 
+TEST(a_second_cancel_may_shorten_the_grace_period_and_never_lengthens_it)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 1, key);
+    for (int one = 0; one < 2; one++) {
+        const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"grace\":\"45s\"}"), *which = one ? ",\"task\":0" : "";
+        CHECK(door_place(d, job, 0, "n1", -1) && door_report(d, key, one * 2 + 1, door_attempt(d, job, 0), "started", NULL).ok);
+        CHECK(cancel(d, job, which).ok && !cancel(d, job, FMT(d, "%s,\"grace\":\"1h\"", which)).ok && !cancel(d, job, which).ok);
+        struct answer a = cancel(d, job, FMT(d, "%s,\"grace\":\"0s\"", which));
+        CHECK(a.ok && text_is(get(&a, "state"), "stopping") && get_int(&a, "tasks") == 1);
+        CHECK(!cancel(d, job, FMT(d, "%s,\"grace\":\"0s\"", which)).ok);
+        struct answer orders = door_hello(d, key, "n1", 1, one * 2 + 2, (struct texts){ 0 });
+        struct json *o = orders.json && json_get(orders.json, "orders") ? json_get(orders.json, "orders")->first : NULL;
+        CHECK(o && json_get(o, "stop") && json_get(o, "stop")->flag && json_int(o, "grace_s", -1) == 0);
+        CHECK(door_report(d, key, one * 2 + 2, door_attempt(d, job, 0), "ended", ",\"outcome\":\"cancelled\"").ok);
+        check_books(d, "shorter");
+    }
+}
+
 TEST(one_task_of_an_array_is_cancelled_alone)
 {
     AUTO(door_free) struct door *d = door_new(false);

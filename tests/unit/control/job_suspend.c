@@ -151,13 +151,41 @@ TEST(a_suspended_task_can_be_cancelled_and_what_its_node_says_then_changes_nothi
     AUTO(door_free) struct door *d = t.d;
     CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
     told(&t, t.one, 1, "suspended", NULL);
-    CHECK(wish(&t, VERB_JOB_CANCEL, t.one).ok);
+    CHECK(attempt_of(&t, t.one)->grace_s > 0 && wish(&t, VERB_JOB_CANCEL, t.one).ok);
+    CHECK(attempt_of(&t, t.one)->grace_s == 0); /* its GPU may be another's: nothing of it runs again */
     told(&t, t.one, 1, "suspended", NULL);
     CHECK(!wish(&t, VERB_JOB_RESUME, t.one).ok);
     CHECK(door_report(d, t.key, 2, door_attempt(d, t.one, 0), "ended", ",\"outcome\":\"cancelled\"").ok);
     CHECK(text_is(job_word(d, t.one, "state"), "cancelled"));
     check_books(d, "over");
     CHECK(map_count(memory_of(d)->attempts) == 0 && (!project_of_admin(&t)->holders || map_count(project_of_admin(&t)->holders) == 0));
+}
+
+TEST(a_suspended_task_is_evicted_without_grace_too)
+{
+    struct two t = two_new();
+    AUTO(door_free) struct door *d = t.d;
+    CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+    told(&t, t.one, 1, "suspended", NULL);
+    CHECK(attempt_of(&t, t.one)->grace_s > 0 && door_ask(d, d->admin, VERB_NODE_DRAIN, "{\"node\":\"n1\",\"requeue\":true}").ok);
+    CHECK(attempt_of(&t, t.one)->stop && attempt_of(&t, t.one)->grace_s == 0);
+}
+
+TEST(memory_that_a_task_keeps_after_it_was_resumed_stays_in_the_books_until_its_limit_is_lowered)
+{
+    struct two t = two_new();
+    AUTO(door_free) struct door *d = t.d;
+    int64_t mem = attempt_of(&t, t.one)->mem_mib;
+    CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+    told(&t, t.one, 1, "suspended", NULL);
+    CHECK(wish(&t, VERB_JOB_RESUME, t.one).ok);
+    told(&t, t.one, 2, "running", ",\"over_mib\":2048");
+    CHECK(attempt_of(&t, t.one)->hold == STEP_NONE && attempt_of(&t, t.one)->mem_mib == mem + 2048);
+    CHECK(door_crash(d) && door_hello(d, t.key, "n1", 1, 2, (struct texts){ 0 }).ok && attempt_of(&t, t.one)->mem_mib == mem + 2048);
+    told(&t, t.one, 2, "running", NULL);
+    CHECK(attempt_of(&t, t.one)->mem_mib == mem && door_events(d, "task.resumed") == 1);
+    told(&t, t.one, 2, "running", ",\"over_mib\":2048"); /* an agent that begins has not looked yet: what was given back stays so */
+    CHECK(attempt_of(&t, t.one)->mem_mib == mem);
 }
 
 TEST(what_does_not_run_cannot_be_suspended_nor_what_runs_be_resumed)
