@@ -123,8 +123,8 @@ void mps_want(struct mps *m, int64_t attempt, const struct share *s, void (*done
         err_set(&err, RC_UNAVAILABLE, "this node has no nvidia-cuda-mps-control, which shares of its GPUs need");
     else if (d && d->count == MPS_HOLDERS)
         err_set(&err, RC_UNAVAILABLE, "its GPU is divided among %d tasks already", MPS_HOLDERS);
-    else if (d && d->count && d->milli != s->milli)
-        err_set(&err, RC_UNAVAILABLE, "its GPU is divided into parts of %" PRId64 " thousandths, and it asks for %" PRId64, d->milli, s->milli);
+    else if (d && d->count && d->holders[0].share.milli != s->milli)       /* not d->milli: that may be of one that is just leaving */
+        err_set(&err, RC_UNAVAILABLE, "its GPU is divided into parts of %" PRId64 " thousandths, and it asks for %" PRId64, d->holders[0].share.milli, s->milli);
     if (err.rc) {
         done(arg, &err);
         return;
@@ -167,6 +167,18 @@ void mps_drop(struct mps *m, int64_t attempt)
         else if (d->state == DAEMON_LOST && !daemon_holds(d))
             daemon_leave(d);    /* it lives, and serves nobody new until all who saw the fault are gone */
     }
+}
+
+bool mps_whole(struct mps *m, const char *uuid)
+{
+    struct daemon *d = m && text_given(uuid) ? daemon_of(m, uuid) : NULL;
+    bool idle = !d || (d->state == DAEMON_NONE && !d->clearing);
+    if (!d || (idle && (!m->own || !daemon_has_mode(d))))
+        return true;
+    text_cut(d->uuid, sizeof d->uuid, uuid);
+    if (idle)                   /* giving it back failed the last time */
+        daemon_settle(d);
+    return false;
 }
 
 void mps_begin(struct mps *m)

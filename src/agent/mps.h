@@ -23,6 +23,8 @@ struct mps_config {
 struct mps_events {
     /* Whoever holds a share of this GPU must end; guilty: by the fault of this attempt (0: it is not known, or of none). */
     void (*on_lost)(void *arg, const char *uuid, int64_t guilty, const char *why);
+    /* Nothing divides this GPU any more. err NULL: and it is as it was before; else it cannot be given back. */
+    void (*on_whole)(void *arg, const char *uuid, const struct err *err);
 };
 struct mps *mps_new(struct os *os, const struct mps_config *config, const struct mps_events *events, void *arg);   /* all is copied */
 void mps_free(struct mps *m);                   /* lets go; daemons stay, and no callback follows. NULL is fine */
@@ -32,6 +34,7 @@ bool mps_works(const struct mps *m);            /* the program is there */
 void mps_want(struct mps *m, int64_t attempt, const struct share *s, void (*done)(void *arg, const struct err *err), void *arg);
 void mps_hold(struct mps *m, int64_t attempt, const struct share *s);   /* an attempt that was found again holds this */
 void mps_drop(struct mps *m, int64_t attempt);  /* it has ended; before done was called it is not any more */
+bool mps_whole(struct mps *m, const char *uuid);        /* true: nothing of ours is on this GPU; else on_whole comes, maybe from in here. NULL is fine */
 void mps_begin(struct mps *m);                  /* all that was found again was told: daemons that nobody needs any more leave */
 const char *mps_door(const struct mps *m, const char *uuid, struct arena *mem);     /* the folder for its tasks; NULL: it has none */
 

@@ -68,7 +68,7 @@ void daemon_failed(struct daemon *d, const char *why);
 void daemon_leave(struct daemon *d);
 void daemon_clear(struct daemon *d);            /* it is gone: so is what it left, then the next may come */
 void daemon_settle(struct daemon *d);
-void daemon_settled(struct daemon *d);
+void daemon_settled(struct daemon *d, const struct err *err);     /* err: the mode of its GPU could not be given back; NULL: it is as it was */
 bool daemon_find(struct daemon *d);             /* the process behind RUN/mps/GPU/daemon is watched; false: it is gone, or has not come */
 
 /* mps_end.c */

@@ -31,8 +31,8 @@ void daemon_failed(struct daemon *d, const char *why)
     enum daemon_state state = d->state;
     err_set(&err, RC_UNAVAILABLE, "%s", why);
     log_line(LOG_ERROR, "mps", "%s: %s", d->uuid, why);
-    if (state == DAEMON_GIVING) {      /* the next who leaves tries again */
-        daemon_settled(d);
+    if (state == DAEMON_GIVING) {      /* the next who leaves tries again, or wants the whole */
+        daemon_settled(d, &err);
         return;
     }
     daemon_tell(d, &err);
@@ -44,11 +44,13 @@ void daemon_failed(struct daemon *d, const char *why)
         daemon_leave(d);
 }
 
-void daemon_settled(struct daemon *d)
+void daemon_settled(struct daemon *d, const struct err *err)
 {
     d->state = DAEMON_NONE;
     if (d->count)
         daemon_come(d);
+    else
+        d->m->events->on_whole(d->m->arg, d->uuid, err);
 }
 
 /* Nothing of it is left: who waits gets the next one, unless some are still to be ended who saw the last. A card that nobody shares any more is as
@@ -60,7 +62,7 @@ void daemon_settle(struct daemon *d)
         return;
     d->state = DAEMON_GIVING;
     if (d->count || !d->m->own || !daemon_has_mode(d))
-        daemon_settled(d);
+        daemon_settled(d, NULL);
     else if (!daemon_mode(d, "restore", &err))
         daemon_failed(d, err.text);
 }
@@ -230,10 +232,9 @@ void daemon_come(struct daemon *d)
     struct err err = { 0 };
     d->state = DAEMON_OWNING;
     d->milli = d->holders[0].share.milli;
-    if (!make_folders(d, &err)) {
-        d->state = DAEMON_NONE;
-        daemon_tell(d, &err);
-    } else if (!d->m->own)
+    if (!make_folders(d, &err))
+        daemon_failed(d, err.text);
+    else if (!d->m->own)
         daemon_start(d);
     else if (!daemon_mode(d, "exclusive_process", &err))
         daemon_failed(d, err.text);

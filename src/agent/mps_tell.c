@@ -116,6 +116,12 @@ static void words_for_servers(const struct daemon *d, const char *answer, struct
     }
 }
 
+/* Who wanted it may have gone meanwhile, and others with another wish come. */
+static bool fits(const struct daemon *d)
+{
+    return d->milli == d->holders[0].share.milli && d->mem_mib >= daemon_memory(d);
+}
+
 static void divided(struct daemon *d, bool ended_well, const char *answer)
 {
     AUTO(str_done) struct str words = { 0 };
@@ -138,6 +144,10 @@ static void divided(struct daemon *d, bool ended_well, const char *answer)
         daemon_failed(d, why);
         return;
     }
+    if (d->count && !fits(d)) {
+        daemon_divide(d);
+        return;
+    }
     d->state = DAEMON_READY;
     daemon_tell(d, NULL);
     if (!d->count && d->state == DAEMON_READY)
@@ -149,6 +159,10 @@ void daemon_divide(struct daemon *d)
     char words[512], percentage[32];
     struct err err = { 0 };
     d->state = DAEMON_DIVIDING;
+    if (d->count) {
+        d->milli = d->holders[0].share.milli;
+        d->mem_mib = MAX(d->mem_mib, daemon_memory(d));
+    }
     d->servers_told = false;
     percentage_text(d, percentage);
     snprintf(words, sizeof words,
@@ -188,7 +202,7 @@ static void on_asked(void *arg, int status)
     if (d->state != DAEMON_DIVIDING && d->state != DAEMON_OWNING && d->state != DAEMON_GIVING)
         return;
     timer_cancel(TAKE(d->timer));
-    snprintf(why, sizeof why, "the mode of its GPU cannot be set: %.*s", (int)MIN(strcspn(answer, "\n"), (size_t)120), answer);
+    snprintf(why, sizeof why, "the mode of its GPU cannot be %s: %.*s", d->state == DAEMON_GIVING ? "given back" : "set", (int)MIN(strcspn(answer, "\n"), (size_t)120), answer);
     if (d->state == DAEMON_DIVIDING)
         divided(d, well, answer);
     else if (!well)
@@ -196,5 +210,5 @@ static void on_asked(void *arg, int status)
     else if (d->state == DAEMON_OWNING)
         daemon_start(d);
     else
-        daemon_settled(d);
+        daemon_settled(d, NULL);
 }

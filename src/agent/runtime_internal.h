@@ -45,7 +45,7 @@ struct attempt {
     struct order *order;
     const struct image *image;
     const char *workdir;        /* path of the blob */
-    bool asked_image, asked_workdir, asked_template, asked_net, has_net, asked_share, has_share;
+    bool asked_image, asked_workdir, asked_template, asked_net, has_net, asked_share, waits_share, has_share;
     struct net_holder holder;   /* a supervisor that was found: it may hold the networks open */
     char address[16];           /* in its project's network; "": none */
     int awaited;                /* callbacks that will come with us as their argument */
@@ -58,6 +58,7 @@ struct attempt {
     bool in_slot;               /* it was run by a supervisor that waited, so its folder holds what was written for it and nothing else */
     int stop_as;                /* enum outcome it was asked to end as */
     struct shares shares;       /* of GPUs */
+    char waits_whole[96];       /* it begins, or is restored, when nothing divides this GPU any more; "": that is not waited for */
     struct hold hold;
     struct slice_held *slices;  /* MIG instances; malloc'd, NULL: not looked at */
     size_t slice_count, has_slices;     /* so many GPUs of the order need no instance, or have it */
@@ -169,6 +170,8 @@ bool gpus_back(struct attempt *a);                 /* false: suspend_clean comes
 void shares_begin(struct attempt *a, struct shares s);     /* it holds these from now on */
 void shares_end(struct attempt *a);
 bool has_shares(struct attempt *a);             /* what divides its GPU is there; else it is waited for, or the attempt was ended */
+bool has_whole(struct attempt *a);              /* its GPUs that are no shares are divided by nothing any more; else that is waited for, or the attempt was ended */
+bool has_whole_again(struct attempt *a);        /* the same for one that was suspended */
 void shares_open(struct runtime *r);            /* all attempts of before are known */
 void shares_close(struct runtime *r);
 bool shares_clear(struct attempt *a, enum outcome as, const char *why);        /* true: it is stopped when its work on a shared GPU has ended */

@@ -15,6 +15,8 @@ void shares_end(struct attempt *a)
     a->r->sharers -= a->shares.count > 0;
     if (a->shares.count)
         mps_drop(a->r->mps, a->id);
+    a->awaited -= a->waits_share; /* nobody comes back for it */
+    a->waits_share = false;
     shares_free(&a->shares);
     free(TAKE(a->clearing));
 }
@@ -27,6 +29,7 @@ static void on_share(void *arg, const struct err *err)
 {
     struct attempt *a = arg;
     a->awaited--;
+    a->waits_share = false;
     if (a->stage != STAGE_WAITS)
         return;
     if (err) {
@@ -46,11 +49,56 @@ bool has_shares(struct attempt *a)
         return false;
     }
     if (!a->asked_share) {
-        a->asked_share = true;
+        a->asked_share = a->waits_share = true;
         a->awaited++;
         mps_want(a->r->mps, a->id, &a->shares.at[0], on_share, a);
     }
     return false;
+}
+
+/* What divided its GPU may still be leaving: to a task that began beside it the card would be somebody else's. */
+static bool is_whole(struct attempt *a, const char *uuid)
+{
+    text_cut(a->waits_whole, sizeof a->waits_whole, uuid);  /* before: that it cannot be may be told at once */
+    if (!mps_whole(a->r->mps, uuid))
+        return false;
+    *a->waits_whole = 0;
+    return true;
+}
+
+bool has_whole(struct attempt *a)
+{
+    const struct order_gpu *g = a->order->gpus.at;
+    size_t count = a->order->gpus.count;
+    for (size_t i = 0; i < count; i++)
+        if (!g[i].simulated && !share_is(&g[i]) && !is_whole(a, g[i].uuid))
+            return false;
+    return true;
+}
+
+bool has_whole_again(struct attempt *a)
+{
+    for (size_t i = 0; !a->shares.count && i < a->leases.count; i++)
+        if (!is_whole(a, a->leases.at[i].uuid))
+            return false;
+    return true;
+}
+
+static void on_whole(void *arg, const char *uuid, const struct err *err)
+{
+    struct runtime *r = arg;
+    struct attempt *a;
+    for (size_t at = 0; (a = map_next(r->attempts, &at));) {
+        if (!text_is(a->waits_whole, uuid))
+            continue;
+        *a->waits_whole = 0;
+        if (err)
+            attempt_stop(a, 0, OUTCOME_NODE_FAULT, err->text);
+        else if (a->stage == STAGE_WAITS)
+            start_advance(a);
+        else
+            suspend_live(a);
+    }
 }
 
 static void on_lost(void *arg, const char *uuid, int64_t guilty, const char *why)
@@ -114,7 +162,7 @@ bool shares_doubt(struct attempt *a, const struct task_status *s)
 
 void shares_open(struct runtime *r)
 {
-    static const struct mps_events events = { on_lost };
+    static const struct mps_events events = { on_lost, on_whole };
     const char *how = r->config.mps;
     struct attempt *a;
     if (text_is(how, "off"))

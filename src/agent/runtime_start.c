@@ -521,7 +521,7 @@ void start_advance(struct attempt *a)
     }
     if (r->real && !has_template(a))
         return;
-    if (!has_network(a) || !has_slices(a) || !gpus_ready_for(a) || !has_shares(a))
+    if (!has_network(a) || !has_whole(a) || !has_slices(a) || !gpus_ready_for(a) || !has_shares(a))
         return;
     bool ok = write_files(a, &p, &slot, &err);
     if (ok && slot)

@@ -184,8 +184,9 @@ static void work(struct attempt *a)
         return;
     }
     bool away = h->on && h->tries < TRIES;
-    if (!away && !gpus_back(a))
-        return; /* suspend_clean comes */
+    *a->waits_whole = 0;        /* what it waited for may not be wanted any more */
+    if (!away && (!has_whole_again(a) || !gpus_back(a)))
+        return; /* whoever comes then comes here again */
     if (spawn(a, away, &err)) {
         h->late = timer_start(a->r->os, LATE_MS, on_late, a);
         return;

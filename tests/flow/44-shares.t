@@ -85,4 +85,28 @@ ok "when the last share is gone the card is as it was" until_ok 60 restored
 gone() { ! kill -0 "$(cut -d' ' -f1 "$daemon/daemon")"; }
 ok "and its daemon has left" until_ok 30 gone
 like "because it was told to" "$(tail -n 1 "$daemon/said")" '^0 quit'
+
+# --- one that wants all of it
+whole() { submit '{"command":["sleep","600"],"gpus":1,"image":"host"}'; }
+leaves() { arcus cancel "$1" >/dev/null && until_ok 60 state_is "$1" cancelled; }
+quarter=$(part quarter)
+ok "it is shared once more" until_ok 120 state_is "$quarter" running
+touch "$daemon/stubborn"                # it does not go when asked, and is made to after a while
+ok "the share ends" leaves "$quarter"
+all=$(whole)
+ok "a task with the whole GPU begins" until_ok 120 state_is "$all" running
+ok "not before the daemon has left and the card is as it was" restored
+rm "$daemon/stubborn"
+ok "it ends" leaves "$all"
+quarter=$(part again)
+ok "the next share" until_ok 120 state_is "$quarter" running
+driver 'gpu 0 set_rc 4'
+ok "leaves a card that cannot be given back" leaves "$quarter"
+all=$(whole)
+stuck() { attempts "$all" '.items[] | select(.outcome == "node_fault") | .detail' | grep -q 'mode of its GPU cannot be given back: the driver does not permit it'; }
+ok "which nobody begins on" until_ok 60 stuck
+is "not for a moment" "$(attempts "$all" '.items[] | select(.started_at != null) | .id')" ""
+driver
+ok "when it can be" until_ok 180 state_is "$all" running
+ok "the card is as it was" restored
 finish

@@ -16,7 +16,7 @@ conf() { printf 'gpus 1\ncuda %s\n%s\n' "$LIB/cuda.conf" "${1:-}" >"$LIB/nvml.co
 conf
 : >"$LIB/cuda.conf"
 # Whoever has /dev/zero open uses CUDA.
-cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cuda "$LIB/libcuda-both.so.1" --uvm /dev/zero --cdi "$BASE/cdi"
+cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cuda "$LIB/libcuda-both.so.1" --uvm /dev/zero --cdi "$BASE/cdi" --mps "$(dirname "$ARCUS")/fake/nvidia-cuda-mps-control" --own-devices yes
 until_ok 30 eval '[ "$(get /v1/gpus | jq -r ".items[0].state")" = free ]' || give_up "no GPU is offered: $(get /v1/gpus)"
 
 counts='exec perl -e '\''open(F, "<", "/dev/zero"); $SIG{TERM} = sub { print "heard\n" }; $| = 1; while (!-e "/tmp/end") { print "turn ", ++$n, "\n"; select(undef, undef, undef, 0.1) } print "over\n"'\'''
@@ -50,6 +50,19 @@ until_ok 60 eval '[ "$(attempt "$one" state)" = running ]'
 is "when that has ended it is back" "$(job "$one")|$(attempt "$one" state)|$(frozen "$one")" "running|running|THAWED"
 until_ok 60 has_said "$one" "turn $((${said#turn } + 3))"
 is "... where it was" "$(logs "$one" | grep -A 1 -x "$said" | tail -n 1)" "turn $((${said#turn } + 1))"
+
+# --- after others have shared its GPU
+daemon=$RUN/mps/000000000000
+call POST "/v1/jobs/$one/suspend" '{}'
+wait_for "$one" suspended 60
+part=$(submit "$(sh_job 'exec sleep 600' '{"gpus":"0.25","cpus":0.5,"memory":"256MB"}')")
+wait_for "$part" running 60
+touch "$daemon/stubborn"                # what divides it does not go when asked, and is made to after a while
+call POST "/v1/jobs/$one/resume" '{}'
+call POST "/v1/jobs/$part/cancel" '{"grace":"0s"}'
+until_ok 60 eval '[ "$(attempt "$one" state)" = running ]'
+is "it comes back when what divided its GPU has left, and the card is as it was" "$(frozen "$one")|$(tail -n 1 "$LIB/nvml.conf.log")" "THAWED|set_compute_mode $uuid 0"
+rm "$daemon/stubborn"
 
 # --- what the driver refuses
 echo 'fail checkpoint * 801' >"$LIB/cuda.conf"

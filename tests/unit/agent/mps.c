@@ -14,11 +14,12 @@
 enum { LIMIT_MS = 60000 };
 #define GPU "GPU-0-7"
 static const struct share quarter = { .uuid = GPU, .milli = 250, .mem_mib = 35942 };
+static const struct share half = { .uuid = GPU, .milli = 500, .mem_mib = 70000 };
 struct try {
     struct os *os;
     struct mps *m;
     char top[48], self[64], program[512], why[240];
-    int done, refused, lost;
+    int done, refused, lost, whole, kept;
     int64_t guilty;
     struct err err;
     bool over, own;
@@ -48,7 +49,16 @@ static void on_lost(void *arg, const char *uuid, int64_t guilty, const char *why
     snprintf(t->why, sizeof t->why, "%s", why);
     check(t);
 }
-static const struct mps_events events = { on_lost };
+static void on_whole(void *arg, const char *uuid, const struct err *err)
+{
+    struct try *t = arg;
+    t->whole += !err && text_is(uuid, GPU);
+    t->kept += err != NULL;
+    if (err)
+        t->err = *err;
+    check(t);
+}
+static const struct mps_events events = { on_lost, on_whole };
 static void on_limit(void *arg) { ((struct try *)arg)->over = true, os_stop(((struct try *)arg)->os); }
 static struct timer *look;
 static void on_look(void *arg)
@@ -180,7 +190,6 @@ TEST(another_size_of_share_and_a_daemon_that_lies_are_refused)
     try_open(&t);
     mps_want(t.m, 1, &quarter, on_done, &t);
     until(&t, is_done);
-    struct share half = { .uuid = GPU, .milli = 500, .mem_mib = 70000 };
     mps_want(t.m, 2, &half, on_done, &t);
     CHECK(t.done == 1 && t.refused == 1 && strstr(t.err.text, "250 thousandths"));
     mps_drop(t.m, 1);
@@ -190,6 +199,35 @@ TEST(another_size_of_share_and_a_daemon_that_lies_are_refused)
     mps_want(t.m, 3, &quarter, on_done, &t);
     until(&t, is_done);
     CHECK(!t.done && strstr(t.err.text, "does not take"));
+}
+
+TEST(behind_a_daemon_that_is_leaving_the_first_who_waits_decides_how_the_gpu_is_divided)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    until(&t, is_done);
+    t.done = 0;
+    mps_drop(t.m, 1);
+    mps_want(t.m, 2, &half, on_done, &t);
+    mps_want(t.m, 3, &half, on_done, &t);
+    CHECK(!t.done && !t.refused);
+    mps_want(t.m, 4, &quarter, on_done, &t);
+    CHECK(t.refused == 1 && strstr(t.err.text, "500 thousandths"));
+    t.refused = 0;
+    until(&t, both_done);
+    CHECK(t.done == 2 && says(&t, "0 set_default_active_thread_percentage 50.0\n"));
+}
+
+TEST(who_comes_when_the_first_has_gone_before_the_daemon_was_there_gets_its_own_division)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    mps_drop(t.m, 1);
+    mps_want(t.m, 2, &half, on_done, &t);
+    until(&t, is_done);
+    CHECK(t.done == 1 && says(&t, "0 set_default_active_thread_percentage 50.0\n") && says(&t, "0 set_default_device_pinned_mem_limit 0 70000M\n"));
 }
 
 TEST(a_daemon_that_dies_is_told_and_the_next_share_has_a_new_one)
@@ -279,6 +317,50 @@ TEST(a_card_that_we_own_is_exclusive_before_its_daemon_begins_and_given_back_aft
     until(&t, is_restored);
     until(&t, is_gone);
     CHECK(says(&t, "0 quit\n0 mode restore\n"));
+}
+
+static bool is_whole(struct try *t) { return t->whole > 0; }
+static bool is_kept(struct try *t) { return t->kept > 0; }
+
+TEST(a_card_is_whole_again_when_its_daemon_has_left_and_its_mode_is_given_back)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_free(t.m);
+    t.own = true;
+    begin(&t);
+    CHECK(mps_whole(t.m, GPU) && mps_whole(NULL, GPU));
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    CHECK(!mps_whole(t.m, GPU) && mps_whole(t.m, "GPU-0-8"));
+    until(&t, is_done);
+    mps_drop(t.m, 1);
+    CHECK(!mps_whole(t.m, GPU) && !t.whole);
+    until(&t, is_whole);
+    CHECK(says(&t, "0 quit\n0 mode restore\n"));
+    CHECK(t.whole == 1);
+    CHECK(mps_whole(t.m, GPU));
+    until(&t, is_gone);
+}
+
+TEST(a_card_that_cannot_be_given_back_is_not_whole_and_whoever_wants_it_tries_again)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_free(t.m);
+    t.own = true;
+    begin(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    until(&t, is_done);
+    odd(&t, "refuse");
+    mps_drop(t.m, 1);
+    until(&t, is_kept);
+    CHECK(!t.whole && strstr(t.err.text, "cannot be given back: the driver refused"));
+    t.kept = 0;
+    CHECK(!mps_whole(t.m, GPU));
+    until(&t, is_kept);
+    CHECK(!t.whole && unlink(in(&t, "refuse")) == 0 && !mps_whole(t.m, GPU));
+    until(&t, is_whole);
+    CHECK(is_restored(&t) && mps_whole(t.m, GPU));
 }
 
 TEST(no_mode_is_touched_where_the_devices_are_the_operators)
