@@ -5,13 +5,13 @@
 
 LIB=$BASE/driver
 mkdir -p "$LIB"
-cp "$(dirname "$ARCUS")/fake/libnvidia-ml.so.1" "$LIB/" || give_up "the made-up library is not built"
+cp "$(dirname "$ARCUS")"/fake/lib{nvidia-ml,cuda-work}.so.1 "$LIB/" || give_up "the made-up library is not built"
 UUID=GPU-fa4e0000-0000-0000-0000-000000000000
 driver() { printf '%s\n' "gpus 1" "$@" >"$LIB/new" && mv "$LIB/new" "$LIB/nvml.conf"; }     # driver LINE...: what it tells from now on
 mkdir -m 755 "$BASE/cdi"
 jq -n --arg name "$UUID" '{cdiVersion: "0.6.0", kind: "nvidia.com/gpu", devices: [{name: $name, containerEdits: {deviceNodes: [{path: "/dev/nvidia0", hostPath: "/dev/null"}]}}]}' >"$BASE/cdi/gpu.json"
 driver 'gpu 0 set_rc 4'
-cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi" --mps "$(dirname "$ARCUS")/fake/nvidia-cuda-mps-control" --own-devices yes
+cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi" --mps "$(dirname "$ARCUS")/fake/nvidia-cuda-mps-control" --own-devices yes --cuda "$LIB/libcuda-work.so.1"
 daemon=$RUN/mps/000000000000
 arcus projects create blue >/dev/null
 arcus nodes set "$NODE" --share any >/dev/null
@@ -37,7 +37,7 @@ is "no mode was changed" "$(cat "$LIB/nvml.conf.log" 2>/dev/null)" ""
 driver
 ok "when the mode is set the first begins" until_ok 180 state_is "$one" running
 ok "and its foreign neighbour" until_ok 180 state_is "$two" running
-is "with the card in EXCLUSIVE_PROCESS mode" "$(cat "$LIB/nvml.conf.log")" "set_compute_mode $UUID 3"
+is "with the card in EXCLUSIVE_PROCESS mode" "$(tail -n 1 "$LIB/nvml.conf.log")" "set_compute_mode $UUID 3"
 ok "which was set before the daemon began" test ! "$daemon/mode" -nt "$daemon/daemon"
 is "both have the same GPU" "$(get /v1/gpus | jq -c '[.items[] | [.wall, .free]]')" '[["process",0.5]]'
 
