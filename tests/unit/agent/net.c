@@ -148,6 +148,14 @@ static struct net_holder ourselves(void)
     return h;
 }
 
+/* What its thread did comes home. */
+static void end(struct os *os)
+{
+    timer_start(os, 50, stop, os);
+    os_run(os);
+    os_free(os);
+}
+
 TEST(where_a_project_may_go_changes_also_for_tasks_that_were_found_and_is_tried_until_it_does)
 {
     struct err err = { 0 };
@@ -173,7 +181,7 @@ TEST(where_a_project_may_go_changes_also_for_tasks_that_were_found_and_is_tried_
     }
     net_close(after);
     net_close(before);
-    os_free(os);
+    end(os);
 }
 
 TEST(one_that_waits_to_start_goes_where_its_project_may_go_by_then)
@@ -195,14 +203,6 @@ TEST(one_that_waits_to_start_goes_where_its_project_may_go_by_then)
         runtime_forget(c.r, o->attempt);
     }
     containers_close(&c);
-}
-
-/* What its thread did comes home. */
-static void end(struct os *os)
-{
-    timer_start(os, 50, stop, os);
-    os_run(os);
-    os_free(os);
 }
 
 static bool same_place(const struct net *a, const struct net *b)

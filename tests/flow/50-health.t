@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# 46-health.t - GPUs that break, and GPUs that change hands: a fault takes one out and its task with it, a test brings it back; between two projects its
+# 50-health.t - GPUs that break, and GPUs that change hands: a fault takes one out and its task with it, a test brings it back; between two projects its
 # memory is overwritten before anything of the next one runs. The driver and CUDA are made up; a GPU's memory is a file.
 . "$(dirname "$0")/lib.sh"
 
