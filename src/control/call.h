@@ -120,7 +120,7 @@ void gang_gather(struct call *c, struct task *first, enum outcome how);         
 void gang_give_up(struct call *c, const struct task *first);                    /* it has ended for good: so must all others */
 struct ending { enum outcome outcome; int64_t started_ms, ended_ms, exit_code, signal, not_before_ms; const char *detail; };
 void attempt_over(struct call *c, struct attempt *a, const struct ending *how); /* closes it, its usage, and moves its task on */
-/* What it holds changes now: an interval ends, and what of it counts is told to the planner by `freed`. */
+/* What is metered changes: an interval ends, and what of it counts is told to the planner by `freed`. */
 void attempt_stretch(struct call *c, struct attempt *a, int64_t until_ms, struct sched_event *freed);
 bool gpus_may_return(struct call *c, const struct attempt *a);                  /* the GPUs that a suspended one had are free for it */
 void attempt_evict_anyway(struct call *c, struct attempt *a, const char *why);    /* it was to be suspended, and could not be or come back */

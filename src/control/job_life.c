@@ -149,7 +149,8 @@ static int64_t pause_ms(const struct job *j, const struct task *t, bool ours)
     return t->faults < 2 ? 0 : MIN(1000LL << MIN(t->faults - 2, 6), 60000);
 }
 
-/* What of it counts is told to the planner with its end. id: of the interval; an attempt that never changed what it holds has one, its own. */
+/* What is set aside for one that is about to be suspended, or is back, beyond its own is not metered.
+ * What of it counts is told to the planner with its end. id: of the interval; an attempt that never changed what it holds has one, its own. */
 static void meter(struct call *c, const struct attempt *a, int64_t id, const struct ending *how, struct sched_event *freed)
 {
     const struct job *j = a->task->job;
@@ -159,16 +160,17 @@ static void meter(struct call *c, const struct attempt *a, int64_t id, const str
     char model_flavor[48];
     const char *model = NULL;
     const struct gpu_info *gpus = a->node->info.gpus.at;
-    for (size_t g = 0; a->gpu_count && g < a->node->info.gpus.count; g++)
+    bool idle = a->idle_mib > 0;
+    for (size_t g = 0; a->gpu_count && !idle && g < a->node->info.gpus.count; g++)
         if (gpus[g].index == a->gpus[0].index)
             model = gpus[g].model;
     struct shape held
         = j->shape; /* what it got, so that "any GPU" is metered as the model it ran on */
-    held.gpu.milli = a->gpu_milli;
+    held.gpu.milli = idle ? 0 : a->gpu_milli;
     i.project = j->project->id, i.owner_kind = (int)j->owner_kind, i.owner = j->owner;
     i.flavor = flavor_of(&held, model, model_flavor);
-    i.gpu_milli = a->gpu_milli, i.gpu_mib = a->gpu_mib;
-    i.cpu_milli = a->cpu_milli, i.mem_mib = a->mem_mib, i.simulated = a->simulated;
+    i.gpu_milli = held.gpu.milli, i.gpu_mib = idle ? 0 : a->gpu_mib;
+    i.cpu_milli = idle ? 0 : a->own_cpu, i.mem_mib = idle ? a->idle_mib : a->own_mem, i.simulated = a->simulated;
     EMIT(c, USAGE_ADD, V_INT(id), V_INT(i.project), V_INT(i.owner_kind), V_INT(i.owner),
          V_INT(j->id), V_INT(a->node->id), V_TEXT(i.flavor), V_INT(i.gpu_milli), V_INT(i.gpu_mib),
          V_INT(i.cpu_milli), V_INT(i.mem_mib), V_INT(i.started_ms), V_INT(i.ended_ms),
@@ -176,7 +178,7 @@ static void meter(struct call *c, const struct attempt *a, int64_t id, const str
     if (id != a->id)
         EMIT(c, USAGE_PART, V_INT(id), V_INT(a->id));
     usage_roll(c, &i);
-    if (!i.billable)
+    if (!i.billable || idle)
         return;
     freed->used_from_ms = i.started_ms;
     freed->used_until_ms = i.ended_ms;
@@ -186,7 +188,7 @@ static void meter(struct call *c, const struct attempt *a, int64_t id, const str
     }
 }
 
-/* What is held changes while it runs: what it was until then is an interval of its own. A node's word about the time counts as far as it
+/* What is metered changes while it runs: what it was until then is an interval of its own. A node's word about the time counts as far as it
  * lies between the last change and now. */
 void attempt_stretch(struct call *c, struct attempt *a, int64_t until_ms, struct sched_event *freed)
 {
@@ -232,7 +234,9 @@ static struct ending believable(const struct call *c, const struct attempt *a,
 
 void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
 {
-    const struct ending believed = believable(c, a, told), *how = &believed;
+    struct ending believed = believable(c, a, told), *how = &believed;
+    if (how->started_ms && a->hold_ms) /* parts of it are metered: a clock that jumped since must not make them more than the whole */
+        how->started_ms = a->started_ms, how->ended_ms = MAX(how->ended_ms, a->hold_ms);
     struct task *t = a->task;
     struct job *j = t->job;
     struct node *n = a->node;

@@ -2,7 +2,8 @@
  * that want them back gets them.
  *
  * Everything about it is in the attempt's lease: so it is written with what the attempt holds, and there is nothing else to agree with. What
- * an attempt holds changes in one place (change), which closes the interval of before, tells the planner, and writes the lease. A task
+ * an attempt holds changes in one place (change), which tells the planner, and closes the interval of before if its node has said that it
+ * stands still or runs: never at a wish, since nobody knows here whether a task of a silent node has not ended long ago. A task
  * comes back to the GPUs that it had, on its node, and before the queue: when something is freed it is looked at here first, in the same
  * commit, and only then does the planner hear of it. */
 #include "control/call.h"
@@ -48,6 +49,7 @@ static void write_lease(struct call *c, const struct attempt *a)
     json_key(&o, "hold_n"), json_put_int(&o, a->hold_n);
     json_key(&o, "hold_ms"), json_put_int(&o, a->hold_ms);
     json_key(&o, "parked"), json_put_int(&o, a->parked_mib);
+    json_key(&o, "idle"), json_put_int(&o, a->idle_mib);
     if (a->returns)
         json_key(&o, "returns"), json_put_int(&o, 1);
     if (a->hold_why)
@@ -56,17 +58,21 @@ static void write_lease(struct call *c, const struct attempt *a)
     EMIT(c, ATTEMPT_LEASE, V_INT(a->id), V_TEXT(arena_text(c->mem, text.at)));
 }
 
-/* at_ms: since when it holds that. */
-static void change(struct call *c, struct attempt *a, bool away, int64_t parked_mib, int64_t at_ms)
+/* at_ms: since when it is idle with that much memory, or is so no longer. */
+static void change_told(struct call *c, struct attempt *a, bool away, int64_t parked_mib, int32_t idle_mib, int64_t at_ms)
 {
-    if (away == (a->away > 0) && parked_mib == a->parked_mib)
+    if (away == (a->away > 0) && parked_mib == a->parked_mib && idle_mib == a->idle_mib)
         return;
     struct sched_event *e = emit_news(c, SCHED_TASK_FREED);
     e->job = a->task->job->id, e->task = a->task->index, e->node = a->node->id, e->project = a->task->job->project->id;
-    attempt_stretch(c, a, at_ms, e);
+    if (idle_mib != a->idle_mib)
+        attempt_stretch(c, a, at_ms, e);
+    a->idle_mib = idle_mib;
     attempt_away(a, away, parked_mib);
     sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
 }
+
+static void change(struct call *c, struct attempt *a, int64_t parked_mib) { change_told(c, a, false, parked_mib, a->idle_mib, 0); }
 
 /* --- what is shown */
 
@@ -161,7 +167,7 @@ static void wish(struct call *c, struct attempt *a, bool on)
     (void)!hold_next(&step, on ? HOLD_SUSPEND : HOLD_RESUME);
     attempt_step(a, (int)step);
     if (step == STEP_SUSPENDING)
-        change(c, a, false, MAX(a->parked_mib, room_mib(a)), c->now_ms);    /* the node's memory is its own before anything comes there */
+        change(c, a, MAX(a->parked_mib, room_mib(a)));    /* the node's memory is its own before anything comes there */
     a->returns = a->returns && !on;
     a->hold_n += step == STEP_SUSPENDING || step == STEP_RESUMING;
     write_lease(c, a);
@@ -216,7 +222,7 @@ static struct attempt *next_to_return(struct call *c, struct node *n)
 static void have_back(struct call *c, struct attempt *a)
 {
     attempt_step(a, STEP_RESUMING);
-    change(c, a, false, MAX(a->parked_mib - a->own_mem, 0), c->now_ms);
+    change(c, a, MAX(a->parked_mib - a->own_mem, 0));
     a->hold_n++;
     write_lease(c, a);
     tell(c, a, "task.resuming", NULL);
@@ -258,7 +264,7 @@ bool hold_instead(struct call *c, struct attempt *a)
         return false;
     a->returns = true;
     attempt_step(a, STEP_SUSPENDING);
-    change(c, a, false, MAX(a->parked_mib, room_mib(a)), c->now_ms);
+    change(c, a, MAX(a->parked_mib, room_mib(a)));
     a->hold_n++;
     write_lease(c, a);
     tell(c, a, "task.suspend", "somebody with a better right needs its GPUs");
@@ -285,14 +291,15 @@ static void take(struct call *c, struct attempt *a, const struct hold_told *told
         return;
     if (!hold_next(&step, suspended ? HOLD_IS_SUSPENDED : HOLD_RUNS)) { /* told before */
         if (before == STEP_NONE && !suspended && told->over_mib < a->parked_mib) { /* its limit has been lowered since */
-            change(c, a, false, told->over_mib, c->now_ms);
+            change(c, a, told->over_mib);
             write_lease(c, a);
         }
         return;
     }
     bool evicted = a->returns, failed = before == STEP_RESUMING ? suspended : !suspended;
     attempt_step(a, (int)(evicted && step == STEP_SUSPENDED && !failed ? STEP_WAITS : step)); /* it waits from the beginning */
-    change(c, a, suspended, !suspended ? told->over_mib : told->mem_mib ? told->mem_mib : a->own_mem + told->gpu_mib, told->at_ms);
+    int64_t parked = !suspended ? told->over_mib : told->mem_mib ? told->mem_mib : a->own_mem + told->gpu_mib;
+    change_told(c, a, suspended, parked, suspended ? (int32_t)MIN(MAX(parked, 1), INT32_MAX) : 0, told->at_ms);
     a->returns = evicted && suspended && !failed;
     free(TAKE(a->hold_why));
     if (before == STEP_SUSPENDING && failed)

@@ -469,6 +469,7 @@ static struct attempt *attempt_of_lease(struct state *s, const char *lease_json)
         a->hold_n = json_int(doc, "hold_n", 0);
         a->hold_ms = json_int(doc, "hold_ms", 0);
         a->parked_mib = json_int(doc, "parked", 0);
+        a->idle_mib = (int32_t)MIN(MAX(json_int(doc, "idle", away ? MAX(a->parked_mib, 1) : 0), 0), INT32_MAX);
         a->returns = json_int(doc, "returns", 0) != 0;
         a->hold_why = json_text(doc, "hold_why") ? must(strdup(json_text(doc, "hold_why"))) : NULL;
         a->cpu_milli = away ? 0 : a->own_cpu;

@@ -107,12 +107,13 @@ struct attempt {
     char *stop_why;             /* of one that was told to end for a reason of ours: in words; NULL: none */
     struct limit_ask *counted;  /* as the limits of its project count it; NULL: there are none */
     int64_t hold_n;             /* the newest wish about suspending it that its node was told; 0: none ever */
-    int64_t hold_ms;            /* what it holds now it holds since then; 0: since it began */
+    int64_t hold_ms;            /* what it is metered as now it is since then; 0: since it began */
     int64_t mem_mib, gpu_mib;
     int64_t own_mem;            /* with own_cpu what it holds with its GPUs; cpu_milli and mem_mib are what it holds now */
     int64_t parked_mib;         /* of one that is away: all its memory there; else: what is set aside for it beyond its own */
     char *hold_why;             /* it could not be suspended when that was last tried; NULL: it could, or never was */
     int32_t run_for_s, grace_s, cpu_milli, gpu_milli, own_cpu;      /* there are many attempts, and the bounds of these are far below */
+    int32_t idle_mib;           /* its node said that it stands still with that much memory, and nothing else is metered; 0: all of its own is */
     uint32_t address;           /* in its project's network; 0: none */
     uint32_t order_bytes;       /* about what its order takes */
     uint16_t gpu_count, away;   /* away: it has given them back, and gpu_count is 0 */

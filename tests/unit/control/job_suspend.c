@@ -1,5 +1,6 @@
 #include "door.h"
 #include "model/hold.h"
+#include "store/store_internal.h"
 #include <stdlib.h>
 
 struct two { struct door *d; char key[SECRET_TEXT]; const char *one, *other; };     /* `one` runs on the only GPU of n1, `other` waits for it */
@@ -346,5 +347,39 @@ TEST(nobody_suspends_or_resumes_what_is_another_projects)
         CHECK(!a.ok && a.err.rc == RC_NOT_FOUND && attempt_of(&t, t.one)->hold == before);
         a = door_ask_full(d, hers, "default", on ? VERB_JOB_RESUME : VERB_JOB_SUSPEND, FMT(d, "{\"job\":\"%s\"}", t.one), NULL, 0);
         CHECK(!a.ok && attempt_of(&t, t.one)->hold == before);
+    }
+}
+
+static int64_t number_of(struct door *d, const char *text)
+{
+    struct err err = { 0 };
+    int64_t n = -1;
+    CHECK(d->store->how->number(d->conn, text, &n, &err));
+    return n;
+}
+
+/* A silent node says only afterwards that the task had ended: what was wished meanwhile has not changed what is paid. */
+TEST(the_parts_of_an_attempt_are_its_time_also_when_it_had_ended_before_the_wish)
+{
+    for (int back = 0; back < 2; back++) {
+        struct two t = two_new();
+        AUTO(door_free) struct door *d = t.d;
+        pass(&t, 10);
+        if (back) {
+            CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+            told(&t, t.one, 1, "suspended", NULL);
+            pass(&t, 5);
+        }
+        int64_t ended = os_wall_ms(d->os), own = attempt_of(&t, t.one)->own_mem;
+        door_run(d, 5 * 1000);
+        CHECK(wish(&t, back ? VERB_JOB_RESUME : VERB_JOB_SUSPEND, t.one).ok);
+        check_books(d, "wished too late");
+        CHECK(door_ask(d, t.key, VERB_NODE_REPORT,
+                       FMT(d, "{\"kind\":\"report\",\"items\":[{\"n\":2,\"attempt\":\"%s\",\"news\":\"ended\",\"at_ms\":%lld,\"outcome\":\"succeeded\"}]}",
+                           door_attempt(d, t.one, 0), (long long)ended)).ok);
+        check_books(d, "over");
+        CHECK(number_of(d, "SELECT SUM(ended_ms - started_ms) FROM usage") == number_of(d, "SELECT MAX(ended_ms - started_ms) FROM attempt"));
+        CHECK(number_of(d, "SELECT MAX(ended_ms) FROM usage") == ended && rows_in(d, "usage") == 1 + back);
+        CHECK(number_of(d, "SELECT COUNT(*) FROM usage WHERE gpu_milli > 0") == 1 && number_of(d, "SELECT MAX(mem_mib) FROM usage") == own + 2048 * back);
     }
 }
