@@ -53,35 +53,58 @@ bool reservation_shape(const char *gpus, struct shape *out, struct err *err)
     return out->gpu.milli > 0 || err_field(err, "gpus", "a reservation is of GPUs: say how many each place has");
 }
 
-/* The small things of a project are few: a walk is shorter than an index to keep. */
-#define FIND_IN(s, map, T, project_, prefix, ref)                                                  \
-    int64_t id_ = 0;                                                                               \
-    bool by_id = id_parse(ref, prefix, &id_);                                                      \
-    T *x;                                                                                          \
-    for (size_t i = 0; (x = map_next((s)->map, &i));)                                              \
-        if (x->project == (project_) && (by_id ? x->id == id_ : text_is(x->name, ref)))            \
-            return x;                                                                              \
-    return NULL
+/* Never a walk: what one tenant makes many of would be paid for by every other's wishes. */
+static void *thing_named(const struct state *s, enum thing_kind kind, int64_t project, const char *name)
+{
+    const struct project *p = map_get(s->projects, project);
+    return p && p->things[kind] ? map_get_text(p->things[kind], name) : NULL;
+}
+
+void state_name(struct state *s, enum thing_kind kind, int64_t project, const char *name, void *x)
+{
+    struct project *p = map_get(s->projects, project);
+    if (!p)
+        return;
+    if (!p->things[kind])
+        p->things[kind] = map_new();
+    map_put_text(p->things[kind], name, x);
+}
+
+void state_unname(struct state *s, enum thing_kind kind, int64_t project, const char *name)
+{
+    struct project *p = map_get(s->projects, project);
+    if (p && p->things[kind])
+        map_take_text(p->things[kind], name);
+}
+
+size_t state_named(const struct state *s, enum thing_kind kind, int64_t project)
+{
+    const struct project *p = map_get(s->projects, project);
+    return p && p->things[kind] ? map_count(p->things[kind]) : 0;
+}
+
+#define FIND_IN(s, map, T, kind, project_, prefix, ref)                                            \
+    int64_t id_;                                                                                   \
+    if (!id_parse(ref, prefix, &id_))                                                              \
+        return thing_named(s, kind, project_, ref);                                                \
+    T *x = map_get((s)->map, id_);                                                                 \
+    return x && x->project == (project_) ? x : NULL
 
 struct account *state_account(struct state *s, int64_t project, const char *ref)
 {
-    FIND_IN(s, accounts, struct account, project, PREFIX_ACCOUNT, ref);
+    FIND_IN(s, accounts, struct account, THING_ACCOUNT, project, PREFIX_ACCOUNT, ref);
 }
 struct secret *state_secret(struct state *s, int64_t project, const char *ref)
 {
-    struct secret *x; /* by name alone: the name is what it is sealed with */
-    for (size_t i = 0; (x = map_next(s->secrets, &i));)
-        if (x->project == project && text_is(x->name, ref))
-            return x;
-    return NULL;
+    return thing_named(s, THING_SECRET, project, ref); /* by name alone: the name is what it is sealed with */
 }
 struct volume *state_volume(struct state *s, int64_t project, const char *ref)
 {
-    FIND_IN(s, volumes, struct volume, project, PREFIX_VOLUME, ref);
+    FIND_IN(s, volumes, struct volume, THING_VOLUME, project, PREFIX_VOLUME, ref);
 }
 struct image *state_image(struct state *s, int64_t project, const char *ref)
 {
-    FIND_IN(s, images, struct image, project, PREFIX_IMAGE, ref);
+    FIND_IN(s, images, struct image, THING_IMAGE, project, PREFIX_IMAGE, ref);
 }
 
 struct job *state_job(struct state *s, int64_t project, const char *ref)
@@ -642,6 +665,8 @@ void state_free(struct state *s)
         map_free(p->members);
         map_free(p->holders);
         mesh_free_project(p);
+        for (size_t k = 0; k < THING_KINDS; k++)
+            map_free(p->things[k]);
         books_done(&p->limits);
     }
     state_idems_free(s);

@@ -20,6 +20,7 @@
 enum { PAST_DAYS = 8 };
 struct addresses { uint64_t used[NET_HOSTS / 64]; int64_t last; };     /* of a project's range: addresses.c */
 struct org { int64_t id, created_ms; char name[64]; };
+enum thing_kind { THING_ACCOUNT, THING_SECRET, THING_VOLUME, THING_IMAGE, THING_KINDS };    /* of a project, found by name */
 struct project {
     int64_t id, org, created_ms, version;
     int state;
@@ -34,6 +35,7 @@ struct project {
     struct mesh *mesh;          /* where they are, of nodes with an underlay: mesh.c; NULL: on none ever */
     struct { int64_t day_ms, used[3]; } past[PAST_DAYS];     /* what ended on the last days before this memory was loaded, for its share */
     struct map *members;        /* person -> struct member */
+    struct map *things[THING_KINDS];    /* by name, each also in the state's own map by id; NULL: none ever */
     int64_t gpu_held, cpu_held, mem_held, jobs_live;
     struct map *holders;        /* its live attempts that hold GPUs; NULL: none ever */
     size_t spec_bytes;          /* of its live jobs, which the memory holds */
@@ -163,6 +165,7 @@ struct state {
         *images, *nodes, *node_names, *jobs, *attempts, *idems, *houses, *reservations;
     struct slabs *slabs;        /* of attempts */
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
+    size_t secrets_most;        /* of one project */
     struct rules rules;
     bool lifted;                /* the planner was told that the brake is */
     struct { int64_t attempt, at_ms, gpu_milli; } *evicted;     /* lately, for the brake */
@@ -177,6 +180,7 @@ struct state {
     int64_t look_boot_ms;       /* somebody looks at what GPUs do, until this time of the boot clock */
     bool looked;                /* the nodes have been told so */
 };
+enum { SECRETS_MOST = 10 * 1000 };      /* of one project */
 enum { IDEM_DAYS = 1, IDEM_MOST = 50 * 1000, IDEM_LOAD = 10 * 1000, IDEM_BYTES = 16 << 20 };   /* in memory; loaded at start of jobs, of events */
 /* It may take a while: hold (may be NULL) is asked now and then, and false ends it. */
 MUST_CHECK bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64_t seed, bool (*hold)(void *arg, struct err *err), void *arg,
@@ -201,6 +205,9 @@ struct job *state_job(struct state *s, int64_t project, const char *name_or_id);
 void state_facts(struct state *s, const struct credential *from, struct auth_facts *out);
 
 /* Used while loading and by verbs alike, so that memory is built in one way. */
+void state_name(struct state *s, enum thing_kind kind, int64_t project, const char *name, void *x);    /* the name is borrowed from x */
+void state_unname(struct state *s, enum thing_kind kind, int64_t project, const char *name);
+size_t state_named(const struct state *s, enum thing_kind kind, int64_t project);    /* how many there are */
 struct project *state_add_project(struct state *s, int64_t id, int64_t org, const char *name, const char *quota, int64_t created_ms);
 struct apikey *state_add_key(struct state *s, const struct apikey *k);
 void state_link_key(struct state *s, struct apikey *k);     /* to its node, if it is one's */

@@ -96,6 +96,7 @@ static bool load_tenants(struct load *l)
         a->created_ms = INT(5);
         snprintf(a->name, sizeof a->name, "%s", TEXT(2));
         map_put(s->accounts, a->id, a);
+        state_name(s, THING_ACCOUNT, a->project, a->name, a);
     }
     return true;
 }
@@ -159,6 +160,7 @@ static bool load_things(struct load *l)
         if (!(x->sealed = strdup(TEXT(3))))
             abort();
         map_put(s->secrets, x->id, x);
+        state_name(s, THING_SECRET, x->project, x->name, x);
     }
     EACH(ST_LOAD_TOKEN, (struct value[]){ V_INT(l->wall_ms - slack_ms) }, 1)
     {
@@ -174,6 +176,7 @@ static bool load_things(struct load *l)
         v->id = INT(0), v->project = INT(1), v->node = INT(3), v->created_ms = INT(4);
         snprintf(v->name, sizeof v->name, "%s", TEXT(2));
         map_put(s->volumes, v->id, v);
+        state_name(s, THING_VOLUME, v->project, v->name, v);
     }
     EACH(ST_LOAD_IMAGE, NULL, 0)
     {
@@ -183,6 +186,7 @@ static bool load_things(struct load *l)
         snprintf(m->digest, sizeof m->digest, "%s", TEXT(3));
         snprintf(m->format, sizeof m->format, "%s", TEXT(4));
         map_put(s->images, m->id, m);
+        state_name(s, THING_IMAGE, m->project, m->name, m);
     }
     EACH(ST_LOAD_NODE, NULL, 0)
     {
@@ -417,6 +421,7 @@ bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64
     s->slabs = slabs_new();
     s->ids.rng.s = seed;
     s->idem_most = IDEM_MOST;
+    s->secrets_most = SECRETS_MOST;
     rules_usual(&s->rules);
     struct map **maps[]
         = { &s->orgs,     &s->projects, &s->project_names, &s->persons,    &s->person_names,

@@ -374,6 +374,7 @@ bool account_create(struct call *c, const void *body, struct err *err)
     };
     snprintf(a->name, sizeof a->name, "%s", ask->name);
     map_put(c->s->accounts, a->id, a);
+    state_name(c->s, THING_ACCOUNT, a->project, a->name, a);
     EMIT(c, ACCOUNT_ADD, V_INT(a->id), V_INT(a->project), V_TEXT(a->name), V_INT(a->roles),
          V_INT(a->created_ms));
     emit_event(c, a->project, "account.created", id_of(c, PREFIX_ACCOUNT, a->id),

@@ -35,6 +35,9 @@ bool secret_set(struct call *c, const void *body, struct err *err)
     struct secret *s = state_secret(c->s, c->who->project, ask->name);
     if (c->r->if_match && c->r->if_match != (s ? s->version : 0))
         return err_set(err, RC_STALE, "secret %s has changed meanwhile; look again", ask->name);
+    if (!s && state_named(c->s, THING_SECRET, c->who->project) >= c->s->secrets_most)
+        return err_set(err, RC_OVER_QUOTA, "this project has %zu secrets, and a project may have no more; remove some first",
+                       c->s->secrets_most);
     char *box = sealed(c, ask->name, ask->value);
     if (s) {
         free(s->sealed);
@@ -55,6 +58,7 @@ bool secret_set(struct call *c, const void *body, struct err *err)
                               .sealed = box };
         snprintf(s->name, sizeof s->name, "%s", ask->name);
         map_put(c->s->secrets, s->id, s);
+        state_name(c->s, THING_SECRET, s->project, s->name, s);
         EMIT(c, SECRET_ADD, V_INT(s->id), V_INT(s->project), V_TEXT(s->name), V_TEXT(s->sealed),
              V_INT(s->created_ms));
     }
@@ -75,6 +79,7 @@ bool secret_remove(struct call *c, const void *body, struct err *err)
                arena_printf(c->mem, "{\"name\":\"%s\"}", s->name));
     secret_reply(c, s, "removed");
     map_take(c->s->secrets, s->id);
+    state_unname(c->s, THING_SECRET, s->project, s->name);
     free(s->sealed);
     free(s);
     return true;
@@ -102,6 +107,7 @@ bool volume_create(struct call *c, const void *body, struct err *err)
     *v = (struct volume){ .id = new_id(c), .project = c->who->project, .created_ms = c->now_ms };
     snprintf(v->name, sizeof v->name, "%s", ask->name);
     map_put(c->s->volumes, v->id, v);
+    state_name(c->s, THING_VOLUME, v->project, v->name, v);
     EMIT(c, VOLUME_ADD, V_INT(v->id), V_INT(v->project), V_TEXT(v->name), V_INT(0),
          V_INT(v->created_ms));
     emit_event(c, v->project, "volume.created", id_of(c, PREFIX_VOLUME, v->id),
@@ -130,6 +136,7 @@ bool volume_remove(struct call *c, const void *body, struct err *err)
     }
     volume_reply(c, v, "removed");
     map_take(c->s->volumes, v->id);
+    state_unname(c->s, THING_VOLUME, v->project, v->name);
     return true;
 }
 
@@ -184,6 +191,7 @@ bool image_add(struct call *c, const void *body, struct err *err)
     snprintf(m->digest, sizeof m->digest, "%s", ask->digest);
     snprintf(m->format, sizeof m->format, "archive");
     map_put(c->s->images, m->id, m);
+    state_name(c->s, THING_IMAGE, m->project, m->name, m);
     EMIT(c, IMAGE_ADD, V_INT(m->id), V_INT(m->project), V_TEXT(m->name), V_TEXT(m->digest),
          V_TEXT(m->format), V_INT(m->size), V_INT(m->created_ms));
     EMIT(c, BLOB_USED, V_INT(m->project), V_TEXT(m->digest), V_INT(c->now_ms));
@@ -202,6 +210,7 @@ bool image_remove(struct call *c, const void *body, struct err *err)
     emit_event(c, m->project, "image.removed", id_of(c, PREFIX_IMAGE, m->id), NULL);
     image_reply(c, m, "removed");
     map_take(c->s->images, m->id);
+    state_unname(c->s, THING_IMAGE, m->project, m->name);
     return true;
 }
 

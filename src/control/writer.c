@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SNAPSHOT_PART = 1000, LIGHT_GROUP = 32 };
+enum { SNAPSHOT_PART = 1000, LIGHT_GROUP = 32, LIGHT_MOST = 64 };
 
 /* The same Idempotency-Key again: the same answer, and nothing is done. */
 static bool replay(struct call *call, const struct idem *i, struct err *err)
@@ -438,7 +438,7 @@ void writer_start(struct control *c)
 {
     commits_open(c);
     c->writer.actor = actor_new(c->os, "writer", writer_on_posts, c);
-    actor_lend(c->writer.actor, writer_on_light);
+    actor_lend(c->writer.actor, writer_on_light, LIGHT_MOST);
     if (c->writer.state)
         writer_tell_all(c); /* last: the planner answers at once where jobs wait, and must find the writer */
 }

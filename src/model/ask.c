@@ -149,7 +149,7 @@ const struct fields key_ref_fields = FIELDS(key_ask, key_ref_rows);
 #define SECRET_NAME FIELD(struct secret_ask, name, TEXT, .in_path = true, .max = 63, .pattern = "label", .help = "what it is called; a job gets it as the file /run/secrets/NAME", .example = "HF_TOKEN")
 static const struct field secret_rows[] = {
     SECRET_NAME,
-    FIELD(struct secret_ask, value, TEXT, .required = true, .secret = true, .max = 64 << 10, .help = "what is kept secret, at most 64 KB; the command line reads it from standard input"),
+    FIELD(struct secret_ask, value, TEXT, .required = true, .secret = true, .max = 64 << 10, .help = "what is kept secret, at most 64 KB (a project has at most 10,000); the command line reads it from standard input"),
 };
 const struct fields secret_ask_fields = FIELDS(secret_ask, secret_rows);
 static const struct field secret_ref_rows[] = { SECRET_NAME };

@@ -160,7 +160,19 @@ struct actor *actor_new(struct os *os, const char *name,
 }
 void actor_post(struct actor *a, struct post *p) { a->os->ops->actor_post(a, p); }
 void actor_post_soon(struct actor *a, struct post *p) { a->os->ops->actor_post_soon(a, p); }
-void actor_lend(struct actor *a, void (*on_light)(void *arg, struct post *first)) { a->on_light = on_light; }
+void actor_lend(struct actor *a, void (*on_light)(void *arg, struct post *first), size_t most)
+{
+    a->on_light = on_light;
+    a->light_most = most;
+}
+
+struct post *posts_beyond(struct post *first, size_t most)
+{
+    struct post *p = first;
+    for (size_t n = 1; p && n < most; n++)
+        p = p->next;
+    return p ? TAKE(p->next) : NULL;
+}
 void actor_post_light(struct actor *a, struct post *p) { a->os->ops->actor_post_light(a, p); }
 void actor_settle(struct actor *a) { a->os->ops->actor_settle(a); }
 void actor_stop(struct actor *a)

@@ -84,8 +84,9 @@ struct actor *actor_new(struct os *os, const char *name, void (*on_posts)(void *
 void actor_post(struct actor *a, struct post *p);               /* from any thread; order of one poster is kept */
 void actor_post_soon(struct actor *a, struct post *p);          /* from the loop, for what comes by the dozen: it wakes the actor at the end of the turn, or by so many together */
 /* From the loop: work so short that waking a thread for it costs more. At the end of its turn the loop does it itself by on_light, if the actor rests; else, or if
- * the actor has other posts too, it comes to on_posts. on_light must not wait for anything. */
-void actor_lend(struct actor *a, void (*on_light)(void *arg, struct post *first));
+ * the actor has other posts too, it comes to on_posts, as does, in order, what is beyond the first `most` of a turn: the loop has others to serve.
+ * on_light must not wait for anything. */
+void actor_lend(struct actor *a, void (*on_light)(void *arg, struct post *first), size_t most);
 void actor_post_light(struct actor *a, struct post *p);
 void actor_settle(struct actor *a);                             /* waits until what was posted is done; never from that actor itself */
 void actor_stop(struct actor *a);                               /* the same, and it is freed; NULL is fine */

@@ -151,7 +151,14 @@ void real_actor_post_light(struct actor *actor, struct post *p)
 static void help(struct ractor *a)
 {
     pthread_mutex_lock(&a->lock);
+    struct post **end_of_all = a->last;
     struct post *all = a->due || a->busy || !a->first ? NULL : begin(a);
+    struct post *beyond = posts_beyond(all, a->base.light_most);
+    if (beyond) {               /* stays in front of whatever comes meanwhile */
+        a->first = beyond;
+        a->last = end_of_all;
+        a->due = true;
+    }
     pthread_mutex_unlock(&a->lock);
     if (!all)
         return;

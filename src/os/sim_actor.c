@@ -23,10 +23,16 @@ static struct post *take_all(struct sactor *a)
 static void actor_run(void *arg)
 {
     struct sactor *a = arg;
+    struct machine *m = machine_of(a->base.os);
     bool light = !a->heavy;
-    a->event = NULL;
-    a->heavy = false;
-    (light ? a->base.on_light : a->on_posts)(a->arg, take_all(a));
+    struct post **end = a->last, *all = take_all(a), *beyond = light ? posts_beyond(all, a->base.light_most) : NULL;
+    a->heavy = beyond;
+    a->event = beyond ? sim_later(m->w, m, sim_between(m->w, 0, 1), actor_run, a) : NULL;
+    if (beyond) {
+        a->first = beyond;
+        a->last = end;
+    }
+    (light ? a->base.on_light : a->on_posts)(a->arg, all);
 }
 
 struct actor *sim_actor_new(struct os *os, const char *name,

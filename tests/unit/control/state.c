@@ -44,3 +44,33 @@ TEST(things_are_found_by_id_and_by_name_in_their_own_project_only)
     CHECK(text_is(id_text(id, PREFIX_JOB, state_job(s, here, "x")->id), second)); /* the newest */
     CHECK(state_job(s, here, first) && !state_job(s, here + 1, first));
 }
+
+/* Whoever makes many of them must not be felt by others: a name is looked up in its project, and the list of all is not walked. */
+TEST(a_name_is_looked_up_not_searched_for)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    CHECK(door_ask(d, d->admin, VERB_PROJECT_CREATE, "{\"name\":\"beta\"}").ok);
+    static const char *const names[] = { "default", "beta" };
+    for (size_t i = 0; i < COUNT(names); i++)
+        CHECK(door_ask_full(d, d->admin, names[i], VERB_SECRET_SET, "{\"name\":\"data\",\"value\":\"1\"}", NULL, 0).ok
+              && door_ask_full(d, d->admin, names[i], VERB_VOLUME_CREATE, "{\"name\":\"data\"}", NULL, 0).ok
+              && door_ask_full(d, d->admin, names[i], VERB_ACCOUNT_CREATE, "{\"name\":\"data\",\"roles\":\"developer\"}", NULL, 0).ok);
+    CHECK(door_ask(d, d->admin, VERB_SECRET_SET, "{\"name\":\"data\",\"value\":\"2\"}").ok);
+    for (int again = 0; again < 2; again++) {
+        struct state *s = memory_of(d);
+        int64_t here = state_project(s, "default")->id, there = state_project(s, "beta")->id;
+        struct secret *x = state_secret(s, here, "data"), *y = state_secret(s, there, "data");
+        struct volume *v = state_volume(s, here, "data"), *w = state_volume(s, there, "data");
+        struct account *a = state_account(s, here, "data"), *b = state_account(s, there, "data");
+        CHECK(x && y && x->project == here && y->project == there && x->version == 2 && state_named(s, THING_SECRET, here) == 1);
+        CHECK(v && w && v->project == here && w->project == there && a && b && a->project == here && b->project == there);
+        map_take(s->secrets, x->id), map_take(s->volumes, v->id), map_take(s->accounts, a->id);
+        CHECK(state_secret(s, here, "data") == x && state_volume(s, here, "data") == v && state_account(s, here, "data") == a);
+        map_put(s->secrets, x->id, x), map_put(s->volumes, v->id, v), map_put(s->accounts, a->id, a);
+        CHECK(door_crash(d));
+    }
+    CHECK(door_ask(d, d->admin, VERB_SECRET_REMOVE, "{\"name\":\"data\"}").ok && door_ask(d, d->admin, VERB_VOLUME_REMOVE, "{\"volume\":\"data\"}").ok);
+    struct state *s = memory_of(d);
+    int64_t here = state_project(s, "default")->id, there = state_project(s, "beta")->id;
+    CHECK(!state_secret(s, here, "data") && !state_volume(s, here, "data") && state_secret(s, there, "data") && state_volume(s, there, "data"));
+}

@@ -295,3 +295,19 @@ TEST(a_removed_volume_is_named_to_its_node_until_the_node_has_swept_it)
                      get(&v, "id")));
     CHECK(swept.ok && !strstr(swept.text, "volumes_gone") && rows_in(d, "goner") == 0);
 }
+
+TEST(a_project_has_so_many_secrets_and_no_more)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    CHECK(memory_of(d)->secrets_most == 10000);
+    memory_of(d)->secrets_most = 2;
+    CHECK(door_ask(d, d->admin, VERB_PROJECT_CREATE, "{\"name\":\"beta\"}").ok);
+    CHECK(door_ask(d, d->admin, VERB_SECRET_SET, "{\"name\":\"A\",\"value\":\"1\"}").ok
+          && door_ask(d, d->admin, VERB_SECRET_SET, "{\"name\":\"B\",\"value\":\"1\"}").ok);
+    struct answer a = door_ask(d, d->admin, VERB_SECRET_SET, "{\"name\":\"C\",\"value\":\"1\"}");
+    CHECK(!a.ok && a.err.rc == RC_OVER_QUOTA && strstr(a.err.text, "2 secrets") && rows_in(d, "secret") == 2);
+    CHECK(door_ask(d, d->admin, VERB_SECRET_SET, "{\"name\":\"B\",\"value\":\"2\"}").ok); /* one that is there is no more */
+    CHECK(door_ask_full(d, d->admin, "beta", VERB_SECRET_SET, "{\"name\":\"C\",\"value\":\"1\"}", NULL, 0).ok);
+    CHECK(door_ask(d, d->admin, VERB_SECRET_REMOVE, "{\"name\":\"A\"}").ok
+          && door_ask(d, d->admin, VERB_SECRET_SET, "{\"name\":\"C\",\"value\":\"1\"}").ok);
+}

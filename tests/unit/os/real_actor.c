@@ -217,7 +217,7 @@ TEST(light_work_is_done_by_the_loop_at_the_end_of_its_turn_while_the_actor_rests
     struct err err = { 0 };
     struct lent l = { .os = os_real_new(&err), .here = true, .ordered = true, .thread = pthread_self() };
     l.actor = actor_new(l.os, "lent", lent_heavy, &l);
-    actor_lend(l.actor, lent_light);
+    actor_lend(l.actor, lent_light, 100);
     for (int i = 0; i < 100; i++)
         post_note(&l, i, actor_post_light);
     CHECK(l.light == 0);                        /* never inside the call */
@@ -238,12 +238,34 @@ TEST(light_work_is_done_by_the_loop_at_the_end_of_its_turn_while_the_actor_rests
     os_free(l.os);
 }
 
+TEST(of_much_light_work_the_loop_does_the_first_part_and_the_actor_the_rest_in_order)
+{
+    struct err err = { 0 };
+    struct lent l = { .os = os_real_new(&err), .here = true, .ordered = true, .thread = pthread_self() };
+    l.actor = actor_new(l.os, "lent", lent_heavy, &l);
+    actor_lend(l.actor, lent_light, 64);
+    int next = 0;
+    for (int n = 63; n < 67; n++) {
+        int light = l.light, heavy = l.heavy;
+        for (int i = 0; i < n; i++)
+            post_note(&l, next++, actor_post_light);
+        one_turn(l.os);
+        if (n > 64)                             /* behind those that wait for the actor, or have been done by it */
+            post_note(&l, next++, actor_post);
+        actor_settle(l.actor);
+        CHECK(l.light - light == MIN(n, 64) && l.heavy - heavy == (n > 64 ? n - 64 + 1 : 0));
+    }
+    CHECK(l.here && l.ordered && l.next == next);
+    actor_stop(l.actor);
+    os_free(l.os);
+}
+
 TEST(light_work_is_not_lost_when_somebody_waits_for_it_or_the_actor_is_stopped)
 {
     struct err err = { 0 };
     struct lent l = { .os = os_real_new(&err), .here = true, .ordered = true, .thread = pthread_self() };
     l.actor = actor_new(l.os, "lent", lent_heavy, &l);
-    actor_lend(l.actor, lent_light);
+    actor_lend(l.actor, lent_light, 100);
     post_note(&l, 0, actor_post_light);
     actor_settle(l.actor);
     CHECK(l.next == 1 && l.heavy == 1);
@@ -282,7 +304,7 @@ TEST(the_loop_and_the_thread_of_an_actor_never_work_at_the_same_time)
     w->alone = true;
     w->lent.os = os_real_new(&err);
     w->lent.actor = actor_new(w->lent.os, "crowd", crowd_posts, w);
-    actor_lend(w->lent.actor, crowd_posts);
+    actor_lend(w->lent.actor, crowd_posts, 3);
     pthread_create(&other, NULL, crowd_poster, w);
     for (size_t i = 0; i < COUNT(w->light); i++) {
         actor_post_light(w->lent.actor, &w->light[i].post);

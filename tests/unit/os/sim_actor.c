@@ -79,7 +79,7 @@ TEST(light_work_of_a_simulated_actor_comes_alone_or_with_the_rest)
     struct box b = { .os = sim_machine(w, "m"), .ordered = true };
     struct note notes[4] = { { .n = 0 }, { .n = 1 }, { .n = 2 }, { .n = 3 } };
     b.actor = actor_new(b.os, "writer", keep_posts, &b);
-    actor_lend(b.actor, keep_light);
+    actor_lend(b.actor, keep_light, 100);
     actor_post_light(b.actor, &notes[0].post);
     actor_post_light(b.actor, &notes[1].post);
     CHECK(b.next == 0);
@@ -91,6 +91,29 @@ TEST(light_work_of_a_simulated_actor_comes_alone_or_with_the_rest)
     while (sim_step(w))
         ;
     CHECK(b.next == 4 && b.light == 1 && b.batches == 2 && b.ordered);
+    actor_stop(b.actor);
+    sim_free(w);
+}
+
+TEST(of_much_light_work_a_simulated_actor_gets_the_rest_in_order)
+{
+    struct sim *w = sim_new(3);
+    struct box b = { .os = sim_machine(w, "m"), .ordered = true };
+    struct note notes[6];
+    b.actor = actor_new(b.os, "writer", keep_posts, &b);
+    actor_lend(b.actor, keep_light, 3);
+    for (int i = 0; i < 5; i++) {
+        notes[i] = (struct note){ .n = i };
+        actor_post_light(b.actor, &notes[i].post);
+    }
+    while (b.next == 0 && sim_step(w))
+        ;
+    CHECK(b.next == 3 && b.light == 1 && b.batches == 1);
+    notes[5] = (struct note){ .n = 5 };
+    actor_post_light(b.actor, &notes[5].post);  /* behind what is not light any more */
+    while (sim_step(w))
+        ;
+    CHECK(b.next == 6 && b.light == 1 && b.batches == 2 && b.ordered);
     actor_stop(b.actor);
     sim_free(w);
 }
