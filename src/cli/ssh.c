@@ -4,12 +4,13 @@
  * anyway. The way there is the cloud's own, so there is no host key to compare: the cloud vouches for it. */
 #include "cli/terminal.h"
 #include "model/ssh_key.h"
+#include "wire/http_parse.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { FILE_BYTES = SSH_KEY_TEXT };
+enum { FILE_BYTES = SSH_KEY_TEXT, KEYS_BYTES = 12 << 10 };
 
 struct ssh_own { bool stdio; const char *login, *identity; };
 static const struct field ssh_rows[] = {
@@ -37,7 +38,16 @@ static bool one_file(struct cli *c, const char *path, struct json *list, struct 
     return true;
 }
 
-/* Of many in the folder those that are none are left out: who names one wants to know. */
+/* As they travel: in the head of a request, which has room for 16 KiB. */
+static size_t keys_bytes(const struct json *list)
+{
+    AUTO(str_done) struct str all = { 0 };
+    for (const struct json *e = list->first; e; e = e->next)
+        url_encode(&all, e->text);
+    return all.len;
+}
+
+/* Of many in the folder those that are none are left out, and those that there is no room for: who names one wants to know. */
 static bool keys_find(struct cli *c, const char *identity, struct json *list, struct err *err)
 {
     const char *home = getenv("HOME"), *folder = arena_printf(c->mem, "%s/.ssh", text_given(home) ? home : "/");
@@ -53,8 +63,13 @@ static bool keys_find(struct cli *c, const char *identity, struct json *list, st
     if (dir_list(c->os, folder, c->mem, &names, &ignored))
         for (size_t i = 0; i < names.count && n < SSH_KEYS_MOST; i++) {
             size_t len = strlen(names.at[i]);
-            if (len > 4 && text_is(names.at[i] + len - 4, ".pub"))
-                n += one_file(c, arena_printf(c->mem, "%s/%s", folder, names.at[i]), list, &ignored);
+            struct json one = *json_new(c->mem, JSON_LIST);
+            if (len <= 4 || !text_is(names.at[i] + len - 4, ".pub")
+                || !one_file(c, arena_printf(c->mem, "%s/%s", folder, names.at[i]), &one, &ignored)
+                || keys_bytes(list) + keys_bytes(&one) > KEYS_BYTES)
+                continue;
+            add_key(c, list, one.first->text);
+            n++;
         }
     return n || err_set(err, RC_BAD_INPUT, "there is no public key in %s; make one (ssh-keygen -t ed25519), or name one with -i", folder);
 }
@@ -114,6 +129,18 @@ static int run_ssh(struct cli *c, const struct flags *f)
     return print_error(c, &c->err);
 }
 
+/* OpenSSH names us the host that was typed, of `Host *.arcus`. To cut it here spares the user's shell from ever seeing it. */
+static void without_suffix(struct cli *c, const struct json *doc)
+{
+    static const char suffix[] = ".arcus";
+    struct json *job = json_get(doc, "job");
+    size_t n = sizeof suffix - 1;
+    if (!job || job->type != JSON_TEXT || job->len <= n || !text_is(job->text + job->len - n, suffix))
+        return;
+    job->len -= n;
+    job->text = arena_bytes(c->mem, job->text, job->len);
+}
+
 int word_ssh(struct cli *c, const struct word *w, int argc, char **argv)
 {
     struct flags f;
@@ -126,6 +153,7 @@ int word_ssh(struct cli *c, const struct word *w, int argc, char **argv)
         return print_error(c, &c->err);
     if (!own->stdio)
         return run_ssh(c, &f);
+    without_suffix(c, f.doc);
     json_add(f.doc, "keys", keys);
     return exec_session(c, VERB_JOB_SSH, f.doc, false, true, NULL);
 }

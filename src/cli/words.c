@@ -112,7 +112,7 @@ const struct word words[] = {
     { "ssh", VERB_JOB_SSH, word_ssh, "JOB [FLAGS] [--] [COMMAND [ARG...]]", "Log in to a running task with SSH", .own = &ssh_fields, .takes = "job", .command = true,
       .more = "An SSH server is started inside the task for this connection and lets in your public keys (~/.ssh/*.pub); nothing listens on the node. As a\n"
               "ProxyCommand it serves scp, rsync, VS Code and all else: in ~/.ssh/config write\n"
-              "    Host *.arcus\n        User root\n        ProxyCommand arcus ssh --stdio $(basename %n .arcus)\n"
+              "    Host *.arcus\n        User root\n        ProxyCommand arcus ssh --stdio '%n'\n"
               "        StrictHostKeyChecking no\n        UserKnownHostsFile /dev/null\n"
               "sftp, and scp of today, need sftp-server in the image; `scp -O`, rsync and `arcus cp` do not.",
       .examples = "arcus ssh lab\narcus ssh lab -- nvidia-smi\nscp -o ProxyCommand='arcus ssh --stdio lab' data.csv root@lab:" },

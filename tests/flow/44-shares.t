@@ -55,7 +55,7 @@ ok "who failed with it is tried again" until_ok 120 hit "$two" "$B"
 ok "... and who has not yet" until_ok 120 hit "$one" "$A"
 like "with that as the reason" "$(attempts "$two" ".items[] | select(.id == \"$B\") | .detail")" 'process on its GPU failed \(Device 0 status is FAULT\)'
 ok "behind a new daemon" begun 2
-ok "nothing of the last one is left" sh -c "! kill -0 $server"
+ok "nothing of the last one is left" until_ok 30 sh -c "! kill -0 $server"
 ok "both are there again" until_ok 120 state_is "$two" running
 sleep 3.1                               # errors that come so soon behind a fault are of that one
 A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id')
@@ -74,7 +74,7 @@ kill -9 "$(cut -d' ' -f1 "$daemon/daemon")"
 ok "its tasks are tried again" until_ok 120 hit "$one" "$A"
 like "and told why" "$(attempts "$one" ".items[] | select(.id == \"$A\") | .detail")" 'MPS daemon of its GPU ended'
 ok "with a new daemon" begun 4
-ok "the server was ended before it came" sh -c "! kill -0 $server"
+ok "the server was ended, too" until_ok 30 sh -c "! kill -0 $server"
 is "the card was exclusive all the time" "$(mode)" "set_compute_mode $UUID 3"
 
 # --- the last one

@@ -22,6 +22,7 @@ is "as a ProxyCommand of OpenSSH: a command, and its exit code" "$(lab 'echo in 
 is "arcus ssh is the same by itself" "$(timeout 60 "$ARCUS" ssh -i "$HOME/.ssh/id_ed25519" lab -- 'echo $ARCUS_JOB_NAME; id -u; exit 3' 2>"$BASE/err" </dev/null; echo "$? $(cat "$BASE/err")")" "lab
 0
 3 "
+is "as its help writes it for ~/.ssh/config: the name of a host, which no shell takes apart" "$(timeout 60 ssh "${SSH[@]/--stdio lab/--stdio \'%n\'}" root@lab.arcus 'echo $ARCUS_JOB_NAME') $("$ARCUS" ssh --help | grep -c "ProxyCommand arcus ssh --stdio '%n'\$")" "lab 1"
 head -c 1000000 /dev/urandom >"$BASE/bytes"
 is "a million bytes go in and come back" "$(lab cat <"$BASE/bytes" | sha256sum)" "$(sha256sum <"$BASE/bytes")"
 timeout 60 scp -O "${SSH[@]}" "$BASE/bytes" root@lab:/tmp/copied 2>"$BASE/err"

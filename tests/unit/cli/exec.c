@@ -1,6 +1,11 @@
 /* exec.c - a command over a WebSocket: its streams, its exit code, its refusal. */
 #include "cli_test.h"
 #include "model/channel.h"
+#include "wire/digest.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct far { struct str got, controls; const char *last; };
 
@@ -83,4 +88,60 @@ TEST(what_exec_needs_is_asked_for)
     CHECK(PLAY(&s, "exec", "train") == 2 && strstr(s.errors.at, "what to run?"));
     CHECK(PLAY(&s, "exec", "-it", "train", "sh") == 2 && strstr(s.errors.at, "needs a terminal"));
     CHECK(PLAY(&s, "exec", "gone", "ls") == 4 && strstr(s.errors.at, "there is no job 'gone'"));
+}
+
+/* keys of so many bytes of nonsense, as OpenSSH would write them */
+static void write_key(const char *home, int n, size_t bytes)
+{
+    AUTO(str_done) struct str blob = { 0 }, line = { 0 };
+    static const char type[] = "ssh-rsa", e[] = "\1\0\1";
+    const struct { const char *at; size_t len; } parts[] = { { type, 7 }, { e, 3 }, { NULL, bytes } };
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        const char head[] = { 0, 0, (char)(parts[i].len >> 8), (char)parts[i].len };
+        str_put(&blob, head, sizeof head);
+        for (size_t k = 0; k < parts[i].len; k++)
+            str_char(&blob, parts[i].at ? parts[i].at[k] : 'a');
+    }
+    str_text(&line, "ssh-rsa ");
+    base64_text(&line, blob.at, blob.len);
+    str_text(&line, " me\n");
+    char path[4200];
+    snprintf(path, sizeof path, "%s/.ssh/k%d.pub", home, n);
+    FILE *f = fopen(path, "w");
+    fwrite(line.at, 1, line.len, f);
+    fclose(f);
+}
+
+TEST(ssh_brings_as_many_keys_as_a_head_has_room_for_and_takes_a_name_of_the_config)
+{
+    AUTO(stage_down) struct stage s = stage_up();
+    struct far far = { .last = "{\"exit\":0}" };
+    char home[] = "/tmp/arcus-ssh.XXXXXX", path[64];
+    const char *before = getenv("HOME");
+    AUTO(str_done) struct str kept = { 0 };
+    str_text(&kept, before ? before : "/");
+    CHECK(mkdtemp(home));
+    snprintf(path, sizeof path, "%s/.ssh", home);
+    mkdir(path, 0700);
+    for (int i = 0; i < 8; i++)
+        write_key(home, i, 2000);
+    setenv("HOME", home, 1);
+    straw_answers(&s, NULL, 0);
+    straw_ws(&s, &events, &far);
+    CHECK(PLAY(&s, "ssh", "--stdio", "lab.arcus") == 0);
+    const char *seen = straw_seen(&s);
+    int keys = 0;
+    for (const char *at = seen; (at = strstr(at, "keys=")); at++)
+        keys++;
+    CHECK(strstr(seen, "GET /v1/jobs/lab/ssh?") && keys == 4 && strlen(seen) < (13 << 10));
+    setenv("HOME", kept.at, 1);
+    for (int i = 0; i < 8; i++) {
+        snprintf(path, sizeof path, "%s/.ssh/k%d.pub", home, i);
+        unlink(path);
+    }
+    snprintf(path, sizeof path, "%s/.ssh", home);
+    rmdir(path);
+    rmdir(home);
+    str_done(&far.got);
+    str_done(&far.controls);
 }
