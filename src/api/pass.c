@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 enum { WAIT_MS = 4000, COMING_MS = 12 * 1000, AGAIN_MS = 100, LATE_MS = 2000 };
-enum { PING_MS = 250, PING_LATE_MS = 950, PING_LOST_MS = 1500, USURP_MS = 10 * 1000, USURP_MOST_MS = 10 * 60 * 1000, BLIND_MS = 800 };
+enum { PING_MS = 400, PING_LOST_MS = 1500, USURP_MS = 10 * 1000, USURP_MOST_MS = 10 * 60 * 1000, BLIND_MS = 800 };
 
 struct far {                            /* another server */
     struct far *next;
@@ -22,7 +22,6 @@ struct far {                            /* another server */
     struct http_call *ping;
     struct passer *passer;
     int64_t answered_ms;
-    bool answered;                      /* ever */
 };
 
 struct pass {
@@ -49,7 +48,6 @@ struct passer {
     struct timer *timer;
     char url[256];
     int64_t looked_ms, usurped_ms, patience_ms;
-    bool usurping;                      /* it was asked for, and may be refused */
 };
 
 /* --- who asked, really */
@@ -348,22 +346,12 @@ bool pass_instead(struct visit *v)
 
 /* --- the one that writes: another, or out of reach */
 
-static void usurped(struct passer *ps)
-{
-    if (ps->usurped_ms)
-        ps->patience_ms = MIN(ps->patience_ms * 2, USURP_MOST_MS);
-    ps->usurped_ms = os_boot_ms(ps->api->os);
-    ps->usurping = false;
-}
-
 static void on_turn(void *arg)
 {
     struct api *a = arg;
     struct passer *ps = a->passer;
     const char *url = control_writer(a->control);
     bool other = !text_is(url, ps->url) && (*url || control_writes(a->control));
-    if (ps->usurping && control_writes(a->control))
-        usurped(ps);
     if (other)
         snprintf(ps->url, sizeof ps->url, "%s", url);
     for (struct pass *p = ps->all, *next; p; p = next) {
@@ -409,42 +397,32 @@ static void pinged(void *arg, int status, struct slice body, const struct err *e
     if (err)
         return;
     f->answered_ms = os_boot_ms(f->passer->api->os);
-    f->answered = true;
-    if (!text_is(f->url, f->passer->url))
-        return;
-    f->passer->patience_ms = USURP_MS;
-    f->passer->usurping = false;
+    if (text_is(f->url, f->passer->url))
+        f->passer->patience_ms = USURP_MS;
 }
 
-/* Clients behind us cannot reach it either. Each time that this did not help we wait longer.
- * PING_LATE_MS are two packets lost in a row, which TCP sends again after 200 and 400 ms: one that writes nothing meanwhile is reached by
- * nobody. One that does write is reached by others, and a bad link of ours alone is given time until PING_LOST_MS. And if it never answered us, it may be
- * us who are cut off: so it is for a server whose lease was taken because nobody reached it. If that one took it back, nobody would be served:
- * it waits for long, and for one that writes nothing. */
+/* Clients behind us cannot reach it either. Each time that this did not help we wait longer. */
 static void usurp(struct passer *ps, const struct far *f)
 {
     int64_t now = os_boot_ms(ps->api->os);
-    bool idle = !f->answered || now - f->answered_ms <= PING_LOST_MS;
-    if (!text_is(f->url, control_writer(ps->api->control)) || (!f->answered && now - f->answered_ms < USURP_MS)
-        || (ps->usurped_ms && now - ps->usurped_ms < ps->patience_ms))
+    if (!text_is(f->url, control_writer(ps->api->control)) || (ps->usurped_ms && now - ps->usurped_ms < ps->patience_ms))
         return;
-    if (!idle || !ps->usurping)
-        log_line(LOG_WARN, "api", "the server that writes, %s, is out of reach for %lld ms", f->url,
-                 (long long)(now - f->answered_ms));
-    ps->usurping = idle;
-    if (!idle)
-        usurped(ps);
-    control_usurp(ps->api->control, idle);
+    log_line(LOG_WARN, "api", "the server that writes, %s, is out of reach for %lld ms", f->url,
+             (long long)(now - f->answered_ms));
+    if (ps->usurped_ms)
+        ps->patience_ms = MIN(ps->patience_ms * 2, USURP_MOST_MS);
+    ps->usurped_ms = now;
+    control_usurp(ps->api->control);
 }
 
 static void ping(struct passer *ps, struct far *f)
 {
     static const struct http_call_events events = { .on_end = pinged };
-    int64_t silent_ms = os_boot_ms(ps->api->os) - f->answered_ms;
-    if (silent_ms > PING_LOST_MS)
+    if (os_boot_ms(ps->api->os) - f->answered_ms > PING_LOST_MS) {
         cut_all(ps, f->url);
-    if (silent_ms > PING_LATE_MS && text_is(f->url, ps->url))
-        usurp(ps, f);
+        if (text_is(f->url, ps->url))
+            usurp(ps, f);
+    }
     if (f->ping)
         return;
     f->ping = http_call(f->client, "GET", "/healthz", NULL, 0, (struct slice){ 0 }, 0, &events, f);
