@@ -1,43 +1,23 @@
-/* cuda.c - finds and loads the CUDA driver library, and makes its checkpoint calls. cuInit is put off until a call asks for it: it takes
+/* cuda.c - loads the CUDA driver library (cuda_lib.h), and makes its checkpoint calls. cuInit is put off until a call asks for it: it takes
  * longer than a lock, and holds the GPU's attention. */
 #include "agent/cuda.h"
+#include "agent/cuda_lib.h"
 #include <dlfcn.h>
-
-static const char *const usual[] = {
-    "libcuda.so.1",
-    "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
-    "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
-    "/usr/lib64/libcuda.so.1",
-    "/usr/local/nvidia/lib64/libcuda.so.1",
-    "/usr/lib/wsl/lib/libcuda.so.1",
-    "/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libcuda.so.1",
-};
-
-static void *find_library(const char *path)
-{
-    void *lib = NULL;
-    for (size_t i = 0; !path && !lib && i < COUNT(usual); i++)
-        lib = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);
-    return path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : lib;
-}
 
 bool cuda_load(const char *path, struct cuda *out, struct err *err)
 {
-    static const struct { const char *name; size_t at; } all[] = {
+    static const struct cuda_symbol all[] = {
 #define X(member, symbol, arguments) { #symbol, offsetof(struct cuda, member) },
         CUDA_FUNCTIONS(X)
 #undef X
     };
-    struct cuda c = { .lib = find_library(path) };
+    struct cuda c = { .lib = cuda_open(path) };
     if (!c.lib)
         return err_set(err, RC_NOT_FOUND, "this node has no CUDA driver");
-    for (size_t i = 0; i < COUNT(all); i++) {
-        void *fn = dlsym(c.lib, all[i].name);
-        if (!fn) {
-            dlclose(c.lib);
-            return err_set(err, RC_UNAVAILABLE, "the node's driver is older than 570: it has no %s", all[i].name);
-        }
-        memcpy((char *)&c + all[i].at, &fn, sizeof fn);
+    const char *missing = cuda_fill(c.lib, all, COUNT(all), &c);
+    if (missing) {
+        dlclose(c.lib);
+        return err_set(err, RC_UNAVAILABLE, "the node's driver is older than 570: it has no %s", missing);
     }
     return *out = c, true;
 }

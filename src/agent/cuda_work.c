@@ -1,42 +1,22 @@
-/* cuda_work.c - finds and loads the CUDA driver library for work on a GPU. */
+/* cuda_work.c - loads the CUDA driver library (cuda_lib.h) for work on a GPU. */
 #include "agent/cuda_work.h"
+#include "agent/cuda_lib.h"
 #include <dlfcn.h>
-
-static const char *const usual[] = {
-    "libcuda.so.1",
-    "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
-    "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
-    "/usr/lib64/libcuda.so.1",
-    "/usr/local/nvidia/lib64/libcuda.so.1",
-    "/usr/lib/wsl/lib/libcuda.so.1",
-    "/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libcuda.so.1",
-};
-
-static void *find_library(const char *path)
-{
-    void *lib = NULL;
-    for (size_t i = 0; !path && !lib && i < COUNT(usual); i++)
-        lib = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);
-    return path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : lib;
-}
 
 bool cuda_work_load(const char *path, struct cuda_work *out, struct err *err)
 {
-    static const struct { const char *name; size_t at; } all[] = {
+    static const struct cuda_symbol all[] = {
 #define X(member, symbol, arguments) { #symbol, offsetof(struct cuda_work, member) },
         CUDA_WORK_FUNCTIONS(X)
 #undef X
     };
-    struct cuda_work c = { .lib = find_library(path) };
+    struct cuda_work c = { .lib = cuda_open(path) };
     if (!c.lib)
         return err_set(err, RC_NOT_FOUND, "this node has no CUDA driver library (libcuda.so.1)");
-    for (size_t i = 0; i < COUNT(all); i++) {
-        void *fn = dlsym(c.lib, all[i].name);
-        if (!fn) {
-            dlclose(c.lib);
-            return err_set(err, RC_UNAVAILABLE, "the CUDA driver library is too old: it has no %s", all[i].name);
-        }
-        memcpy((char *)&c + all[i].at, &fn, sizeof fn);
+    const char *missing = cuda_fill(c.lib, all, COUNT(all), &c);
+    if (missing) {
+        dlclose(c.lib);
+        return err_set(err, RC_UNAVAILABLE, "the CUDA driver library is too old: it has no %s", missing);
     }
     return *out = c, true;
 }
