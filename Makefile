@@ -95,7 +95,7 @@ $(BUILD)/fake/libnvidia-ml.so.1: tests/fake/nvml.c src/agent/nvml.h
 $(BUILD)/fake/libcuda.so.1: tests/fake/cuda.c src/agent/cuda.h
 $(BUILD)/fake/libcuda-work.so.1: tests/fake/cuda_work.c src/agent/cuda_work.h
 $(BUILD)/fake/libcuda-both.so.1: tests/fake/cuda.c tests/fake/cuda_work.c src/agent/cuda.h src/agent/cuda_work.h
-$(filter %.so.1,$(FAKES)):
+$(filter %.so.1,$(FAKES)): tests/fake/conf.h
 	@mkdir -p $(@D)
 	@echo "  link  $@"
 	$Q$(CC) -std=gnu17 -O1 -g -Isrc -D_GNU_SOURCE $(WARN) -shared -fPIC -pthread $(filter %.c,$^) -ldl -o $@

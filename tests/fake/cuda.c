@@ -10,7 +10,7 @@
  *
  * FILE.PID holds the state of a process (a digit), FILE.log a line "CALL PID RC" of each call but GetState. */
 #include "agent/cuda.h"
-#include <dlfcn.h>
+#include "conf.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,19 +22,7 @@ enum { LINE = 256 };
 static bool begun;
 __attribute__((weak)) void cuda_work_begin(void);   /* there where cuda_work.c is linked too */
 
-static const char *path_of(void)
-{
-    static char path[4096];
-    Dl_info me;
-    if (getenv("FAKE_CUDA"))
-        return getenv("FAKE_CUDA");
-    if (!*path && dladdr((void *)path_of, &me) && me.dli_fname) {
-        snprintf(path, sizeof path, "%s", me.dli_fname);
-        char *slash = strrchr(path, '/');
-        snprintf(slash ? slash + 1 : path, 32, "cuda.conf");
-    }
-    return path;
-}
+static const char *path_of(void) { return conf_path("FAKE_CUDA", "cuda.conf"); }
 
 /* The last line "WORD CALL WHO rest" that is about this call of this process; false: there is none. */
 static bool said(const char *word, const char *call, int pid, long rest[static 2])

@@ -10,7 +10,7 @@
  *
  * FILE.UUID.mem is the memory, FILE.log has a line "CALL UUID RC" of each call named above. */
 #include "agent/cuda_work.h"
-#include <dlfcn.h>
+#include "conf.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,19 +26,7 @@ static const char *const kernels[] = { "fill", "verify", "ramp", "product" };
 
 void cuda_work_begin(void);
 
-static const char *path_of(void)
-{
-    static char path[4096];
-    Dl_info me;
-    if (getenv("FAKE_CUDA"))
-        return getenv("FAKE_CUDA");
-    if (!*path && dladdr((void *)path_of, &me) && me.dli_fname) {
-        snprintf(path, sizeof path, "%s", me.dli_fname);
-        char *slash = strrchr(path, '/');
-        snprintf(slash ? slash + 1 : path, 32, "cuda.conf");
-    }
-    return path;
-}
+static const char *path_of(void) { return conf_path("FAKE_CUDA", "cuda.conf"); }
 
 static const char *self(void) { return getenv("CUDA_VISIBLE_DEVICES") ? getenv("CUDA_VISIBLE_DEVICES") : "none"; }
 

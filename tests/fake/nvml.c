@@ -17,7 +17,7 @@
  *
  * What is set (compute mode, MIG mode) is a line of FILE.log, "set_compute_mode UUID MODE", and is what is told from then on. */
 #include "agent/nvml.h"
-#include <dlfcn.h>
+#include "conf.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,19 +36,7 @@ static struct { pthread_mutex_t lock; struct timespec read; char lines[LINES][LI
 
 /* --- the file */
 
-static const char *path_of(void)
-{
-    static char path[4096];
-    Dl_info me;
-    if (getenv("FAKE_NVML"))
-        return getenv("FAKE_NVML");
-    if (!*path && dladdr((void *)path_of, &me) && me.dli_fname) {
-        snprintf(path, sizeof path, "%s", me.dli_fname);
-        char *slash = strrchr(path, '/');
-        snprintf(slash ? slash + 1 : path, 32, "nvml.conf");
-    }
-    return path;
-}
+static const char *path_of(void) { return conf_path("FAKE_NVML", "nvml.conf"); }
 
 static void refresh(void)
 {
