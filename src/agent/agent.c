@@ -610,9 +610,9 @@ static void task_log_folder(void *arg, int64_t attempt, char out[static 256])
     runtime_log_folder(((struct agent *)arg)->runtime, attempt, out);
 }
 
-static void task_socket(void *arg, int64_t attempt, char out[static 108])
+static bool task_socket(void *arg, int64_t attempt, char out[static 108])
 {
-    runtime_socket(((struct agent *)arg)->runtime, attempt, out);
+    return runtime_socket(((struct agent *)arg)->runtime, attempt, out);
 }
 
 static const struct streams_host streams_host

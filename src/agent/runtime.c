@@ -251,11 +251,16 @@ void attempt_look(struct attempt *a)
     timer_cancel(TAKE(a->patience));
     bool news
         = a->stage != STAGE_LIVE || s.phase != a->last.phase || s.started_ms != a->last.started_ms;
-    if (s.phase != PHASE_ENDED)
+    bool watched = false; /* before it is told: who hears of it may want its socket */
+    if (s.phase != PHASE_ENDED) {
         a->stage = STAGE_LIVE;
+        a->last.pid = s.pid;
+        a->last.start_time = s.start_time;
+        watched = attempt_watch(a);
+    }
     if (news)
         attempt_tell(a, &s);
-    if (a->stage == STAGE_LIVE && !attempt_watch(a))
+    if (a->stage == STAGE_LIVE && !watched)
         supervisor_gone(a);
     suspend_live(a);
 }
@@ -682,12 +687,14 @@ const char *runtime_log_folder(struct runtime *r, int64_t attempt, char out[stat
     return out;
 }
 
-/* Where only it can see it: nothing has to be tidied up behind one that was killed. */
-const char *runtime_socket(struct runtime *r, int64_t attempt, char out[static 108])
+/* Where only it can see it: nothing has to be tidied up behind one that was killed. A pid that nobody watches may be another's. */
+bool runtime_socket(struct runtime *r, int64_t attempt, char out[static 108])
 {
     const struct attempt *a = map_get(r->attempts, attempt);
-    snprintf(out, 108, "/proc/%lld/cwd/sock", (long long)(a && a->proc ? a->last.pid : 0));
-    return out;
+    if (!a || !a->proc || a->last.phase != PHASE_RUNNING)
+        return false;
+    snprintf(out, 108, "/proc/%lld/cwd/sock", (long long)a->last.pid);
+    return true;
 }
 
 void runtime_describe(struct runtime *r, struct node_info *info, struct arena *mem)

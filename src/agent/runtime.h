@@ -74,6 +74,6 @@ bool runtime_settled(struct runtime *r, int64_t attempt);       /* nothing of a 
 bool runtime_has(struct runtime *r, int64_t attempt);           /* its folder is there */
 size_t runtime_list(struct runtime *r, struct arena *mem, int64_t **attempts);  /* not ended yet */
 const char *runtime_log_folder(struct runtime *r, int64_t attempt, char out[static 256]);
-const char *runtime_socket(struct runtime *r, int64_t attempt, char out[static 108]);    /* of its supervisor */
+bool runtime_socket(struct runtime *r, int64_t attempt, char out[static 108]);           /* of its supervisor, once it runs and is known */
 struct texts runtime_goods(struct runtime *r);   /* images and work folders that are here, as hello tells them */
 void runtime_describe(struct runtime *r, struct node_info *info, struct arena *mem);    /* runtime, cgroups, cannot */

@@ -9,8 +9,8 @@
 enum { SOCKET_WAITING = 256 << 10 };
 
 struct bridge {          /* lives until its socket has closed */
-    struct serve *serve; /* NULL: the stream has ended */
-    struct stream *socket;
+    struct serve *serve;   /* NULL: the stream has ended */
+    struct stream *socket; /* NULL: its supervisor is not known yet, and nothing is read from the user */
 };
 
 static void send_frame(struct bridge *b, enum task_frame kind, const char *at, size_t n)
@@ -110,24 +110,18 @@ static void on_close(void *arg, const struct err *why)
 
 /* --- from the user */
 
-static bool start(struct serve *s, struct err *err)
+/* A task that talks already may not have been told to us yet: who asks then waits for that. */
+static void dial(struct serve *s)
 {
     static const struct stream_events events
         = { .on_data = on_data, .on_drain = on_drain, .on_close = on_close };
     const struct open_stream *o = &s->ask;
+    struct bridge *b = s->state;
     char address[128];
-    size_t bytes = 0;
-    for (size_t i = 0; i < o->argv.count; i++)
-        bytes += strlen(o->argv.at[i]) + 8;
-    if (bytes > FRAME_MAX / 2)
-        return err_field(err, "argv", "the command is too long");
-    if (!serve_socket(s, address))
-        return err_set(err, RC_INTERNAL, "the path of the task's socket is too long");
-    struct bridge *b = calloc(1, sizeof *b);
-    if (!b)
-        abort();
-    b->serve = s;
-    s->state = b;
+    bool known = serve_socket(s, address);
+    serve_wait(s, !known);
+    if (!known)
+        return;
     b->socket = stream_dial(serve_os(s), address, NULL, NULL, &events, b);
     send_table(b, FRAME_REQUEST, &task_request_fields,
                &(struct task_request){ .op = o->what,
@@ -138,7 +132,31 @@ static bool start(struct serve *s, struct err *err)
                                        .term = "xterm-256color",
                                        .path = o->path,
                                        .port = o->port });
+}
+
+static bool start(struct serve *s, struct err *err)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->ask.argv.count; i++)
+        bytes += strlen(s->ask.argv.at[i]) + 8;
+    if (bytes > FRAME_MAX / 2)
+        return err_field(err, "argv", "the command is too long");
+    struct bridge *b = calloc(1, sizeof *b);
+    if (!b)
+        abort();
+    b->serve = s;
+    s->state = b;
+    dial(s);
     return true;
+}
+
+static void on_change(struct serve *s)
+{
+    const struct bridge *b = s->state;
+    if (!b->socket && !serve_alive(s))
+        serve_fail(s, "the task has ended");
+    else if (!b->socket)
+        dial(s);
 }
 
 static void on_input(struct serve *s, const char *at, size_t n)
@@ -175,7 +193,8 @@ static void on_control(struct serve *s, const struct json *m)
 static void on_room(struct serve *s)
 {
     struct bridge *b = s->state;
-    stream_pause(b->socket, false);
+    if (b->socket)
+        stream_pause(b->socket, false);
 }
 
 static void stop(struct serve *s)
@@ -184,7 +203,10 @@ static void stop(struct serve *s)
     if (!b)
         return;
     b->serve = NULL;
-    stream_close(b->socket);
+    if (b->socket)
+        stream_close(b->socket);
+    else
+        free(b);
 }
 
 const struct serve_ops serve_task = {
@@ -193,5 +215,6 @@ const struct serve_ops serve_task = {
     .on_eof = on_eof,
     .on_control = on_control,
     .on_room = on_room,
+    .on_change = on_change,
     .stop = stop,
 };

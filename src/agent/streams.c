@@ -38,8 +38,7 @@ bool serve_alive(const struct serve *s)
 bool serve_socket(const struct serve *s, char address[static 128])
 {
     char path[108] = "";
-    s->owner->host->socket(s->owner->arg, s->ask.attempt, path);
-    return text_copy(address, 128, "unix:") && text_copy(address + 5, 123, path);
+    return s->owner->host->socket(s->owner->arg, s->ask.attempt, path) && text_copy(address, 128, "unix:") && text_copy(address + 5, 123, path);
 }
 bool serve_room(const struct serve *s)
 {

@@ -10,7 +10,7 @@ struct streams;
 struct streams_host {           /* what the node knows of an attempt */
     bool (*is_alive)(void *arg, int64_t attempt);                   /* it has not ended yet */
     void (*log_folder)(void *arg, int64_t attempt, char out[static 256]);
-    void (*socket)(void *arg, int64_t attempt, char out[static 108]);   /* of its supervisor */
+    bool (*socket)(void *arg, int64_t attempt, char out[static 108]);   /* of its supervisor; false until it is known to run */
 };
 struct streams *streams_new(struct os *os, const char *data, const struct streams_host *host, void *arg);   /* data is borrowed */
 void streams_free(struct streams *s);                               /* NULL is fine */

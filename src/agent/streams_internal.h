@@ -29,7 +29,7 @@ struct serve {
 
 struct os *serve_os(const struct serve *s);
 void serve_log_folder(const struct serve *s, char out[static 256]);
-bool serve_socket(const struct serve *s, char address[static 128]);    /* of the task's supervisor, as stream_dial takes it */
+bool serve_socket(const struct serve *s, char address[static 128]);    /* of the task's supervisor, as stream_dial takes it; false: not yet, on_change comes */
 const char *serve_data(const struct serve *s);
 bool serve_alive(const struct serve *s);                            /* the attempt has not ended */
 

@@ -91,4 +91,14 @@ code=$?
 ok "nothing runs in what has ended: exit code $code, a sentence" test $code != 0 -a -s "$BASE/err"
 arcus exec nothing-here -- true </dev/null >/dev/null 2>&1
 is "nor in what is not there: exit code 4" $? 4
+
+# --- a task talks before its node has told of its start
+early=
+for _ in 1 2 3 4 5 6; do
+    J=$(submit "$(sh_job 'echo ready; exec sleep 100')")
+    until has_said "$J" ready; do :; done
+    early+="$(arcus exec "$J" -- echo here </dev/null 2>&1) "
+    arcus cancel "$J" >/dev/null
+done
+is "exec works from its first line on" "$early" "here here here here here here "
 finish

@@ -23,7 +23,7 @@ struct node {
 
 static bool is_alive(void *arg, int64_t attempt) { (void)arg, (void)attempt; return false; }
 static void no_folder(void *arg, int64_t attempt, char out[static 256]) { (void)arg, (void)attempt; out[0] = 0; }
-static void no_socket(void *arg, int64_t attempt, char out[static 108]) { (void)arg, (void)attempt; out[0] = 0; }
+static bool no_socket(void *arg, int64_t attempt, char out[static 108]) { (void)arg, (void)attempt, (void)out; return false; }
 static const struct streams_host host = { .is_alive = is_alive, .log_folder = no_folder, .socket = no_socket };
 
 static const char *path_of(struct node *x, const char *kind, const char *prefix, const char *rest)

@@ -21,11 +21,17 @@ struct node {
     struct stream *socket;
     struct str got;             /* frames, as they came */
     int dials, closes;
+    bool unknown;               /* nobody has told of the supervisor yet */
 };
 
 static inline bool is_alive(void *arg, int64_t attempt) { return ((struct node *)arg)->alive && attempt == 7; }
 static inline void log_folder(void *arg, int64_t attempt, char out[static 256]) { (void)arg, (void)attempt; snprintf(out, 256, "/logs"); }
-static inline void socket_path(void *arg, int64_t attempt, char out[static 108]) { (void)arg, (void)attempt; snprintf(out, 108, "/sock"); }
+static inline bool socket_path(void *arg, int64_t attempt, char out[static 108])
+{
+    (void)attempt;
+    snprintf(out, 108, "/sock");
+    return !((struct node *)arg)->unknown;
+}
 static const struct streams_host host = { .is_alive = is_alive, .log_folder = log_folder, .socket = socket_path };
 
 static inline size_t sup_data(void *arg, const char *at, size_t n)

@@ -85,6 +85,47 @@ TEST(a_terminal_of_an_ended_task_is_refused)
     node_close(&x);
 }
 
+TEST(a_terminal_waits_for_the_word_that_its_task_runs)
+{
+    struct node x;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    node_open(&x, 14);
+    x.unknown = true;
+    ask(&x, (struct open_stream){ .what = "exec", .argv = { (const char *[]){ "sh" }, 1 } });
+    run_for(x.sim, 1000);
+    head_stream_say(&x.head, CHANNEL_IN, "ls\n");
+    head_stream_say(&x.head, CHANNEL_CONTROL, "{\"eof\":true}");
+    run_for(x.sim, 1000);
+    streams_changed(x.streams, 7); /* it prepares */
+    CHECK(x.dials == 0 && !x.head.stream.closed);
+    x.unknown = false;
+    streams_changed(x.streams, 7);
+    streams_changed(x.streams, 7);
+    run_for(x.sim, 1000);
+    CHECK(x.dials == 1 && text_starts(frame_at(&x, 0, mem), "q {\"op\":\"exec\""));
+    CHECK(text_is(frame_at(&x, 1, mem), "i ls\n") && text_is(frame_at(&x, 2, mem), "z "));
+    node_close(&x);
+}
+
+TEST(a_terminal_that_waits_ends_with_its_task_and_with_its_user)
+{
+    for (int leaves = 0; leaves < 2; leaves++) {
+        struct node x;
+        node_open(&x, 15);
+        x.unknown = true;
+        ask(&x, (struct open_stream){ .what = "exec", .argv = { (const char *[]){ "sh" }, 1 } });
+        run_for(x.sim, 1000);
+        if (leaves)
+            ws_drop(x.head.stream.ws);
+        x.alive = leaves;
+        streams_changed(x.streams, 7);
+        run_for(x.sim, 100000);
+        CHECK(x.dials == 0 && (leaves || control_is(&x, "{\"error\":\"the task has ended\"}")));
+        CHECK(leaves ? streams_count(x.streams) == 0 : x.head.stream.closed);
+        node_close(&x);
+    }
+}
+
 TEST(slow_input_waits_and_none_is_lost)
 {
     struct node x;
