@@ -50,7 +50,7 @@ stop "$UP" KILL
 setpriv --pdeathsig TERM "$ARCUS" server --data "$DATA" --listen "127.0.0.1:$PORT" >"$BASE/full.log" 2>&1 &
 FULL=$!
 gone_or_ready() { ! kill -0 $FULL || answers; }
-until_ok 20 gone_or_ready
+until_ok 60 gone_or_ready
 if kill -0 $FULL 2>/dev/null; then
     pass "full disk: a start serves what is there"
     stop $FULL KILL
@@ -59,13 +59,13 @@ else
 fi
 rm "$DATA/filler"
 serve
-ok "with room again it starts, and takes writes" until_ok 20 asks_again
+ok "with room again it starts, and takes writes" until_ok 60 asks_again
 ok "... nothing acknowledged was lost" all_there
 cat /dev/zero >"$DATA/filler" 2>/dev/null
 full() { ask "$big"; [ "$STATUS" = 503 ]; }
-until_ok 20 full
+until_ok 60 full
 rm "$DATA/filler"
-ok "a server that ran on takes writes by itself once there is room" until_ok 20 asks_again
+ok "a server that ran on takes writes by itself once there is room" until_ok 60 asks_again
 stop "$UP"
 umount "$DATA"
 
@@ -81,7 +81,7 @@ refused "read-only disk: a write is refused, and told why" 503 unavailable 'cann
 is "... reads go on" "$(get '/v1/whoami' | jq -r .name)" admin
 ok "... and what was acknowledged is there" all_there
 stop "$UP" KILL
-until_ok 10 umount "$DATA" && mount -o loop,ro,noload "$BASE/disk" "$DATA" || give_up "no read-only disk"
+until_ok 60 umount "$DATA" && mount -o loop,ro,noload "$BASE/disk" "$DATA" || give_up "no read-only disk"
 timeout -s KILL 20 "$ARCUS" server --data "$DATA" --listen 127.0.0.1:0 >"$BASE/ro.log" 2>&1
 ok "a start on it is refused" test $? != 0
 like "... in words" "$(cat "$BASE/ro.log")" 'Read-only|cannot be written'
@@ -119,13 +119,13 @@ overtakes() { # a read that began after a write has ended before it
     wait $write
     return $read
 }
-ok "... while reads do not wait" until_ok 30 overtakes
+ok "... while reads do not wait" until_ok 60 overtakes
 set_world calm
 
 # --- the clock jumps an hour ahead, and two back, with a task that runs and one that ends
 agent_start "$NODE" --sim-gpus 4 --beat-ms 500 --token "$(token)"
 RUN=$BASE/$NODE.run
-until_ok 20 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/$NODE.log")"
+until_ok 60 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/$NODE.log")"
 outputs=$BASE/$NODE.data/outputs
 waiter() { submit "$(sh_job 'while [ ! -e /outputs/go ]; do date +%s%3N >>/outputs/alive; sleep 0.1; done; exit $(cat /outputs/go)' "${1:-{\}}")"; }
 attempt_of() { get "/v1/jobs/$1/attempts" | jq -r '.items | sort_by(.id) | .[-1].id'; }
@@ -135,7 +135,7 @@ wait_for "$A" running
 wait_for "$B" running
 for jump in 3600 -3600; do
     set_world "clock_s=$jump"
-    ok "clock $jump s: writes go on" until_ok 20 asks_again
+    ok "clock $jump s: writes go on" until_ok 60 asks_again
     run_sh 'echo ran'
     is "... jobs run" "$HOW $OUT" "done succeeded 0 ran"
     is "... the node is not lost, and what runs runs on" "$(get "/v1/nodes/$NODE" | jq -r .state) $(job "$A") $(attempts_of "$A")" "ready running 1"
@@ -143,13 +143,13 @@ done
 echo 0 >"$outputs/$(attempt_of "$A")/go"
 is "what ends then ends well" "$(how "$A")" "done succeeded 0"
 set_world calm
-ok "with the right time again writes go on" until_ok 20 asks_again
+ok "with the right time again writes go on" until_ok 60 asks_again
 echo 0 >"$outputs/$(attempt_of "$B")/go"
 is "... and what ran through it all ends well" "$(how "$B") $(attempts_of "$B")" "done succeeded 0 1"
 is "no interval is negative" "$(sql 'SELECT count(*) FROM usage WHERE ended_ms < started_ms')" 0
 stop "$UP"
 serve
-until_ok 20 node_ready
+until_ok 60 node_ready
 
 # --- descriptors run out
 limit_of() { awk '/open files/ {print $4}' "/proc/$1/limits"; }
@@ -160,15 +160,15 @@ used=$(cpu "$UP")
 for i in 1 2 3; do curl -s --max-time 1 "$URL/readyz" >/dev/null && break; done
 ok "no descriptors: the server does not spin" test $(($(cpu "$UP") - used)) -lt 150
 prlimit --pid "$UP" --nofile="$were:$were"
-ok "... and serves again when there are some" until_ok 20 asks_again
-ok "... its node is there" until_ok 20 node_ready
+ok "... and serves again when there are some" until_ok 60 asks_again
+ok "... its node is there" until_ok 60 node_ready
 were=$(limit_of "$AGENT")
 prlimit --pid "$AGENT" --nofile="$(ls "/proc/$AGENT/fd" | wc -l):$were"
 C=$(submit "$(sh_job 'echo ran' '{"retry":{"max":20}}')")
 sleep 1
 prlimit --pid "$AGENT" --nofile="$were:$were"
 is "an agent without descriptors starts it later" "$(how "$C" 60)" "done succeeded 0"
-ok "... and is not lost" until_ok 20 node_ready
+ok "... and is not lost" until_ok 60 node_ready
 
 # --- memory runs out: the kernel kills the server in the middle of a load
 group=
@@ -189,11 +189,11 @@ if [ -n "$group" ]; then
     done
     note "with ${now} bytes resident before the limit, the server is $(kill -0 "$UP" 2>/dev/null && echo alive || echo killed)"
     stop "$UP" KILL
-    rmdir "$group" 2>/dev/null || until_ok 5 rmdir "$group"
+    rmdir "$group" 2>/dev/null || until_ok 60 rmdir "$group"
     serve
     ok "out of memory: a restart has everything acknowledged" all_there
-    ok "... and goes on" until_ok 20 asks_again
-    until_ok 20 node_ready
+    ok "... and goes on" until_ok 60 asks_again
+    until_ok 60 node_ready
 else
     skip "out of memory: a restart has everything acknowledged" "no memory cgroup can be made here"
 fi
@@ -211,13 +211,13 @@ stop "$AGENT"
 agent_by_name() { URL=http://localhost:$PORT agent_start "$NODE" --sim-gpus 4 --beat-ms 500; }
 agent_by_name
 linked() { [ "$(get "/v1/nodes/$NODE" | jq -r .state)" = ready ] && [ -n "$(ss -tnp 2>/dev/null | grep "pid=$AGENT,")" ]; }
-ok "an agent finds its server by name" until_ok 20 linked
+ok "an agent finds its server by name" until_ok 60 linked
 cat "$BASE/no-hosts" >"$BASE/hosts-now"
 stop "$UP" KILL
 echo 0 >"$outputs/$DA/go"
 serve
 said() { tail -n 20 "$BASE/$NODE.log" | grep -E "localhost|find|resolve|name"; }
-ok "no such name: the agent says which it cannot find" until_ok 30 said
+ok "no such name: the agent says which it cannot find" until_ok 60 said
 is "... and lives" "$(kill -0 "$AGENT" && echo yes)" yes
 cat "$BASE/hosts" >"$BASE/hosts-now"
 ok "with the name back it is back" until_ok 60 linked
@@ -253,9 +253,9 @@ serve --lease 10
 perl "$BASE/proxy.pl" "$PORT" >"$BASE/proxy.port" &
 PROXY=$!
 pids+=("$PROXY")
-until_ok 5 test -s "$BASE/proxy.port"
+until_ok 60 test -s "$BASE/proxy.port"
 URL=http://127.0.0.1:$(cat "$BASE/proxy.port") agent_start "$NODE" --sim-gpus 4 --beat-ms 500
-until_ok 20 node_ready
+until_ok 60 node_ready
 E=$(waiter '{"name":"ends-meanwhile"}') F=$(waiter '{"name":"outlives"}')
 wait_for "$E" running
 wait_for "$F" running
@@ -263,21 +263,21 @@ EA=$(attempt_of "$E") FA=$(attempt_of "$F")
 kill -STOP $PROXY
 echo 7 >"$outputs/$EA/go"
 over() { ! grep -qs . /sys/fs/cgroup/*/arcus/"$EA"/cgroup.procs /sys/fs/cgroup/arcus/"$EA"/cgroup.procs; }
-ok "cut off: a task ends" until_ok 5 over
+ok "cut off: a task ends" until_ok 8 over
 is "... and nobody knows" "$(job "$E")" running
 kill -CONT $PROXY
 is "with the line back its end is told, once" "$(how "$E") $(get "/v1/jobs/$E/attempts" | jq -c '[.items[].exit_code]')" "failed exited 7 [7]"
 agent_start "$NODE-b" --sim-gpus 4 --beat-ms 500 --token "$(token)"
-ok "there is another node" until_ok 20 node_ready "$NODE-b"
+ok "there is another node" until_ok 60 node_ready "$NODE-b"
 kill -STOP $PROXY
 again() { [ "$(attempts_of "$F")" = 2 ] && in_state "$F" running; }
 ok "cut off for too long: the task is given to another node" until_ok 90 again
 second=$BASE/$NODE-b.data/outputs/$(attempt_of "$F")
-until_ok 10 test -s "$second/alive"
+until_ok 60 test -s "$second/alive"
 last=$(tail -n 1 "$outputs/$FA/alive") first=$(head -n 1 "$second/alive")
 ok "... after it had ended by itself on the first ($((first - last)) ms before)" test "$last" -lt "$first"
 kill -CONT $PROXY
-ok "with the line back the node is back" until_ok 30 node_ready
+ok "with the line back the node is back" until_ok 60 node_ready
 echo 0 >"$second/go"
 is "... and the task ends on its second node, not a third time" "$(how "$F") $(attempts_of "$F")" "done succeeded 0 2"
 stop "$UP"

@@ -31,8 +31,7 @@ ok "people ask" more
 as_pg "$bin/pg_ctl" -D "$BASE/a/data" -m fast -w restart >/dev/null 2>&1
 ok "PostgreSQL restarted: writes are acknowledged again by themselves" more
 kill -9 "$(head -n 1 "$BASE/a/data/postmaster.pid")"
-sleep 0.5
-tests/pg_start.sh "$BASE/a" >/dev/null 2>&1 || { sleep 2; tests/pg_start.sh "$BASE/a" >/dev/null; }
+until_ok 60 tests/pg_start.sh "$BASE/a"     # not before the last of its processes has gone
 ok "PostgreSQL killed and started: writes are acknowledged again" more
 stuck() { is "$1" "$(curl -s -o /dev/null -w '%{http_code}' --max-time 15 "$URL/healthz")" 200; }
 stuck "... the server lives"
@@ -44,7 +43,7 @@ as_pg "$bin/pg_ctl" -D "$BASE/b/data" -w -t 60 -l "$BASE/b/postgres.log" -o "-c 
 on_a() { psql -qAt "postgres:///arcus?host=$BASE/a&user=postgres" -c "$1"; }
 on_a "ALTER SYSTEM SET synchronous_standby_names = '*'" && on_a "SELECT pg_reload_conf()" >/dev/null
 in_step() { [ "$(on_a 'SELECT sync_state FROM pg_stat_replication')" = sync ]; }
-ok "a replica is in step" until_ok 30 in_step
+ok "a replica is in step" until_ok 60 in_step
 more
 kill -9 "$(head -n 1 "$BASE/a/data/postmaster.pid")"
 as_pg "$bin/pg_ctl" -D "$BASE/b/data" -w promote >/dev/null

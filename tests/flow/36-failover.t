@@ -25,7 +25,7 @@ head_start() { # head_start NAME [BINARY]
         --default-image host --store "$STORE_URL" >>"$BASE/$n.log" 2>&1 </dev/null &
     PID[$n]=$!
     pids+=("$!")
-    until_ok 30 head_answers "$n" || give_up "server $n does not answer: $(tail -n 3 "$BASE/$n.log" | tr '\n' ' ')"
+    until_ok 60 head_answers "$n" || give_up "server $n does not answer: $(tail -n 3 "$BASE/$n.log" | tr '\n' ' ')"
 }
 writer() { # the letter of the server that writes, as NAME (any that lives) tells it
     local at n
@@ -43,7 +43,7 @@ head_start a
 KEY=$(cat "$BASE/a/admin.key")
 head_start b
 head_start c
-until_ok 20 all_serve a
+until_ok 60 all_serve a
 ok "three servers serve" all_serve a
 URL=${AT[b]}
 for r in 0 1 2 3; do call POST /v1/projects "{\"name\":\"reg-$r\"}"; done
@@ -60,9 +60,9 @@ node_start() { # node_start BINARY [FLAGS]
 linked() { cat "$BASE"/[abc].log | grep -c "node $NODE is connected"; }
 call POST /v1/nodes/tokens '{}'
 node_start "$ARCUS" --token "$(field .token)"
-until_ok 30 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/agent.log" | tr '\n' ' ')"
+until_ok 60 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/agent.log" | tr '\n' ' ')"
 COUNTER=$(submit "$(sh_job 'n=0; while [ ! -e /outputs/end ]; do n=$((n + 1)); echo line $n; sleep 0.1; done')")
-wait_for "$COUNTER" running 30
+wait_for "$COUNTER" running 60
 ATTEMPT=$(get "/v1/jobs/$COUNTER/attempts" | jq -r '.items[0].id')
 nsenter --net="/run/netns/${N}k" env ARCUS_SERVER="$SERVERS" ARCUS_KEY="$KEY" ARCUS_CA="$BASE/keys/ca.pem" "$ARCUS" logs -f "$COUNTER" >"$BASE/followed" 2>"$BASE/followed.err" &
 FOLLOWER=$!
@@ -81,7 +81,7 @@ note "seed $SEED; again with: HEADS_SEED=$SEED HEADS_ROUNDS=$ROUNDS ./dev test 3
 nsenter --net="/run/netns/${N}k" "$HEADS" load "$BASE/keys/ca.pem" "$KEY" $((${#FAULTS[@]} * 90 + 90)) "$SEED" "$BASE/history" "${AT[a]}" "${AT[b]}" "${AT[c]}" 2>"$BASE/load.err" &
 LOAD=$!
 pids+=("$LOAD")
-until_ok 30 eval '[ "$(wc -l <"$BASE/history")" -gt 50 ]'
+until_ok 60 eval '[ "$(wc -l <"$BASE/history")" -gt 50 ]'
 again() { GAP=$("$HEADS" gap "$BASE/history" "$1"); [ "$GAP" != -1 ]; }
 in_transaction() { [ -n "$(books_sql "SELECT 1 FROM pg_stat_activity a, writer w WHERE a.pid = w.pid AND a.xact_start IS NOT NULL AND a.wait_event = 'ClientRead'")" ]; }
 inside_transaction() { # 3,000 jobs are being written, slowly, by a writer that is stopped in the middle of that
@@ -91,7 +91,7 @@ inside_transaction() { # 3,000 jobs are being written, slowly, by a writer that 
     curl -sk --max-time 60 --retry 1 --retry-all-errors -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -H "Idempotency-Key: $NAME" \
         --data-binary "@$BASE/batch" "${AT[$S]}/v1/jobs/batch" >"$BASE/batch.status" &
     BATCH=$!
-    until_ok 20 in_transaction
+    until_ok 60 in_transaction
     kill -STOP "${PID[$W]}"
     in_transaction || note "inside: it was not in the middle of a transaction any more"
 }
@@ -104,13 +104,13 @@ replace() { # replace BINARY WHICH: all three servers, one after the other, the 
         stop "${PID[$n]}"
         is "$2: server $n leaves with 0" "$?" 0
         head_start "$n" "$1"
-        until_ok 30 all_serve "$n"
+        until_ok 60 all_serve "$n"
     done
     was=$(linked)
     stop "$AGENT"
     node_start "$1"
-    ok "$2: the agent of that version is linked to servers of that version" until_ok 30 eval "[ \"\$(linked)\" -gt $was ] && node_ready"
-    until_ok 20 eval "[ \"\$(awk -v now=$(now_us) '\$5 >= now' \"\$BASE/history\" | wc -l)\" -gt 200 ]"     # what was asked meanwhile has its answer
+    ok "$2: the agent of that version is linked to servers of that version" until_ok 60 eval "[ \"\$(linked)\" -gt $was ] && node_ready"
+    until_ok 60 eval "[ \"\$(awk -v now=$(now_us) '\$5 >= now' \"\$BASE/history\" | wc -l)\" -gt 200 ]"     # what was asked meanwhile has its answer
     tries() { awk -v from="$from" -v most="$1" '$5 >= from && $1 != "write" && $8 > most' "$BASE/history"; }
     note "$2: of $(tries 0 | wc -l) submits and reads $(tries 1 | wc -l) were asked more than once"
     is "$2: nothing was asked more than twice" "$(tries 2 | head -n 3)" ""
@@ -118,7 +118,7 @@ replace() { # replace BINARY WHICH: all three servers, one after the other, the 
         "$(books_sql "SELECT count(*) > 0 FROM job WHERE spec LIKE '%next_field%' AND next_hint = 0") $(get /v1/servers | jq -r '[.items[].version] | unique | join(" ")')" "t next"
 }
 for fault in "${FAULTS[@]}"; do
-    until_ok 20 eval '[ -n "$(writer a)" ]'
+    until_ok 60 eval '[ -n "$(writer a)" ]'
     W=$(writer a) S=$(other "$W")
     if [ $fault = replace ]; then replace "$NEXT" next; replace "$ARCUS" back; continue; fi
     case $fault in
@@ -131,7 +131,7 @@ for fault in "${FAULTS[@]}"; do
     T=$(now_us)
     until_ok 60 again "$T"
     ok "$fault: another server acknowledges a write" test "$GAP" -ge 0
-    ok "$fault: it is another one" until_ok 20 eval "[ -n \"\$(writer $S)\" ] && [ \"\$(writer $S)\" != $W ]"
+    ok "$fault: it is another one" until_ok 60 eval "[ -n \"\$(writer $S)\" ] && [ \"\$(writer $S)\" != $W ]"
     TABLE+=("$fault $GAP")
     case $fault in
     inside)
@@ -144,8 +144,8 @@ for fault in "${FAULTS[@]}"; do
     cut) inside x ip link set "v$W" up ;;
     apart) apart del ;;
     esac
-    ok "$fault: who comes back serves" until_ok 30 head_answers "$W"
-    until_ok 30 all_serve "$S"
+    ok "$fault: who comes back serves" until_ok 60 head_answers "$W"
+    until_ok 60 all_serve "$S"
 done
 for fault in kill pause inside cut apart; do
     note "ms to the next acknowledged write after $fault: $(printf '%s\n' "${TABLE[@]}" | awk -v f=$fault '$1 == f {print $2}' | sort -n | tr '\n' ' ')"
@@ -165,8 +165,8 @@ is "none is there twice" "$(uniq -d "$BASE/there" | head -n 3)" ""
 is "the events are numbered without a gap" "$(books_sql "SELECT count(*) FROM event HAVING count(*) <> max(seq) - min(seq) + 1")" ""
 is "the container ran on, its first attempt" "$(get "/v1/jobs/$COUNTER/attempts" | jq -r '[.items[] | .id + " " + .state] | join(",")')" "$ATTEMPT running"
 touch "$BASE/node.data/outputs/$ATTEMPT/end"
-is "... to a good end" "$(how "$COUNTER" 30)" "done succeeded 0"
-until_ok 30 eval '! kill -0 "$FOLLOWER"'
+is "... to a good end" "$(how "$COUNTER" 60)" "done succeeded 0"
+until_ok 60 eval '! kill -0 "$FOLLOWER"'
 awk '{print $2}' "$BASE/followed" >"$BASE/numbers"
 is "who read its log along missed nothing and got nothing twice" "$(awk 'NR != $1' "$BASE/numbers" | head -n 3)" ""
 ok "... and read on until the end" test "$(wc -l <"$BASE/numbers")" -gt 20

@@ -24,7 +24,7 @@ mkdir "$BASE/folder" && echo of a folder >"$BASE/folder/file"
 is "... and one with a folder of ours" "$(arcus run -q -c 0.1 -m 64MB -w "$BASE/folder" -- cat /workdir/file 2>&1)" "of a folder"
 export_all() { arcus audit export | tee "$BASE/export"; }
 told() { jq -r "select($1) | \"\(.actor) \(.address) \(.name) \(.state) \(.times)\"" "$BASE/export"; }
-until_ok 20 eval 'export_all | grep -q unauthenticated'
+until_ok 60 eval 'export_all | grep -q unauthenticated'
 is "every line is JSON, numbered from 1 without a gap" "$(jq .id "$BASE/export" | awk 'NR != $1' | head -n 1)" ""
 is "who, from where, what and result: an act" "$(told '.name == "user.create"')" "admin 127.0.0.1 user.create ok 1"
 is "... and a refusal" "$(told '.name == "node.token"')" "bob 127.0.0.1 node.token denied 1"
@@ -74,7 +74,7 @@ export ASAN_OPTIONS=$asan ARCUS_SERVER=$URL
 moved() { [ "$(sql "SELECT count(*) FROM archive WHERE kind = 'usage'") $(sql "SELECT count(*) FROM job") $(sql "SELECT count(*) FROM usage")" = "1 0 0" ] && [ "$(sql "SELECT min(seq) FROM event")" -gt 4 ]; }
 ok "jobs and events go, audit and usage go to the archive" until_ok 60 moved
 uploads() { echo "$(sql "SELECT count(*) FROM blob") $(find "$DATA/blobs" -type f | wc -l)"; }
-ok "... and uploads that nobody uses any more, with their files" until_ok 30 eval '[ "$(uploads)" = "0 0" ]'
+ok "... and uploads that nobody uses any more, with their files" until_ok 60 eval '[ "$(uploads)" = "0 0" ]'
 cp "$BASE/export" "$BASE/before"
 export_all >/dev/null
 is "the export has every line that it had" "$(head -n "$(wc -l <"$BASE/before")" "$BASE/export" | cmp - "$BASE/before" && echo the same)" "the same"
@@ -95,9 +95,9 @@ refused "events that were dropped: 410" 410 gone 'take the snapshot'
 is "... with a snapshot and its number" "$(field '.snapshot.number')" "$(sql "SELECT max(seq) FROM event")"
 arcus events -f --since 2 -o json >"$BASE/events" 2>"$BASE/events.err" &
 pids+=($!)
-ok "a follower gets the snapshot" until_ok 20 grep -q snapshot "$BASE/events"
+ok "a follower gets the snapshot" until_ok 60 grep -q snapshot "$BASE/events"
 NEW=$(submit '{"command":["true"],"gpus":64,"name":"later"}')
-ok "... and goes on with what happens" until_ok 20 grep -q "$NEW" "$BASE/events"
+ok "... and goes on with what happens" until_ok 60 grep -q "$NEW" "$BASE/events"
 is "... from its number, without a gap" "$(jq -s '.[0].snapshot.number as $n | [.[1:][].id] | . == [range($n + 1; $n + 1 + length)]' "$BASE/events")" true
 like "... and says so" "$(cat "$BASE/events.err")" '^events after 2 are no longer kept before [0-9]+; going on from how things stand at [0-9]+$'
 arcus events --since 2 >"$BASE/history" 2>"$BASE/history.err"

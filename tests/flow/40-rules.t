@@ -8,12 +8,12 @@ N1=$NODE-a N2=$NODE-b
 token() { arcus nodes token -o json | jq -r .token; }
 agent_start "$N1" --sim-gpus 1,1:ecc=off --beat-ms 500 --token "$(token)"
 agent_start "$N2" --sim-gpus 1:mig=1g.18gb@0/3g.71gb@4,1:mig --beat-ms 500 --topology eu/a --token "$(token)"
-until_ok 30 node_ready "$N1"
-until_ok 30 node_ready "$N2"
+until_ok 60 node_ready "$N1"
+until_ok 60 node_ready "$N2"
 ok "both nodes are there" node_ready "$N2"
 where() { get "/v1/jobs/$1/attempts" | jq -r '.items | sort_by(.id) | .[-1] | "\(.node) \(.gpus)"'; }
 reason_is() { [ "$(job "$1" .reason)" = "$2" ]; }
-waits() { until_ok 20 reason_is "$2" "$3"; is "$1" "$(job "$2" '.state + " " + .reason')" "queued $3"; }   # waits NAME JOB REASON
+waits() { until_ok 60 reason_is "$2" "$3"; is "$1" "$(job "$2" '.state + " " + .reason')" "queued $3"; }   # waits NAME JOB REASON
 runs() { wait_for "$2" running; is "$1" "$(job "$2") $(where "$2")" "running $3"; }                         # runs NAME JOB PLACE
 long() { submit "$(sh_job 'sleep 600' "$1")"; }
 end() { local j; for j in "$@"; do call POST "/v1/jobs/$j/cancel" '{"grace":"0s"}'; done; for j in "$@"; do wait_end "$j"; done; }
@@ -40,7 +40,7 @@ is "a node of one project says so" "$(get "/v1/nodes/$N1" | jq -r .exclusive)" b
 A=$(long "{\"node\":\"$N1\"}")
 waits "others have no place there" "$A" NoSuitableNode
 B=$(arcus submit --project beta --node "$N1" -- sleep 600)
-until_ok 20 eval '[ "$(arcus ps --project beta -o json | jq -r ".items[0].state")" = running ]'
+until_ok 60 eval '[ "$(arcus ps --project beta -o json | jq -r ".items[0].state")" = running ]'
 is "the project itself has" "$(arcus ps --project beta -o json | jq -r '.items[0] | .state + " " + .node')" "running $N1"
 arcus cancel --project beta "$B" --grace 0s >/dev/null
 arcus nodes set "$N1" --exclusive "" >/dev/null

@@ -9,7 +9,7 @@ for i in 0 1 2 3; do
     N[i]=$NODE-$i
     agent_start "${N[i]}" --sim-gpus 1 --beat-ms 500 --topology "${at[i]}" --token "$(arcus nodes token -o json | jq -r .token)"
 done
-for i in 0 1 2 3; do until_ok 30 node_ready "${N[i]}"; done
+for i in 0 1 2 3; do until_ok 60 node_ready "${N[i]}"; done
 is "nodes tell where they are" "$(arcus nodes -o json | jq -rc '[.items | sort_by(.name)[].topology]')" '["eu/a/s1/r1","eu/a/s1/r1","eu/a/s1/r2","us/b/s1/r1"]'
 like "... in the listing too" "$(arcus nodes -o wide)" 'eu/a/s1/r2'
 "$ARCUS" agent --server "$URL" --topology 'eu/a/s 1' >"$BASE/out" 2>&1
@@ -20,7 +20,7 @@ node_of() { get "/v1/jobs/$1/attempts" | jq -r ".items | map(select(.task == ${2
 THERE=$(submit "$(sh_job true '{"zone":"c"}')")
 is "a job can ask for a zone" "$(how "$THERE") $(node_of "$THERE")" "done succeeded 0 ${N[3]}"
 NOWHERE=$(submit "$(sh_job true '{"region":"asia"}')")
-until_ok 20 eval '[ "$(job $NOWHERE .reason)" = NoSuitableNode ]'
+until_ok 60 eval '[ "$(job $NOWHERE .reason)" = NoSuitableNode ]'
 is "... and waits where there is none" "$(job "$NOWHERE" '.state + " " + .reason')" "queued NoSuitableNode"
 call POST "/v1/jobs/$NOWHERE/cancel" '{}'
 
@@ -38,23 +38,23 @@ refused "a weight that does not exist is refused" 400 bad_input 'luck'
 BUSY=$(submit "$(sh_job 'sleep 600' "{\"gpus\":1,\"node\":\"${N[2]}\"}")")
 wait_for "$BUSY" running
 GANG=$(submit "$(sh_job 'echo "rank $ARCUS_NODE_RANK of $NUM_NODES, $SLURM_NODEID, $MASTER_ADDR"; sleep 600' '{"gpus":1,"nodes":3,"retries":3,"retry_delay":"0s","grace":"1s"}')")
-until_ok 20 eval '[ "$(job $GANG .reason)" = Resources ]'
+until_ok 60 eval '[ "$(job $GANG .reason)" = Resources ]'
 is "three nodes of one region are not free: none of it starts" "$(job "$GANG" '.state + " " + .reason') $(get "/v1/jobs/$GANG/attempts" | jq '.items | length')" "queued Resources 0"
 like "describe of a gang tells how many nodes would do" "$(arcus describe "$GANG")" 'Resources: .*ask for at most 2 nodes'
 like "... and a plan says it before" "$(arcus plan --gpus 1 -N 3 -- true)" 'would wait.*ask for at most 2 nodes'
 like "a plan of one that fits tells its first node" "$(arcus plan --gpus 1 -N 2 -- true)" 'would start'
 RACK=$(submit "$(sh_job true '{"gpus":1,"nodes":2,"topology":{"within":"nvlink"}}')")
-until_ok 20 eval '[ -n "$(job $RACK .reason)" ] && [ "$(job $RACK .reason)" != Priority ]'
+until_ok 60 eval '[ -n "$(job $RACK .reason)" ] && [ "$(job $RACK .reason)" != Priority ]'
 is "what could never be as close together says so" "$(job "$RACK" .reason)" NoSuitableNode
 call POST "/v1/jobs/$RACK/cancel" '{}'
 call POST "/v1/jobs/$BUSY/cancel" '{"grace":"0s"}'
 wait_end "$BUSY"
 running() { [ "$(job "$1" .running)" = "$2" ]; }
-until_ok 30 running "$GANG" 3
+until_ok 60 running "$GANG" 3
 is "with the third they all start" "$(job "$GANG" '"\(.state) \(.running)"')" "running 3"
 is "... each on a node of its own, of one region" "$(for t in 0 1 2; do node_of "$GANG" $t; done | sort | tr '\n' ' ')" "${N[0]} ${N[1]} ${N[2]} "
 said() { logs "$GANG" "task=$1" | grep -q "^rank $1 of 3, $1, ."; }
-ok "each knows its rank" until_ok 20 eval 'said 0 && said 1 && said 2'
+ok "each knows its rank" until_ok 60 eval 'said 0 && said 1 && said 2'
 call POST "/v1/jobs/$GANG/cancel" '{"task":1}'
 refused "one of them cannot be cancelled alone" 400 bad_input 'gang'
 

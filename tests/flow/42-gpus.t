@@ -25,7 +25,7 @@ like "a node is described with its GPUs" "$(arcus describe node "$NODE")" 'nvlin
 
 # --- what they do
 live() { get /v1/gpus/live | jq -e "$1"; }
-ok "figures come up" until_ok 30 live '.items | length == 2 and all(.utilization == 37 and .memory_used_mib == 2048 and .power_mw == 345000)'
+ok "figures come up" until_ok 60 live '.items | length == 2 and all(.utilization == 37 and .memory_used_mib == 2048 and .power_mw == 345000)'
 top=$(arcus top -n 1)
 like "top shows every GPU of the cloud" "$top" "$NODE +0 NVIDIA H200 +free .* 37% .*2.0/ *140 GB .*345/700"
 unlike "nothing of it is simulated" "$top" simulated
@@ -45,11 +45,11 @@ like "and leaves the terminal as it was" "$(tail -c 300 "$BASE/screen" | cat -v)
 job=$(submit '{"name":"holds","command":["sleep","600"],"gpus":1,"image":"host"}')
 runs() { [ "$(get "/v1/jobs/$job" | jq -r .state)" = running ]; }
 ok "a job gets one" until_ok 60 runs
-ok "it is in use" until_ok 30 live '[.items[].state] | sort == ["free","in use"]'
+ok "it is in use" until_ok 60 live '[.items[].state] | sort == ["free","in use"]'
 attempt=$(get "/v1/jobs/$job/attempts" | jq -r '.items[0].id')
 index=$(get /v1/gpus/live | jq '.items[] | select(.state == "in use") | .index')
 driver "${two[@]}" "gpu $index process $(first_pid "$attempt") 512"
-ok "what a task's processes hold of it is the task's" until_ok 30 live '.items[] | select(.state == "in use") | .tasks == [.tasks[0]] and .tasks[0].name == "holds" and .tasks[0].memory_used_mib == 512'
+ok "what a task's processes hold of it is the task's" until_ok 60 live '.items[] | select(.state == "in use") | .tasks == [.tasks[0]] and .tasks[0].name == "holds" and .tasks[0].memory_used_mib == 512'
 arcus projects create other >/dev/null
 arcus users create eve --password-stdin <<<'a password' >/dev/null
 arcus members set eve viewer --project other >/dev/null
@@ -62,12 +62,12 @@ is "and nobody without a key" "$(curl -sk -o /dev/null -w '%{http_code}' "$URL/m
 free=$((1 - index))
 state() { [ "$(gpus ".items[$1].state")" = "\"$2\"" ]; }
 echo "xid $free 79" >>"$LIB/nvml.conf"
-ok "a bad error takes a GPU out" until_ok 30 state "$free" unhealthy
+ok "a bad error takes a GPU out" until_ok 60 state "$free" unhealthy
 like "and is told in words" "$(gpus ".items[$free].health")" 'fallen off the bus'
 like "and as an event" "$(get '/v1/events?limit=1000' | jq -c '.items[] | select(.name == "gpu.unhealthy") | .data')" "\"gpu\":$free,\"why\":\"it has fallen off the bus"
 late=$(submit '{"name":"late","command":["true"],"gpus":1,"image":"host"}')
 waits() { [ "$(get "/v1/jobs/$late" | jq -r .state)" = queued ] && get "/v1/jobs/$late/why" | jq -e '.nodes_with_room == 0'; }
-ok "nothing is placed there" until_ok 30 waits
+ok "nothing is placed there" until_ok 60 waits
 driver "${two[@]}" "gpu $index ecc_uncorrected 4"
 ok "memory errors take the other out" until_ok 60 state "$index" unhealthy
 like "and say so" "$(gpus ".items[$index].health")" '4 uncorrectable memory errors'
@@ -90,11 +90,11 @@ ok "the job ends" until_ok 60 ended
 part=$(submit '{"name":"part","command":["sleep","600"],"gpus":"0.25","image":"host"}')
 part_is() { [ "$(get "/v1/jobs/$part" | jq -r .state)" = "$1" ]; }
 ok "a job gets a quarter" until_ok 60 part_is running
-ok "and the listing says what is between it and its neighbours" until_ok 30 live '[.items[] | .tasks[]?.wall] == ["process"]'
+ok "and the listing says what is between it and its neighbours" until_ok 60 live '[.items[] | .tasks[]?.wall] == ["process"]'
 attempt=$(get "/v1/jobs/$part/attempts" | jq -r '.items[0].id')
 index=$(get /v1/gpus/live | jq '.items[] | select(.tasks | length > 0) | .index')
 driver "${two[@]}" "gpu $index process $(first_pid "$attempt") 20000" "gpu $index process $$ 100000"
-ok "it may hold what is its own, whatever others do" until_ok 30 live '[.items[] | .tasks[]? | select(.name == "part") | .memory_used_mib] == [20000]'
+ok "it may hold what is its own, whatever others do" until_ok 60 live '[.items[] | .tasks[]? | select(.name == "part") | .memory_used_mib] == [20000]'
 driver "${two[@]}" "gpu $index process $(first_pid "$attempt") 20000" "gpu $index process $(first_pid "$attempt") 20000"
 ok "more than that, in all its processes together, ends it" until_ok 60 part_is failed
 like "with that as its reason" "$(get "/v1/jobs/$part/attempts" | jq -c '.items[0] | [.outcome, .detail]')" 'out_of_memory.*held 40000 MiB.*share of it is 3594[0-9] MiB'

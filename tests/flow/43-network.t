@@ -28,11 +28,11 @@ in_project() { jq -c . <<<"$1" >/dev/null; call POST "/v1/jobs?project=$2" "$1";
 pjob() { get "/v1/jobs/$1?project=$2" | jq -r "$3"; }
 start_in() { # start_in PROJECT SCRIPT [MORE]: runs until it is ended; ID
     ID=$(in_project "$(sh_job "$2" "${3:-{\}}")" "$1")
-    until_ok 20 eval '[ "$(pjob $ID '"$1"' .state)" = running ]' || note "$ID is $(pjob "$ID" "$1" '.state + .reason + .detail')"
+    until_ok 60 eval '[ "$(pjob $ID '"$1"' .state)" = running ]' || note "$ID is $(pjob "$ID" "$1" '.state + .reason + .detail')"
 }
 try_in() { # try_in PROJECT SCRIPT [MORE]: to its end; OUT, CODE
     ID=$(in_project "$(sh_job "$2" "${3:-{\}}")" "$1")
-    until_ok 40 eval '[[ " done failed cancelled " == *" $(pjob $ID '"$1"' .state) "* ]]'
+    until_ok 120 eval '[[ " done failed cancelled " == *" $(pjob $ID '"$1"' .state) "* ]]'
     OUT=$(get "/v1/jobs/$ID/logs?project=$1") CODE=$(pjob "$ID" "$1" .exit_code)
 }
 last_attempt() { get "/v1/jobs/$ID/attempts?project=red" | jq -r ".items[0].id"; }
@@ -46,7 +46,7 @@ for my $at (@ARGV) {
     my $c = IO::Socket::INET->new(PeerAddr => $at, Timeout => 2) or exit;
     my $rows = '';
     vec($rows, fileno $c, 1) = 1;
-    my $word = select($rows, undef, undef, 2) ? <$c> : undef; # some wait for us to speak first
+    my $word = select($rows, undef, undef, $at =~ /:7000$/ ? 1 : 20) ? <$c> : undef; # the server waits for us to speak first
     print "$at ", $word // "connected\n";
     exit;
 }
@@ -60,7 +60,8 @@ while (my $c = $l->accept) { print $c "$word\n"; close $c }
 EOF
 ASK=$(base64 -w0 "$BASE/ask.pl") SERVE=$(base64 -w0 "$BASE/serve.pl")
 ask() { printf 'echo %s | base64 -d >/tmp/ask.pl; perl /tmp/ask.pl %s | sort' "$ASK" "$*"; }           # ask ADDRESS:PORT...: as a script
-serving() { printf 'echo %s | base64 -d >/tmp/serve.pl; perl /tmp/serve.pl 0.0.0.0:5000 %s & sleep 600' "$SERVE" "$1"; }
+serving() { printf 'echo %s | base64 -d >/tmp/serve.pl; perl /tmp/serve.pl 0.0.0.0:5000 %s & until grep -q :1388 /proc/net/tcp; do sleep 0.1; done; echo serves; sleep 600' "$SERVE" "$1"; }
+until_serves() { until_ok 60 eval 'get "/v1/jobs/$ID/logs?project=red" | grep -q serves'; }
 serve() { inside "$1" setpriv --pdeathsig TERM perl "$BASE/serve.pl" "$2" "$3" & pids+=($!); }          # serve WHERE ADDRESS:PORT WORD
 answered() { # answered NAME ADDRESS:PORT [WORD]: what the last job heard from there; no word: nothing
     is "$1" "$(grep -F "$2 " <<<"$OUT" | cut -d ' ' -f 2)" "${3:-}"
@@ -68,6 +69,7 @@ answered() { # answered NAME ADDRESS:PORT [WORD]: what the last job heard from t
 
 # --- a network of its own
 start_in red "$(serving red)" "$on_a"
+until_serves
 RED=$(address_of) JOBS=("red $ID") RED_ATTEMPT=$(last_attempt)
 like "a task has an address of its project" "$RED" '^100\.64\.16\.'
 is "the project shows its range" "$(get /v1/projects/red | jq -r '.network + " " + .egress')" "100.64.16.0/20 all"
@@ -79,7 +81,7 @@ serve a 0.0.0.0:8082 node
 UPLINK=$(inside a ip -o -4 addr show | sed -n 's/.*inet \(169\.254[^/]*\).*/\1/p')
 EVERYWHERE="$RED:5000 203.0.113.5:8080 10.9.9.9:8080 169.254.169.254:80 198.51.100.11:8081 198.51.100.11:8082 $UPLINK:8082 100.64.16.1:8082 100.64.16.1:5000 198.51.100.10:7000"
 heard_all() { [ "$(inside a perl "$BASE/ask.pl" 203.0.113.5:8080 10.9.9.9:8080 169.254.169.254:80 198.51.100.11:8081 "$UPLINK:8082" 198.51.100.10:7000 | wc -l)" = 6 ]; }
-ok "on the node all of these answer" until_ok 10 heard_all
+ok "on the node all of these answer" until_ok 60 heard_all
 try_in red "ls /sys/class/net | tr '\n' ' '; hostname -i; $(ask "$EVERYWHERE")" "$on_a"
 like "it has one link, and its name is its address" "$OUT" $'^eth0 lo 100\\.64\\.16\\.[0-9]+\n'
 answered "another task of the project is reached" "$RED:5000" red
@@ -102,6 +104,7 @@ answered "refused: another project's address on another node" "$RED:5000"
 # --- one network over both nodes, also for those that are no gang
 patient() { printf '%s; for i in $(seq 100); do perl /tmp/ask.pl %s | grep . && exit; sleep 0.1; done' "$(ask)" "$1"; }
 start_in red "$(serving far)" "$on_b"
+until_serves
 FAR=$(address_of) FAR_JOB=$ID
 try_in red "$(patient "$FAR:5000")" "$on_a"
 answered "a task of the project on another node is reached" "$FAR:5000" far
@@ -149,8 +152,9 @@ pid=$(first_pid "$(last_attempt)")
 as_mallory() { nsenter --net="/proc/$pid/ns/net" "$@"; }       # with rights that it never has: the guard is behind them
 say() { as_mallory perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalAddr => $ARGV[0], PeerAddr => $ARGV[1], Proto => "udp") or die; $s->send($ARGV[2]) for 1 .. 3' "$1" "$VICTIM:7000" "$2"; }
 heard() { get "/v1/jobs/$VICTIM_JOB/logs?project=red" | grep "$1"; }
-say "$MALLORY" honest
-ok "a neighbour is heard under its own name" until_ok 10 heard "^$MALLORY honest"
+says() { say "$MALLORY" "$1"; heard "^$MALLORY $1"; }
+until_ok 60 heard open
+ok "a neighbour is heard under its own name" until_ok 60 says honest
 as_mallory ip addr add "$RED/32" dev eth0
 say "$RED" lie
 mac=$(as_mallory ip -o link show eth0 | sed 's/.*ether \([0-9a-f:]*\).*/\1/')
@@ -158,16 +162,15 @@ as_mallory ip link set eth0 address 02:a7:00:00:00:09
 say "$MALLORY" mask
 as_mallory ip link set eth0 address "$mac"
 as_mallory ip neigh flush dev eth0
-say "$MALLORY" last
-ok "... and heard again after all of this" until_ok 10 heard "^$MALLORY last"
+ok "... and heard again after all of this" until_ok 60 says last
 is "refused: a neighbour's address as one's own" "$(heard lie)" ""
 is "refused: another hardware address than one's own" "$(heard mask)" ""
 inside o ip route add 100.64.0.0/10 via 198.51.100.11
 is "refused: to serve on the node, or through it" "$(inside o perl "$BASE/ask.pl" 198.51.100.11:5000 "$RED:5000" "$UPLINK:5000")" ""
 inside o perl -MIO::Socket::INET -e '$| = 1; for my $p (4789, 4790) { next if fork; my $s = IO::Socket::INET->new(LocalAddr => "203.0.113.5:$p", Proto => "udp") or die; while ($s->recv(my $w, 99)) { print "$p $w\n" } } sleep 600' >"$BASE/udp" 2>&1 &
 pids+=($!)
-until_ok 10 eval 'inside o ss -uln | grep -q 203.0.113.5:4790'
-until_ok 10 eval 'try_in red "perl -MIO::Socket::INET -e '"'"'for my \$p (4789, 4790) { IO::Socket::INET->new(PeerAddr => \"203.0.113.5:\$p\", Proto => \"udp\")->send(\"frame\") for 1 .. 3 }'"'"'" "$on_a"; grep -q 4790 "$BASE/udp"'
+until_ok 60 eval 'inside o ss -uln | grep -q 203.0.113.5:4790'
+until_ok 60 eval 'try_in red "perl -MIO::Socket::INET -e '"'"'for my \$p (4789, 4790) { IO::Socket::INET->new(PeerAddr => \"203.0.113.5:\$p\", Proto => \"udp\")->send(\"frame\") for 1 .. 3 }'"'"'" "$on_a"; grep -q 4790 "$BASE/udp"'
 is "refused: frames that other nodes would take for ours" "$(sort -u "$BASE/udp")" "4790 frame"
 
 # A frame for the victim in a tunnel of its project: from whom, to which address of the node, with which word.
@@ -187,14 +190,14 @@ EOF
 inside a ip addr add 198.51.100.31/24 dev eth0
 inside o perl "$BASE/frame.pl" 198.51.100.11 "$VICTIM" stranger
 inside b perl "$BASE/frame.pl" 198.51.100.31 "$VICTIM" sidedoor
-inside b perl "$BASE/frame.pl" 198.51.100.11 "$VICTIM" peer
-ok "a node that has tasks of the same project is heard in the tunnel" until_ok 10 heard "^100.64.16.250 peer"
+peer_is_heard() { inside b perl "$BASE/frame.pl" 198.51.100.11 "$VICTIM" peer; heard "^100.64.16.250 peer"; }
+ok "a node that has tasks of the same project is heard in the tunnel" until_ok 60 peer_is_heard
 is "refused: frames from who is none" "$(heard stranger)" ""
 is "refused: frames to another address of the node" "$(heard sidedoor)" ""
 call POST "/v1/jobs/$FAR_JOB/cancel?project=red" '{"grace":"0s"}'
 frames=0
-is_deaf() { inside b perl "$BASE/frame.pl" 198.51.100.11 "$VICTIM" "late$((++frames))"; say "$MALLORY" "mark$frames"; until_ok 10 heard "mark$frames"; [ -z "$(heard "late$frames\$")" ]; }
-ok "... and no more when its last one has ended" until_ok 20 is_deaf
+is_deaf() { inside b perl "$BASE/frame.pl" 198.51.100.11 "$VICTIM" "late$((++frames))"; say "$MALLORY" "mark$frames"; until_ok 60 heard "mark$frames"; [ -z "$(heard "late$frames\$")" ]; }
+ok "... and no more when its last one has ended" until_ok 60 is_deaf
 
 try_in red "perl -MSocket -e 'socket my \$s, PF_INET, SOCK_DGRAM, 0; send \$s, 1, 0, sockaddr_in(\$_, inet_aton(\"203.0.113.5\")) for 10000 .. 25000'" "{\"node\":\"$NODE-a\",\"cpus\":1}"
 # What has expired (30 s) is counted by the kernel until it happens to look, so a slow machine shows more than the 8192 that are let through, of 15001.
@@ -207,8 +210,13 @@ use IO::Socket::INET; use Time::HiRes 'time';
 $| = 1, $SIG{CHLD} = 'IGNORE';
 if ($ARGV[0]) {
     my $u = IO::Socket::INET->new(LocalAddr => "203.0.113.5:9001", Proto => "udp") or die;
-    my ($from, $bytes) = (0, 0);
-    while (1) { $u->recv(my $w, 2000); $bytes += 28 + length $w; $from ||= time; if (time - $from > 2) { printf "udp %d\n", $bytes * 8 / (time - $from) / 1000; ($from, $bytes) = (time, 0) } }
+    my ($from, $bytes, $n) = (0, 0, 0);
+    while (1) { # since the first: what waits here while others have the processor is no rate
+        $u->recv(my $w, 2000);
+        $from ||= time;
+        $bytes += 28 + length $w;
+        printf "udp %d\n", $bytes * 8 / (time - $from) / 1000 if time - $from > 2 * $n + 2 && ++$n;
+    }
 }
 my $l = IO::Socket::INET->new(LocalAddr => "203.0.113.5:9000", Listen => 4, ReuseAddr => 1) or die;
 print "ready\n";
@@ -229,16 +237,16 @@ for what in 0 1; do
     inside o setpriv --pdeathsig TERM perl "$BASE/sink.pl" $what >>"$BASE/sink" 2>&1 &
     pids+=($!)
 done
-until_ok 10 grep -q ready "$BASE/sink"
+until_ok 60 grep -q ready "$BASE/sink"
 SEND="perl -MIO::Socket::INET -MTime::HiRes=time -e 'my \$c = IO::Socket::INET->new(PeerAddr => \"203.0.113.5:9000\", Timeout => 5) or die; my \$end = time + 3; while (time < \$end) { syswrite \$c, \"x\" x 16384 }'"
 start_in red "exec perl -MIO::Socket::INET -e 'my \$s = IO::Socket::INET->new(PeerAddr => \"203.0.113.5:9001\", Proto => \"udp\"); while (1) { \$s->send(\"x\" x 1400) }'" "$on_a"
 JOBS+=("red $ID")
-until_ok 20 grep -q udp "$BASE/sink"
-beside_flood() { try_in red "$SEND" "$on_a"; sleep 1.2; [ "$(sed -n 's/^tcp //p' "$BASE/sink" | tail -n 1)" -ge 7220 ]; }    # 95 % of 8 Mbit/s, less the heads of its packets
-ok "a neighbour of a flood keeps 95 % of what it was given" eval 'beside_flood || beside_flood || beside_flood'
+until_ok 60 grep -q udp "$BASE/sink"
+beside_flood() { local n; n=$(grep -c tcp "$BASE/sink"); try_in red "$SEND" "$on_a"; until_ok 10 eval "[ \"\$(grep -c tcp \"\$BASE/sink\")\" -gt $n ]"; [ "$(sed -n 's/^tcp //p' "$BASE/sink" | tail -n 1)" -ge 7220 ]; }    # 95 % of 8 Mbit/s, less the heads of its packets
+ok "a neighbour of a flood keeps 95 % of what it was given" eval 'for i in 1 2 3 4 5 6; do beside_flood && break; done'
 note "beside the flood, kbit/s: $(tr '\n' ' ' <"$BASE/sink")"
-within "... and the flood gets no more than that itself" "$(sed -n 's/^udp //p' "$BASE/sink" | sort -n | tail -n 1)" 1000 9000
+within "... and the flood gets no more than that itself" "$(sed -n 's/^udp //p' "$BASE/sink" | tail -n 1)" 1000 9000
 
 for j in "${JOBS[@]}"; do call POST "/v1/jobs/${j#* }/cancel?project=${j% *}" '{"grace":"0s"}'; done
-for j in "${JOBS[@]}"; do until_ok 20 eval '[ "$(pjob '"${j#* } ${j% *}"' .state)" = cancelled ]'; done
+for j in "${JOBS[@]}"; do until_ok 60 eval '[ "$(pjob '"${j#* } ${j% *}"' .state)" = cancelled ]'; done
 finish

@@ -37,7 +37,7 @@ ok "the next share" until_ok 60 state_is "$two" running
 ok "has the same one" begun 1
 half=$(part half 0.5)
 waits() { [ "$(get "/v1/jobs/$half" | jq -r .state)" = queued ] && [ "$(attempts "$half" '.items | length')" = 0 ]; }
-ok "another size of share goes nowhere near it" until_ok 30 waits
+ok "another size of share goes nowhere near it" until_ok 60 waits
 arcus cancel "$half" >/dev/null
 
 # --- a fault of one
@@ -55,7 +55,7 @@ ok "who failed with it is tried again" until_ok 120 hit "$two" "$B"
 ok "... and who has not yet" until_ok 120 hit "$one" "$A"
 like "with that as the reason" "$(attempts "$two" ".items[] | select(.id == \"$B\") | .detail")" 'process on its GPU failed \(Device 0 status is FAULT\)'
 ok "behind a new daemon" begun 2
-ok "nothing of the last one is left" until_ok 30 sh -c "! kill -0 $server"
+ok "nothing of the last one is left" until_ok 60 eval "! lives $server"
 ok "both are there again" until_ok 120 state_is "$two" running
 sleep 3.1                               # errors that come so soon behind a fault are of that one
 A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id')
@@ -69,12 +69,12 @@ ok "one leaves" until_ok 60 state_is "$two" cancelled
 
 # --- where it dies
 A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id') server=$(cat "$daemon/server.pid")
-ok "it has a server, which would serve on" kill -0 "$server"
+ok "it has a server, which would serve on" lives "$server"
 kill -9 "$(cut -d' ' -f1 "$daemon/daemon")"
 ok "its tasks are tried again" until_ok 120 hit "$one" "$A"
 like "and told why" "$(attempts "$one" ".items[] | select(.id == \"$A\") | .detail")" 'MPS daemon of its GPU ended'
 ok "with a new daemon" begun 4
-ok "the server was ended, too" until_ok 30 sh -c "! kill -0 $server"
+ok "the server was ended, too" until_ok 60 eval "! lives $server"
 is "the card was exclusive all the time" "$(mode)" "set_compute_mode $UUID 3"
 
 # --- the last one
@@ -82,8 +82,8 @@ driver
 arcus cancel "$one" >/dev/null
 restored() { [ "$(mode)" = "set_compute_mode $UUID 0" ] && [ ! -e "$daemon/mode" ]; }
 ok "when the last share is gone the card is as it was" until_ok 60 restored
-gone() { ! kill -0 "$(cut -d' ' -f1 "$daemon/daemon")"; }
-ok "and its daemon has left" until_ok 30 gone
+gone() { ! lives "$(cut -d' ' -f1 "$daemon/daemon")"; }
+ok "and its daemon has left" until_ok 60 gone
 like "because it was told to" "$(tail -n 1 "$daemon/said")" '^0 quit'
 
 # --- one that wants all of it

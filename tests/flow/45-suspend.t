@@ -12,18 +12,19 @@ for d in /dev/fuse /dev/kvm /dev/net/tun /dev/loop-control; do [ -z "$node" ] &&
 uuid=GPU-fa4e0000-0000-0000-0000-000000000000
 mkdir -m 755 "$BASE/cdi"
 jq -n --arg a "$uuid" --arg n "$node" '{cdiVersion: "0.6.0", kind: "nvidia.com/gpu", devices: [{name: $a, containerEdits: {deviceNodes: [{path: "/dev/nvidia0", hostPath: $n}]}}]}' >"$BASE/cdi/nvidia.json"
-conf() { printf 'gpus 1\ncuda %s\n%s\n' "$LIB/cuda.conf" "${1:-}" >"$LIB/nvml.conf"; }
+conf() { printf 'gpus 1\ncuda %s\n%s\n' "$LIB/cuda.conf" "${1:-}" >"$LIB/new" && mv "$LIB/new" "$LIB/nvml.conf"; }
 conf
 : >"$LIB/cuda.conf"
 # Whoever has /dev/zero open uses CUDA.
 cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cuda "$LIB/libcuda-both.so.1" --uvm /dev/zero --cdi "$BASE/cdi" --mps "$(dirname "$ARCUS")/fake/nvidia-cuda-mps-control" --own-devices yes
-until_ok 30 eval '[ "$(get /v1/gpus | jq -r ".items[0].state")" = free ]' || give_up "no GPU is offered: $(get /v1/gpus)"
+until_ok 60 eval '[ "$(get /v1/gpus | jq -r ".items[0].state")" = free ]' || give_up "no GPU is offered: $(get /v1/gpus)"
 
-counts='exec perl -e '\''open(F, "<", "/dev/zero"); $SIG{TERM} = sub { print "heard\n" }; $| = 1; while (!-e "/tmp/end") { print "turn ", ++$n, "\n"; select(undef, undef, undef, 0.1) } print "over\n"'\'''
+# It counts its turns in a file first: what it says is in its log a moment later.
+counts='exec perl -e '\''open(F, "<", "/dev/zero"); open(N, ">>", "/outputs/turns"); $SIG{TERM} = sub { print "heard\n" }; $| = 1; while (!-e "/tmp/end") { syswrite N, ++$n . "\n"; print "turn $n\n"; select(undef, undef, undef, 0.1) } print "over\n"'\'''
 attempt() { get "/v1/jobs/$1/attempts" | jq -r ".items[-1].${2:-id}"; }
 frozen() { local g; g=$(dirname "$(find /sys/fs/cgroup -path "*arcus/$(attempt "$1")/cgroup.procs" \( -path '*freezer*' -o -path '/sys/fs/cgroup/arcus/*' \) | head -n 1)"); cat "$g/freezer.state" 2>/dev/null || awk '$1 == "frozen" {print $2 ? "FROZEN" : "THAWED"}' "$g/cgroup.events"; }
-last() { logs "$1" | tail -n 1; }
-stands() { local a; a=$(last "$1"); sleep 1; [ "$a" = "$(last "$1")" ]; } # what it had said is written down
+last() { echo "turn $(tail -n 1 "$DATA/agent/outputs/$(attempt "$1")/turns")"; }
+reason_is() { [ "$(job "$1" .reason)" = "$2" ]; }
 one=$(submit "$(sh_job "$counts" '{"gpus":1,"cpus":0.5,"memory":"256MB"}')")
 wait_for "$one" running 60
 until_ok 60 has_said "$one" 'turn 3'
@@ -34,18 +35,18 @@ is "it can be suspended, and says so" "$(attempt "$one" suspendable)" yes
 arcus suspend "$one" >/dev/null
 wait_for "$one" suspended 60
 is "it is suspended" "$(job "$one" '.state + " " + .reason')|$(attempt "$one" state)|$(frozen "$one")" "suspended Suspended|suspended|FROZEN"
-until_ok 60 stands "$one"
 said=$(last "$one")
 is "its GPU is free" "$(get /v1/gpus | jq -r '.items[0].state')" free
 two=$(submit "$(sh_job 'echo here; while [ ! -e /tmp/end ]; do sleep 0.1; done' '{"gpus":1,"cpus":0.5,"memory":"256MB"}')")
 wait_for "$two" running 60
 call POST "/v1/jobs/$one/resume" '{}'
+until_ok 60 reason_is "$one" ResumeGPUs
 is "another has it: it waits for it" "$(job "$one" '.state + " " + .reason')" "suspended ResumeGPUs"
-is "... and has done nothing since" "$(logs "$one" | tail -n 1)" "$said"
+is "... and has done nothing since" "$(last "$one")" "$said"
 
 # --- and back
 arcus exec "$two" -- touch /tmp/end </dev/null
-wait_end "$two" 30
+wait_end "$two" 60
 until_ok 60 eval '[ "$(attempt "$one" state)" = running ]'
 is "when that has ended it is back" "$(job "$one")|$(attempt "$one" state)|$(frozen "$one")" "running|running|THAWED"
 until_ok 60 has_said "$one" "turn $((${said#turn } + 3))"
@@ -76,7 +77,7 @@ printf 'slow checkpoint * 3000\n' >"$LIB/cuda.conf"
 locked() { grep -q '^lock' "$LIB/cuda.conf.log"; }
 rm -f "$LIB/cuda.conf.log"
 call POST "/v1/jobs/$one/suspend" '{}'
-until_ok 30 locked
+until_ok 60 locked
 kill -9 "$(agent_pid)"
 wait_for "$one" suspended 90
 is "the agent was killed in the middle: it is suspended all the same" "$(job "$one")|$(frozen "$one")" "suspended|FROZEN"
@@ -104,13 +105,14 @@ high=$(field .id)
 in_other() { [ "$(get "/v1/jobs/$high?project=other" | jq -r .state)" = "$1" ]; }
 until_ok 90 in_other running
 is "spot work has given its GPU to what has a better right, and was not ended" "$(job "$spot" '.state + " " + .reason')|$(frozen "$spot")" "suspended ResumeGPUs|FROZEN"
-until_ok 60 stands "$spot"
 said=$(last "$spot")
 scrubs() { get '/v1/events?limit=1000' | jq '[.items[] | select(.name == "gpu.scrubbed")] | length'; }
+until_ok 60 eval '[ "$(scrubs)" -ge 1 ]'
 is "the GPU was overwritten for the other project" "$(scrubs)" 1
 arcus exec "$high" --project other -- touch /tmp/end </dev/null
-until_ok 60 in_other succeeded
+until_ok 60 in_other done
 until_ok 60 eval '[ "$(attempt "$spot" state)" = running ]'
+until_ok 60 eval '[ "$(scrubs)" -ge 2 ]'
 is "... and again before what was suspended came back to it" "$(scrubs)" 2
 until_ok 60 has_said "$spot" "turn $((${said#turn } + 3))"
 is "... and goes on where it was, in the same attempt" "$(logs "$spot" | grep -A 1 -x "$said" | tail -n 1) $(get "/v1/jobs/$spot/attempts" | jq '.items | length')" "turn $((${said#turn } + 1)) 1"

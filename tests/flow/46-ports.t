@@ -32,7 +32,7 @@ EOF2
 talk() { timeout 60 perl "$BASE/talk.pl" "$1"; }
 JOB=$(submit "$(jq -nc --rawfile s "$BASE/serve.pl" '{name: "web", command: ["perl", "-e", $s], cpus: 1, memory: "512MB"}')")
 wait_for "$JOB" running
-until_ok 20 has_said "$JOB" serving
+until_ok 60 has_said "$JOB" serving
 port_of() { sed -n "s/^Forwarding from 127.0.0.1:\([0-9]*\) -> $1\$/\1/p" "$BASE/$2.out"; }
 forward() { # forward NAME PORT...: in the background, once it listens
     local name=$1
@@ -40,7 +40,7 @@ forward() { # forward NAME PORT...: in the background, once it listens
     "$ARCUS" port-forward "${WHERE:-web}" "${@/#/:}" >"$BASE/$name.out" 2>"$BASE/$name.err" &
     FORWARD=$!
     pids+=($FORWARD)
-    until_ok 20 eval "[ \$(grep -c Forwarding $BASE/$name.out) = $# ] || ! kill -0 $FORWARD"
+    until_ok 60 eval "[ \$(grep -c Forwarding $BASE/$name.out) = $# ] || ! kill -0 $FORWARD"
 }
 forward first 7001 7002 7003 7999
 E=$(port_of 7001 first) C=$(port_of 7002 first) S=$(port_of 7003 first) X=$(port_of 7999 first)
@@ -55,7 +55,7 @@ is "four million bytes there and back, unchanged" "$(talk "$E" <"$BASE/bytes" | 
 is "a task that sends and closes is heard to the end" "$(talk "$S" </dev/null | wc -c)" 4194304
 is "a reader who leaves early hurts nobody" "$(talk "$S" </dev/null | head -c 100 | wc -c)|$(echo still | talk "$E")" "100|still"
 is "a port that nobody listens on is closed at once" "$(echo x | talk "$X" | wc -c)" 0
-until_ok 10 grep -q 7999 "$BASE/first.err"
+until_ok 60 grep -q 7999 "$BASE/first.err"
 like "... and why is said" "$(cat "$BASE/first.err")" 'port 7999: nothing in the task listens on port 7999'
 
 # --- several at once, and one that does not read
@@ -71,15 +71,15 @@ stop $LAZY
 # --- what it does not reach
 perl -MIO::Socket::INET -e '$l = IO::Socket::INET->new(Listen => 5, LocalAddr => "127.0.0.1"); print $l->sockport, "\n"; STDOUT->flush; while ($c = $l->accept) { print $c "of the node\n" }' >"$BASE/node.port" &
 pids+=($!)
-until_ok 10 test -s "$BASE/node.port"
+until_ok 60 test -s "$BASE/node.port"
 NODE_PORT=$(cat "$BASE/node.port")
 forward node "$NODE_PORT"
-is "a service of the node is not the task's: its port is refused" "$(talk "$(port_of "$NODE_PORT" node)" </dev/null)|$(until_ok 10 grep -q listens "$BASE/node.err" && grep -c 'nothing in the task listens' "$BASE/node.err")" "|1"
+is "a service of the node is not the task's: its port is refused" "$(talk "$(port_of "$NODE_PORT" node)" </dev/null)|$(until_ok 60 grep -q listens "$BASE/node.err" && grep -c 'nothing in the task listens' "$BASE/node.err")" "|1"
 stop $FORWARD
 OTHER=$(submit "$(sh_job 'sleep 1000' '{"name":"other"}')")
 wait_for "$OTHER" running
 WHERE=other forward other 7001
-is "... and so is a port of another task" "$(talk "$(port_of 7001 other)" </dev/null)|$(until_ok 10 grep -q listens "$BASE/other.err" && grep -c 'nothing in the task listens' "$BASE/other.err")" "|1"
+is "... and so is a port of another task" "$(talk "$(port_of 7001 other)" </dev/null)|$(until_ok 60 grep -q listens "$BASE/other.err" && grep -c 'nothing in the task listens' "$BASE/other.err")" "|1"
 stop $FORWARD
 is "it leaves with 0 when it is told to" $? 0
 arcus orgs create far >/dev/null; arcus projects create foreign --org far >/dev/null
@@ -117,8 +117,9 @@ EOF2
 read -r answered closed <"$BASE/crowd"
 is "of a thousand at once each is served or closed" "$((answered + closed))" 1000
 within "... as many as a task may have are served" "$answered" 100 256
-is "the node is alive and so is the task" "$(arcus exec web -- echo here 2>&1)" here
-until_ok 30 eval '[ "$(echo again | perl "$BASE/talk.pl" "$E")" = again ]'
+until_ok 60 arcus exec web -- true </dev/null    # a connection that has gone counts until the server has seen it
+is "the node is alive and so is the task" "$(arcus exec web -- echo here 2>&1 </dev/null)" here
+until_ok 60 eval '[ "$(echo again | perl "$BASE/talk.pl" "$E")" = again ]'
 is "and when they have gone there is room again" "$(echo again | talk "$E")" again
 
 # --- the end

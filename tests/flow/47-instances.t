@@ -42,7 +42,7 @@ like "with a terminal" "$(cat "$BASE/out")" '/dev/pts/'
 # --- ports through ssh, as VS Code does it
 arcus exec lab -- sh -c 'perl -MIO::Socket::INET -e "\$l = IO::Socket::INET->new(Listen => 5, LocalAddr => q(127.0.0.1:7005)); while (\$c = \$l->accept) { print \$c qq(through ssh\n) }" >/dev/null 2>&1 &' 2>/dev/null
 listens() { arcus exec lab -- sh -c 'grep -q :1B5D /proc/net/tcp'; }
-until_ok 20 listens
+until_ok 60 listens
 is "direct-tcpip reaches the task's loopback" "$(timeout 60 ssh "${SSH[@]}" -W 127.0.0.1:7005 root@lab </dev/null 2>/dev/null)" "through ssh"
 
 # --- an instance: no command, started again when it fails
@@ -70,10 +70,10 @@ arcus run -d --jupyter --name notes -c 0.2 -m 128MB -w "$BASE/straw" -e PATH=/wo
 wait_for notes running
 cat "$BASE/err" | head -c 300
 has_token() { arcus exec notes -- sh -c 'grep -q :22B8 /proc/net/tcp'; }
-until_ok 30 has_token
+until_ok 60 has_token
 "$ARCUS" jupyter notes >"$BASE/notes" 2>"$BASE/err" &
 pids+=($!)
-until_ok 30 test -s "$BASE/notes"
+until_ok 60 test -s "$BASE/notes"
 like "arcus jupyter prints the address with its token" "$(cat "$BASE/notes")" '^http://127.0.0.1:[0-9]+/lab\?token=[0-9a-f]{48}$'
 like "... and it leads to the notebook" "$(curl -s --max-time 20 "$(cat "$BASE/notes")")" '^notebook lab --no-browser'
 stop "${pids[-1]}"

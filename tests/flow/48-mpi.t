@@ -26,7 +26,7 @@ is "... and what it has to say about errors" "$(grep -c '^wrong$' <<<"$OUT")" 1
 
 # --- who is not of the gang is not heard
 J=$(submit "$(sh_job 'exec $ARCUS_LAUNCH --gang sleep 600' "$GANG")")
-until_ok 30 eval '[ "$(job $J .state)" = running ]'
+until_ok 60 eval '[ "$(job $J .state)" = running ]'
 OTHER=$(sql "SELECT lease FROM attempt WHERE job = (SELECT max(job) FROM attempt) AND task = 1" | jq -r .address)
 K=$(submit "$(sh_job "for i in \$(seq 100); do perl -MIO::Socket::INET -e 'my \$s = IO::Socket::INET->new(PeerAddr => \"$OTHER:29501\", Timeout => 2) or exit 1; my \$c = \"echo heard >/outputs/it\"; print \$s pack(\"aN\", \"q\", length \$c), \$c; \$s->flush; exit defined(my \$l = <\$s>) ? 3 : 0' && exit 0; sleep 0.1; done; exit 4" "{\"node\":\"$NODE-a\"}")")
 is "refused: a task of the same project that is not of the gang" "$(ends "$K")" "done 0"
@@ -36,7 +36,7 @@ is "a gang that waits in the launcher ends when it is told" "$(ends "$J" | cut -
 # --- the node's own network
 J=$(submit "$(sh_job 'sed -n "s/^ *\([a-z0-9]*\):.*/\1/p" /proc/net/dev | tr "\n" " "; ls /sys/class/net | tr "\n" " "; touch /sys/kernel/uevent_seqnum 2>&1 | grep -c Read-only; perl -MIO::Socket::INET -e "print IO::Socket::INET->new(PeerAddr => q(198.51.100.10:7000)) ? q(there) : q(not there)"' '{"network":"host"}')")
 held() { get "/v1/jobs/$J/why" | jq -e '.refused[] | select(.filter == "host_network")'; }
-ok "network: host waits for a node that is its project's alone" until_ok 20 held
+ok "network: host waits for a node that is its project's alone" until_ok 60 held
 is "... and has not run" "$(job "$J")" queued
 call PATCH "/v1/nodes/$NODE-b" '{"exclusive":"default"}'
 is "... and runs when there is one" "$(ends "$J")" "done 0"

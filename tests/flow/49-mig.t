@@ -16,12 +16,12 @@ made() { grep -c '^gi_create' "$LIB/nvml.conf.log" 2>/dev/null; }
 
 small=$(slice 1g.18gb)
 wait_for "$small" running 60
-ok "an instance that is there is used" until_ok 30 has_said "$small" '^saw MIG-old 0$'
+ok "an instance that is there is used" until_ok 60 has_said "$small" '^saw MIG-old 0$'
 is "and none is made" "$(made)" ""
 big=$(slice 3g.71gb)
 arcus nodes set "$NODE" --mig dynamic >/dev/null
 wait_for "$big" running 60
-ok "where the operator allows it, one is made for a task that waits, and told by its own name" until_ok 30 has_said "$big" '^saw MIG-made-0-4 0$'
+ok "where the operator allows it, one is made for a task that waits, and told by its own name" until_ok 60 has_said "$big" '^saw MIG-made-0-4 0$'
 like "at the slot that it was given" "$(cat "$LIB/nvml.conf")" $'\ngpu 0 instance 3g.71gb 4 MIG-made-0-4(\n|$)'
 is "the wall of it is told" "$(get /v1/gpus | jq -c '[.items[].wall]')" '["mig"]'
 all=$(slice 7g.141gb)
@@ -30,7 +30,7 @@ wait_for "$big" cancelled 60
 is "what is held is not destroyed for one that wants all" "$(job "$all") $(grep -c destroy "$LIB/nvml.conf.log")" "queued 0"
 arcus cancel "$small" >/dev/null
 wait_for "$all" running 60
-ok "when nobody is left, what is in its way is" until_ok 30 has_said "$all" '^saw MIG-made-0-0 0$'
+ok "when nobody is left, what is in its way is" until_ok 60 has_said "$all" '^saw MIG-made-0-0 0$'
 is "and it is alone there" "$(grep ' instance ' "$LIB/nvml.conf")" 'gpu 0 instance 7g.141gb 0 MIG-made-0-0'
 arcus cancel "$all" >/dev/null
 wait_for "$all" cancelled 60

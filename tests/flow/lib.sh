@@ -80,7 +80,7 @@ store_flags() { # on PostgreSQL every flow has its own database
     STORE_DB=$db
 }
 sql() { # sql STATEMENT: straight into the store, to look at the books
-    if [ -n "${ARCUS_FLOW_STORE:-}" ]; then psql -qAt "${ARCUS_FLOW_STORE/\/arcus\?/\/$STORE_DB?}" -c "$1"; else sqlite3 -readonly "$DATA/arcus.db" "$1"; fi
+    if [ -n "${ARCUS_FLOW_STORE:-}" ]; then psql -qAt "${ARCUS_FLOW_STORE/\/arcus\?/\/$STORE_DB?}" -c "$1"; else sqlite3 -readonly -cmd '.timeout 20000' "$DATA/arcus.db" "$1"; fi
 }
 answers() { curl -fsSk --max-time 2 "$(cat "$DATA/address" 2>/dev/null)/readyz"; }
 node_ready() { [ "$(get "/v1/nodes/${1:-$NODE}" | jq -r .state)" = ready ]; }
@@ -94,12 +94,12 @@ server_start() { # server_start server|up FLAGS...: one of them, and waits until
     setpriv --pdeathsig TERM "$ARCUS" "$what" --data "$DATA" "${STORE[@]}" "$@" >>"$BASE/server.log" 2>&1 </dev/null &
     UP=$!
     answers_or_dead() { answers || ! kill -0 "$UP"; }
-    until_ok 20 answers_or_dead && answers >/dev/null 2>&1 || give_up "the server does not answer: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"
+    until_ok 60 answers_or_dead && answers >/dev/null 2>&1 || give_up "the server does not answer: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"
     URL=$(cat "$DATA/address") KEY=$(cat "$DATA/admin.key")
 }
 cloud_up() { # cloud_up FLAGS...: a whole cloud on loopback, its node ready, the command line set up
     server_start up --run "$RUN" --listen 127.0.0.1:0 --name "$NODE" "$@"
-    until_ok 20 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"
+    until_ok 60 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"
     arcus config set flow --server "$URL" --key-file "$DATA/admin.key" >/dev/null
 }
 agent_start() { # agent_start NAME FLAGS...: one more node; its folders are $BASE/NAME.data and .run
@@ -114,6 +114,7 @@ stop() { # stop PID [SIGNAL]: and waits until it is gone; its exit code is ours
     kill "-${2:-TERM}" "$1" 2>/dev/null
     wait "$1" 2>/dev/null
 }
+lives() { grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$1/status"; }         # kill -0 takes for alive what has ended, until somebody has asked how
 ours() { [ "$(ps -o ppid= -p "$1" 2>/dev/null | tr -d ' ')" = $$ ]; }     # numbers come again: one that has ended may be a stranger's by now
 agent_pid() { pgrep -f "^$ARCUS agent .*--data ${1:-$DATA/agent}( |$)" | head -n 1; }
 # The first process of an attempt's container, as the host sees it: the one that is number 1 inside. The lowest number would be
@@ -152,9 +153,9 @@ submit() { # submit JSON: the id, or nothing and a note why
 job() { get "/v1/jobs/$1" | jq -r "${2:-.state}"; }
 in_state() { [[ " $2 " == *" $(job "$1") "* ]]; }
 ended() { in_state "$1" 'done failed cancelled'; }
-wait_for() { until_ok "${3:-20}" in_state "$1" "$2" || note "$1 is $(job "$1" '.state + " " + .reason + " " + .detail'), not $2"; }   # wait_for JOB STATES [SECONDS]
-wait_end() { until_ok "${2:-20}" ended "$1" || note "$1 has not ended: $(job "$1" '.state + " " + .reason + " " + .detail')"; }
-how() { wait_end "$1" "${2:-20}"; job "$1" '"\(.state) \(.outcome) \(.exit_code)"'; }      # "failed exited 3"
+wait_for() { until_ok "${3:-60}" in_state "$1" "$2" || note "$1 is $(job "$1" '.state + " " + .reason + " " + .detail'), not $2"; }   # wait_for JOB STATES [SECONDS]
+wait_end() { until_ok "${2:-60}" ended "$1" || note "$1 has not ended: $(job "$1" '.state + " " + .reason + " " + .detail')"; }
+how() { wait_end "$1" "${2:-60}"; job "$1" '"\(.state) \(.outcome) \(.exit_code)"'; }      # "failed exited 3"
 logs() { get "/v1/jobs/$1/logs${2:+?$2}"; }      # logs JOB [QUERY]: the command line's own way is flow 08's
 has_said() { logs "$1" | grep -q "$2"; }
 sh_job() { jq -nc --arg s "$1" --argjson more "${2:-{\}}" '{command: ["sh", "-c", $s], cpus: 0.1, memory: "128MB"} + $more'; }    # sh_job SCRIPT [MORE JSON]
@@ -180,7 +181,12 @@ books() { # what does not balance; nothing when all does
 # --- the end
 
 # A word of a live process that shows it to be ours: the folder is in its arguments, its root or its mounts.
-left_processes() { ps -eo pid=,args= | grep -F "$BASE" | grep -vE "^ *($$|$BASHPID) |grep -F|prove|/tests/flow/" || true; }
+# What divides a GPU has it in its environment alone.
+left_processes() {
+    local p
+    ps -eo pid=,args= | grep -F "$BASE" | grep -vE "^ *($$|$BASHPID) |grep -F|prove|/tests/flow/" || true
+    for p in $(grep -lsaF "CUDA_MPS_PIPE_DIRECTORY=$BASE" /proc/[0-9]*/environ | cut -d / -f 3); do ! lives "$p" || echo "$p an MPS daemon"; done
+}
 left_mounts() { grep -lF -e "$BASE" /proc/[0-9]*/mounts 2>/dev/null | head -n 5 || true; grep -hF "$BASE/" /proc/self/mountinfo || true; }
 left_loops() { losetup -a 2>/dev/null | grep -F "$BASE" || true; }
 attempts_seen() { ls "$DATA/agent/logs" "$BASE"/*.data/logs 2>/dev/null | grep '^att-' | sort -u; }
@@ -205,7 +211,7 @@ finish() {
     local id code left
     if [ -n "$UP" ] && kill -0 "$UP" 2>/dev/null; then
         for id in $(get '/v1/jobs?limit=1000' | jq -r '.items[].id'); do call POST "/v1/jobs/$id/cancel" '{"grace":"0s"}'; done
-        until_ok 20 quiet
+        until_ok 60 quiet
         stop "$UP"
         code=$?
         is "the server leaves with 0" "$code" 0
@@ -213,7 +219,7 @@ finish() {
     fi
     for id in "${pids[@]}"; do ours "$id" && kill "$id" 2>/dev/null; done
     for id in "${pids[@]}"; do wait "$id" 2>/dev/null; done
-    until_ok 10 all_gone
+    until_ok 60 all_gone
     left=$(left_processes)
     is "no process is left" "$left" ""
     is "no mount and no loop device is left" "$(left_mounts; left_loops)" ""

@@ -28,14 +28,14 @@ node_in() { # node_in NAME FLAGS...: an agent there
 }
 nodes_come() { # nodes_come NAMES...: waits for them
     local n
-    for n in "$@"; do until_ok 30 node_knows "$NODE-$n" || give_up "node $n does not come: $(tail -n 3 "$BASE/$n.log" | tr '\n' ' ')"; done
+    for n in "$@"; do until_ok 60 node_knows "$NODE-$n" || give_up "node $n does not come: $(tail -n 3 "$BASE/$n.log" | tr '\n' ' ')"; done
     [ "$(get "/v1/nodes/$NODE-$1" | jq -r .info.network)" = true ] || no_way "$(get "/v1/nodes/$NODE-$1" | jq -r '.info.cannot[] | select(startswith("network"))')"
 }
 cloud_in() { # cloud_in NAME ADDRESS:PORT: a server there, from where everything is asked
     eval "curl() { inside $1 $(type -P curl) \"\$@\"; }; arcus() { inside $1 \"\$ARCUS\" \"\$@\"; }"
     nsenter --net="/run/netns/$N$1" setpriv --pdeathsig TERM "$ARCUS" server --data "$DATA" --listen "$2" --default-image host >>"$BASE/server.log" 2>&1 </dev/null &
     UP=$!
-    until_ok 20 answers || give_up "the server does not answer: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"
+    until_ok 60 answers || give_up "the server does not answer: $(tail -n 3 "$BASE/server.log" | tr '\n' ' ')"
     URL=$(cat "$DATA/address") KEY=$(cat "$DATA/admin.key")
     arcus config set flow --server "$URL" --key-file "$DATA/admin.key" >/dev/null
 }

@@ -42,7 +42,7 @@ hold='while [ ! -e /mnt/done ]; do sleep 0.05; done; perl -e '\''for (@ARGV) { p
 one=$(submit "$(sh_job "$sees; $hold" '{"gpus":1}')") two=$(submit "$(sh_job "$sees; $hold" '{"gpus":1}')")
 wait_for "$one" running 60
 wait_for "$two" running 60
-until_ok 20 has_said "$one" yes && until_ok 20 has_said "$two" yes
+until_ok 60 has_said "$one" yes && until_ok 60 has_said "$two" yes
 is "each sees one GPU, by the number 0 and its UUID" "$({ logs "$one"; logs "$two"; } | sort)" "nvidia0 0 $(uuid 0) yes
 nvidia1 0 $(uuid 1) yes"
 
@@ -52,14 +52,14 @@ for j in "$one" "$two"; do
     p=$(first_pid "$(get "/v1/jobs/$j/attempts" | jq -r '.items[0].id')")
     for i in 0 1; do echo "mknod /mnt/$i c $((0x$(stat -c %t "${nodes[$i]}"))) $((0x$(stat -c %T "${nodes[$i]}")))"; done | { echo 'umask 0; mount -t tmpfs -o mode=755 planted /mnt || exit 1'; cat; echo 'echo >/mnt/done'; } | nsenter -t "$p" -m sh -s
 done
-until_ok 20 has_said "$one" /mnt/1 && until_ok 20 has_said "$two" /mnt/1
+until_ok 60 has_said "$one" /mnt/1 && until_ok 60 has_said "$two" /mnt/1
 own=${first#nvidia} other=$((1 - ${first#nvidia}))
 is "its own opens; the other tenant's, put into its root, is EPERM" "$(logs "$one" | tail -n 3)" "$(printf '/dev/nvidia%s opened\n' "$own"; for i in 0 1; do [ $i = "$own" ] && echo "/mnt/$i opened" || echo "/mnt/$i EPERM"; done)"
 is "... and the other way round" "$(logs "$two" | tail -n 3)" "$(printf '/dev/nvidia%s opened\n' "$other"; for i in 0 1; do [ $i = "$other" ] && echo "/mnt/$i opened" || echo "/mnt/$i EPERM"; done)"
 ask='perl -e '\''for (@ARGV) { print "$_ ", (sysopen(my $f, $_, 2048) ? "opened" : $!{EPERM} ? "EPERM" : $!), "\n" }'\'' '"/mnt/$other"
 is "... nor for a process that exec adds" "$(arcus exec "$one" -- sh -c "$ask" </dev/null)" "/mnt/$other EPERM"
 for j in "$one" "$two"; do call POST "/v1/jobs/$j/cancel" '{"grace":"0s"}'; done
-wait_end "$one" 30; wait_end "$two" 30
+wait_end "$one" 60; wait_end "$two" 30
 run_sh 'ls /dev | grep nvidia; echo "[$CUDA_VISIBLE_DEVICES] $NVIDIA_VISIBLE_DEVICES [$FROM_SPEC]"'
 is "who has leased none sees none" "$OUT" "[] void []"
 

@@ -52,7 +52,7 @@ for word in 'set_default_active_thread_percentage 100' 'set_default_device_pinne
 done
 like "nothing has changed" "$(send get_default_active_thread_percentage)" '25.0'
 is "the folder cannot be changed" "$(in_task sh -c 'rm -f /tmp/nvidia-mps/control 2>/dev/null; touch /tmp/nvidia-mps/x 2>/dev/null; mv /tmp/nvidia-mps /tmp/other 2>/dev/null; ls -A /tmp/nvidia-mps')" control
-ok "its daemon lives" kill -0 "$(cut -d' ' -f1 "$daemon/daemon")"
+ok "its daemon lives" lives "$(cut -d' ' -f1 "$daemon/daemon")"
 
 # --- one that hurts its neighbour
 A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id') B=$(attempts "$two" '.items | sort_by(.id) | .[-1].id')

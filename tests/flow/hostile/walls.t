@@ -10,7 +10,7 @@ planted() { # planted SCRIPT NAME:MAJOR:MINOR:TYPE...: runs the script once the 
     local script=$1 node name major minor type p attempt
     shift
     JOB=$(submit "$(sh_job "while [ ! -e /mnt/done ]; do sleep 0.05; done; $script")")
-    wait_for "$JOB" running 30
+    wait_for "$JOB" running 60
     attempt=$(get "/v1/jobs/$JOB/attempts" | jq -r '.items[0].id')
     p=$(first_pid "$attempt")
     {
@@ -63,7 +63,7 @@ JOB=$(submit "$(jq -nc --arg s "$fds" '{command: ["perl", "-e", $s], cpus: 0.1, 
 is "no descriptor but its three" "$(how "$JOB")|$(logs "$JOB")" "done succeeded 0|/dev/null pipe pipe"
 crun=$(readlink -f /usr/bin/crun) before=$(sha256sum "$crun")
 box=$(submit "$(jq -nc '{command: ["perl", "-e", "$| = 1; print qq(ready\n); my %seen; for (;;) { for my $p (glob q(/proc/[0-9]*)) { my $l = readlink(qq($p/exe)); if (!defined $l) { print qq(seen\n) if -d $p && !$seen{none}++; next } next if $l =~ m{^/usr/bin/(perl|true)}; for my $how (1, 2, 1 | 512, 2 | 1024) { print qq(open $l for writing\n) if sysopen(my $f, qq($p/exe), $how) } } }"], cpus: 1, memory: "128MB"}')")
-until_ok 20 has_said "$box" ready
+until_ok 60 has_said "$box" ready
 is "... nor has one that exec adds" "$(arcus exec "$box" -- perl -e "$fds" </dev/null)" "pipe pipe pipe"
 for _ in 1 2 3 4 5 6; do arcus exec "$box" -- /usr/bin/true; done
 unlike "the program that makes containers cannot be opened for writing through /proc/PID/exe" "$(logs "$box")" 'for writing'
