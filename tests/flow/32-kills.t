@@ -38,7 +38,9 @@ is "every usage interval is there once" "$(sql "SELECT count(*) - count(DISTINCT
 is "no attempt is left open" "$(sql "SELECT count(*) FROM attempt WHERE ended_ms = 0")" 0
 is "every attempt ended once in the log" "$(sql "SELECT count(*) - count(DISTINCT subject) FROM event WHERE kind = 'attempt.ended'")" 0
 # A machine that was taken out of the fleet is told nothing any more; its folder is its owner's to remove, and nothing else may be left of it.
-is "on machines that left nothing is mounted" "$(grep -hF "$BASE/g" /proc/self/mountinfo)" ""
+guests_mounts() { grep -hF "$BASE/g" /proc/self/mountinfo; }
+until_ok 60 eval '! guests_mounts'
+is "on machines that left nothing is mounted" "$(guests_mounts)" ""
 rm -rf --one-file-system "$BASE"/g*.run "$BASE"/g*.data/tasks "$BASE"/g*.data/status "$BASE"/g*.data/trial "$BASE"/g*.data/scratch
 [ ${#PG[@]} = 0 ] || { psql -qAt "$ARCUS_FLOW_STORE" -c "DROP DATABASE $STORE_DB WITH (FORCE)" >/dev/null 2>&1; tests/pg_start.sh --stop "$BASE/pg"; STORE_DB=''; }
 [ $bad = 0 ] || tail -n 60 "$BASE/kills.log" | sed 's/^/# /'

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SETTLE_MS = 240000, STAMPS_MOST = 40000, EVENTS_MS = 20000 };
+enum { SETTLE_MS = 240000, STAMPS_MOST = 40000, EVENTS_MS = 60000 };
 
 struct stamp { /* of one attempt, from its /outputs */
     char attempt[32], task[48], node[32];
