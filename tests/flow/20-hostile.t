@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # 20-hostile.t - somebody who wants what is not theirs: a developer of one project against another's, root inside a container, a node that
 # lies, a stranger on the network. Each check is an attack that once worked, or would if its rule were gone.
+# Its mounts are its own: what it mounted for a while would live on in the supervisors that other flows began meanwhile.
+[ -n "${HOSTILE_ON_ITS_OWN:-}" ] || exec unshare -m --propagation private env HOSTILE_ON_ITS_OWN=1 "$0" "$@"
 . "$(dirname "$0")/lib.sh"
 cloud_up
 
