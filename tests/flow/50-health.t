@@ -72,6 +72,11 @@ like "... the failure, too" "$(events gpu.scrubbed)" 'failed: its memory could n
 soil 0; soil 1
 kill -9 "$(agent_pid)"
 until_ok 60 eval '[ -n "$(agent_pid)" ]'
+before=$(($(did init 0) + $(did init 1)))
+call POST '/v1/jobs?project=other' '{"name":"same","command":["true"],"gpus":2,"image":"host"}'
+next=$(field .id)
+until_ok 90 done_
+is "an agent that was killed knows who had it last, and gives it back to him as it is" "$(($(did init 0) + $(did init 1)))" "$before"
 last=$(submit '{"name":"last","command":["true"],"gpus":2,"image":"host"}')
-is "an agent that was killed knows whose memory it is" "$(how "$last" 90)|$(dirty 0) $(dirty 1)" "done succeeded 0|0 0"
+is "... and whose memory it is before another gets it" "$(how "$last" 90)|$(dirty 0) $(dirty 1)" "done succeeded 0|0 0"
 finish
