@@ -126,6 +126,7 @@ static void dial(struct serve *s)
     send_table(b, FRAME_REQUEST, &task_request_fields,
                &(struct task_request){ .op = o->what,
                                        .argv = o->argv,
+                                       .barred = o->barred,
                                        .tty = o->tty,
                                        .rows = o->rows,
                                        .cols = o->cols,

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "model/prefix.h"
 #include "wire/http_parse.h"
+#include "wire/bind.h"
 #include <stdlib.h>
 
 enum { ROOM = 256 << 10, MAX_STREAMS = 512 };
@@ -201,19 +202,6 @@ static const struct ws_events ws_events = {
     .on_close = on_close,
 };
 
-static void copy_ask(struct serve *s, const struct open_stream *o)
-{
-    struct open_stream *to = &s->ask;
-    *to = *o;
-    for (const char **const *p = (const char **const[]){ &to->kind, &to->stream, &to->what,
-                                                         &to->source, &to->path, &to->from, NULL };
-         *p; p++)
-        **p = arena_text(s->mem, **p);
-    to->argv.at = ARENA_ARRAY(s->mem, const char *, o->argv.count);
-    for (size_t i = 0; i < o->argv.count; i++)
-        to->argv.at[i] = arena_text(s->mem, o->argv.at[i]);
-}
-
 void streams_open(struct streams *all, struct http_client *client, const struct open_stream *o)
 {
     AUTO(str_done) struct str path = { 0 };
@@ -225,7 +213,7 @@ void streams_open(struct streams *all, struct http_client *client, const struct 
     if (!s)
         abort();
     *s = (struct serve){ .owner = all, .next = all->first, .mem = arena_new() };
-    copy_ask(s, o);
+    bind_copy(&open_stream_fields, o, s->mem, &s->ask);
     all->first = s;
     all->count++;
     str_text(&path, "/v1/streams/");

@@ -5,6 +5,7 @@
 static const struct field request_rows[] = {
     FIELD(struct task_request, op, TEXT, .required = true),
     FIELD(struct task_request, argv, TEXTS, .max = 1024),
+    FIELD(struct task_request, barred, TEXTS, .max = 1024, .when_set = true),
     FIELD(struct task_request, tty, BOOL),
     FIELD(struct task_request, rows, INT, .min = 0, .max = 10000),
     FIELD(struct task_request, cols, INT, .min = 0, .max = 10000),

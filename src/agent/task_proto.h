@@ -14,7 +14,8 @@
  *   {"op":"follow"}                    from it: FRAME_NEWS (empty) when bytes were added to the log since the last one
  *   {"op":"dial","port":8888}          to the task's own loopback: FRAME_INPUT, FRAME_INPUT_END (half-close); from it: FRAME_READY {} once
  *       it is connected, FRAME_OUTPUT, FRAME_OUTPUT_END (half-close), FRAME_EXIT when both sides have ended
- *   {"op":"ssh","argv":[KEY, ...]}     an SSH server for this one connection, inside; argv: public keys that are let in; else as exec without a tty
+ *   {"op":"ssh","argv":[KEY, ...]}     an SSH server for this one connection, inside; argv: public keys that are let in, barred: that are not
+ *       any more; else as exec without a tty
  *
  * Input is taken only as fast as the task reads it: what the socket does not take waits at the sender. */
 #pragma once
@@ -26,7 +27,7 @@ enum task_frame {
 };
 enum { FRAME_HEAD = 5, FRAME_MAX = 64 * 1024 };
 
-struct task_request { const char *op; struct texts argv; bool tty; int64_t rows, cols; const char *term, *path; int64_t port; bool socket; };      /* socket: never on the wire; its input and output are one socket */
+struct task_request { const char *op; struct texts argv, barred; bool tty; int64_t rows, cols; const char *term, *path; int64_t port; bool socket; };      /* socket: never on the wire; its input and output are one socket */
 struct task_resize { int64_t rows, cols; };
 struct task_signal { int64_t signal; };
 struct task_exit { int64_t exit_code, signal; };

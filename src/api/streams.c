@@ -10,7 +10,6 @@
 #include "model/channel.h"
 #include "model/order.h"
 #include "model/prefix.h"
-#include "model/ssh_key.h"
 #include <stdlib.h>
 
 enum { DIAL_MS = 10000, CROWD_MOST = 256, WORD_BYTES = 32 };
@@ -278,15 +277,28 @@ static void dial_order(struct visit *v, struct open_stream *o)
     *o = (struct open_stream){ .what = "dial", .port = ask->port, .tail = -1 };
 }
 
-/* They were looked at when they came (control/read_jobs.c); what is told on has no comment but a clean one. */
+static struct texts texts_of(struct visit *v, const struct json *doc, const char *name)
+{
+    const struct json *list = json_get(doc, name);
+    size_t n = 0;
+    for (const struct json *e = list ? list->first : NULL; e; e = e->next)
+        n++;
+    struct texts out = { ARENA_ARRAY(v->ask.mem, const char *, n + 1), 0 };
+    for (const struct json *e = list ? list->first : NULL; e; e = e->next)
+        out.at[out.count++] = e->text;
+    return out;
+}
+
+/* Which keys let in is the door's answer (control/ssh_keys.c): what came with the request, and what is in the profile. */
 static void ssh_order(struct visit *v, struct open_stream *o)
 {
-    const struct job_ssh_ask *ask = v->body;
-    struct texts keys = { ARENA_ARRAY(v->ask.mem, const char *, ask->keys.count), 0 };
+    struct json *doc;
     struct err ignored;
-    for (size_t i = 0; i < ask->keys.count; i++)
-        keys.count += ssh_key_parse(ask->keys.at[i], v->ask.mem, &keys.at[keys.count], &ignored);
-    *o = (struct open_stream){ .what = "ssh", .argv = keys, .tail = -1 };
+    *o = (struct open_stream){ .what = "ssh", .tail = -1 };
+    if (!json_parse((struct slice){ v->ask.reply.at, v->ask.reply.len }, v->ask.mem, &doc, &ignored))
+        return;
+    o->argv = texts_of(v, doc, "let_in");
+    o->barred = texts_of(v, doc, "barred");
 }
 
 static void files_order(struct visit *v, struct open_stream *o)

@@ -223,6 +223,7 @@ WORD(word_exec);
 WORD(word_cp);
 WORD(word_port_forward);
 WORD(word_ssh);
+WORD(word_ssh_key_add);
 WORD(word_jupyter);
 WORD(word_events);
 WORD(word_audit_list);
@@ -247,5 +248,5 @@ WORD(word_completion);
 WORD(word_help_word);
 #undef WORD
 extern const struct fields run_fields, submit_fields, describe_fields, top_fields, logs_fields, exec_fields,
-    cp_fields, forward_fields, ssh_fields, jupyter_fields, login_fields, user_create_fields, user_passwd_fields, secret_fields, import_fields,
+    cp_fields, forward_fields, ssh_fields, ssh_key_add_fields, jupyter_fields, login_fields, user_create_fields, user_passwd_fields, secret_fields, import_fields,
     config_set_fields, config_ref_fields, completion_fields, backup_fields;

@@ -1,6 +1,6 @@
 /* ssh.c - `arcus ssh`: OpenSSH into a running task, and `arcus ssh --stdio`, its ProxyCommand, for whatever else speaks through ssh (scp, rsync, VS Code).
  *
- * The server inside is started for each connection and lets in the public keys that we bring: whoever may do this may run commands in the task
+ * The server inside is started for each connection and lets in the public keys of the caller's profile, and those that we bring: whoever may do this may run commands in the task
  * anyway. The way there is the cloud's own, so there is no host key to compare: the cloud vouches for it. */
 #include "cli/terminal.h"
 #include "model/ssh_key.h"
@@ -16,7 +16,7 @@ struct ssh_own { bool stdio; const char *login, *identity; };
 static const struct field ssh_rows[] = {
     FIELD(struct ssh_own, stdio, BOOL, .flag = "--stdio", .help = "only carry bytes: for ProxyCommand"),
     FIELD(struct ssh_own, login, TEXT, .max = 64, .def = "root", .flag = "-l --login", .help = "who to log in as: the user that the task runs as", .example = "root"),
-    FIELD(struct ssh_own, identity, TEXT, .max = 4096, .flag = "-i --identity", .help = "a key of yours (its .pub stands beside it); every .pub in ~/.ssh when left out", .example = "~/.ssh/id_ed25519"),
+    FIELD(struct ssh_own, identity, TEXT, .max = 4096, .flag = "-i --identity", .help = "a key of yours (its .pub stands beside it); your profile's and every .pub in ~/.ssh when left out", .example = "~/.ssh/id_ed25519"),
 };
 const struct fields ssh_fields = FIELDS(ssh_own, ssh_rows);
 
@@ -53,7 +53,6 @@ static bool keys_find(struct cli *c, const char *identity, struct json *list, st
     const char *home = getenv("HOME"), *folder = arena_printf(c->mem, "%s/.ssh", text_given(home) ? home : "/");
     struct texts names = { 0 };
     struct err ignored;
-    size_t n = 0;
     if (identity) {
         size_t len = strlen(identity);
         bool pub = len > 4 && text_is(identity + len - 4, ".pub");
@@ -61,7 +60,7 @@ static bool keys_find(struct cli *c, const char *identity, struct json *list, st
         return one_file(c, pub ? path : arena_printf(c->mem, "%s.pub", path), list, err);
     }
     if (dir_list(c->os, folder, c->mem, &names, &ignored))
-        for (size_t i = 0; i < names.count && n < SSH_KEYS_MOST; i++) {
+        for (size_t i = 0, n = 0; i < names.count && n < SSH_KEYS_MOST; i++) {
             size_t len = strlen(names.at[i]);
             struct json one = *json_new(c->mem, JSON_LIST);
             if (len <= 4 || !text_is(names.at[i] + len - 4, ".pub")
@@ -71,7 +70,18 @@ static bool keys_find(struct cli *c, const char *identity, struct json *list, st
             add_key(c, list, one.first->text);
             n++;
         }
-    return n || err_set(err, RC_BAD_INPUT, "there is no public key in %s; make one (ssh-keygen -t ed25519), or name one with -i", folder);
+    return true;
+}
+
+/* Who has a key in the profile needs none here: an agent or a piece of hardware may hold it. */
+static bool profile_has(struct cli *c, struct err *err)
+{
+    struct json *doc = json_new(c->mem, JSON_OBJECT), *reply;
+    if (!cli_call(c, VERB_SSH_KEY_LIST, doc, &reply, err))
+        return false;
+    const struct json *items = json_get(reply, "items");
+    return (items && items->first)
+           || err_set(err, RC_BAD_INPUT, "there is no public key in ~/.ssh, and none in your profile; make one (ssh-keygen -t ed25519), name one with -i, or add one to your profile (arcus ssh-keys add FILE)");
 }
 
 /* The ProxyCommand is a program of its own and finds the cloud as we did. */
@@ -149,11 +159,12 @@ int word_ssh(struct cli *c, const struct word *w, int argc, char **argv)
         return over;
     const struct ssh_own *own = f.own;
     struct json *keys = json_new(c->mem, JSON_LIST);
-    if (!config_load(c, &c->err) || !keys_find(c, own->identity, keys, &c->err))
+    if (!config_load(c, &c->err) || !keys_find(c, own->identity, keys, &c->err) || (!own->stdio && !keys->first && !profile_has(c, &c->err)))
         return print_error(c, &c->err);
     if (!own->stdio)
         return run_ssh(c, &f);
     without_suffix(c, f.doc);
-    json_add(f.doc, "keys", keys);
+    if (keys->first)
+        json_add(f.doc, "keys", keys);
     return exec_session(c, VERB_JOB_SSH, f.doc, false, true, NULL);
 }

@@ -53,6 +53,9 @@ static const struct column key_columns[] = {
     { "ID", "id" }, { "NAME", "name" }, { "STATE", "state:state" }, { "OWNER", "owner" }, { "BEGINS", "hint" }, { "ROLES", "roles" },
     { "PROJECT", "project", .wide = true }, { "CREATED", "age:created" }, { "EXPIRES", "age:expires" },
 };
+static const struct column ssh_key_columns[] = {
+    { "NAME", "name" }, { "STATE", "state:state" }, { "FINGERPRINT", "fingerprint" }, { "CREATED", "age:created" }, { "ID", "id", .wide = true }, { "KEY", "key", .wide = true },
+};
 static const struct column secret_columns[] = {
     { "NAME", "name" }, { "STATE", "state:state" }, { "CREATED", "age:created" }, { "UPDATED", "age:updated" }, { "ID", "id", .wide = true },
 };
@@ -110,7 +113,7 @@ const struct word words[] = {
               "task's loopback: nothing is opened on the node, and nothing but the task is reached. :REMOTE takes any free port here.",
       .examples = "arcus port-forward train 6006\narcus port-forward lab 8080:80 :8888" },
     { "ssh", VERB_JOB_SSH, word_ssh, "JOB [FLAGS] [--] [COMMAND [ARG...]]", "Log in to a running task with SSH", .own = &ssh_fields, .takes = "job", .command = true,
-      .more = "An SSH server is started inside the task for this connection and lets in your public keys (~/.ssh/*.pub); nothing listens on the node. As a\n"
+      .more = "An SSH server is started inside the task for this connection and lets in your public keys: those of your profile (`arcus ssh-keys`) and\n~/.ssh/*.pub. Nothing listens on the node. As a "
               "ProxyCommand it serves scp, rsync, VS Code and all else: in ~/.ssh/config write\n"
               "    Host *.arcus\n        User root\n        ProxyCommand arcus ssh --stdio '%n'\n"
               "        StrictHostKeyChecking no\n        UserKnownHostsFile /dev/null\n"
@@ -213,6 +216,13 @@ const struct word words[] = {
     { "keys list", VERB_KEY_LIST, word_generic, "", "List API keys", COLUMNS(key_columns), .examples = "arcus keys" },
     { "keys create", VERB_KEY_CREATE, word_generic, "[NAME]", "Make an API key; it is shown once", .takes = "name", .examples = "arcus keys create laptop --expires-in 30d\narcus keys create ci-key --account ci --roles viewer" },
     { "keys disable", VERB_KEY_DISABLE, word_generic, "KEY...", "Disable a key at once", .many = true, .examples = "arcus keys disable laptop" },
+    { "ssh-keys list", VERB_SSH_KEY_LIST, word_generic, "", "List the public keys of your profile", COLUMNS(ssh_key_columns), .examples = "arcus ssh-keys" },
+    { "ssh-keys create", VERB_SSH_KEY_ADD, word_ssh_key_add, "FILE [--name NAME]", "Put a public key into your profile: it lets you in wherever you may use arcus ssh", .own = &ssh_key_add_fields, .takes = "file",
+      .more = "`add` is the same word. With a key in the profile ssh works from machines that have no .pub file of it: with an agent, or a piece of\nhardware. One that is there already stays as it is.",
+      .examples = "arcus ssh-keys add ~/.ssh/id_ed25519.pub\nssh-add -L | head -n 1 | arcus ssh-keys add - --name yubikey" },
+    { "ssh-keys remove", VERB_SSH_KEY_REMOVE, word_generic, "KEY...", "Remove a public key: no new SSH session of yours comes in with it", .many = true,
+      .more = "By name, id or fingerprint. It does not come in either when a client brings it along, until it is added again; sessions that are open stay.",
+      .examples = "arcus ssh-keys remove laptop" },
     { "secrets list", VERB_SECRET_LIST, word_generic, "", "List the names of secrets", COLUMNS(secret_columns), .examples = "arcus secrets" },
     { "secrets set", VERB_SECRET_SET, word_secret_set, "NAME", "Store or replace a secret, asked for or read from standard input", .own = &secret_fields, .takes = "name",
       .more = "A newline at the very end of standard input is not part of the value.", .examples = "arcus secrets set HF_TOKEN\narcus secrets set HF_TOKEN <token.txt" },

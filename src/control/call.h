@@ -83,7 +83,7 @@ size_t lease_servers(struct control *c, struct arena *mem, const char ***out, in
 VERB(login); VERB(login_prepare); VERB(whoami); VERB(password_change); VERB(password_prepare); VERB(org_create); VERB(org_list);
 VERB(project_create); VERB(project_list); VERB(project_get); VERB(project_update); VERB(quota_list); VERB(quota_set); VERB(job_queue); VERB(job_why); VERB(job_why_ask); VERB(job_plan); VERB(job_plan_ask); VERB(member_list); VERB(member_set); VERB(member_remove);
 VERB(user_create); VERB(user_prepare); VERB(user_list); VERB(user_update); VERB(account_create); VERB(account_list); VERB(account_disable);
-VERB(key_create); VERB(key_list); VERB(key_disable); VERB(secret_set); VERB(secret_list); VERB(secret_remove);
+VERB(key_create); VERB(key_list); VERB(key_disable); VERB(ssh_key_add); VERB(ssh_key_list); VERB(ssh_key_remove); VERB(secret_set); VERB(secret_list); VERB(secret_remove);
 VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files); VERB(image_add); VERB(image_list); VERB(image_remove);
 VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_batch); VERB(job_list); VERB(job_get); VERB(job_update);
 VERB(job_cancel); VERB(job_suspend); VERB(job_resume); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_dial); VERB(job_ssh); VERB(job_files); VERB(job_place); VERB(job_tick);
@@ -129,6 +129,7 @@ void holds_tick(struct call *c);
 void holds_return(struct call *c, const struct objects *list);                  /* of struct resume: as the planner says */
 bool hold_instead(struct call *c, struct attempt *a);                           /* it is to yield: it is suspended rather than ended, if it can be */
 void holds_take(struct call *c, struct node *n, const struct objects *list);    /* of struct hold_told */
+MUST_CHECK bool ssh_keys_settle(struct call *c, const struct texts *brought, struct texts *let_in, struct texts *barred, struct err *err);     /* ssh_keys.c */
 /* A job that may have left the memory, by id or as the newest of its name. RC_NOT_FOUND: there is none in the project. */
 MUST_CHECK bool job_find_ended(struct call *c, int64_t project, const char *ref, int64_t *id, enum job_state *state, struct err *err);
 MUST_CHECK bool job_deps_settle(struct call *c, int64_t project, struct job_spec *spec, struct err *err);   /* names in `after` become ids */

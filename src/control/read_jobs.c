@@ -1,6 +1,5 @@
 /* read_jobs.c - looking at jobs, their tasks and attempts: from what is committed, always within
  * the caller's project. */
-#include "model/ssh_key.h"
 #include "control/call.h"
 #include "model/hold.h"
 #include <stdio.h>
@@ -401,16 +400,27 @@ bool job_dial(struct call *c, const void *body, struct err *err)
     return locate_task(c, ask->job, ask->task, 0, NULL, err);
 }
 
+static void put_texts(struct json_out *o, const char *name, const struct texts *list)
+{
+    json_key(o, name);
+    json_open(o, '[');
+    for (size_t i = 0; i < list->count; i++)
+        json_put_text(o, list->at[i]);
+    json_close(o, ']');
+}
+
 bool job_ssh(struct call *c, const void *body, struct err *err)
 {
     const struct job_ssh_ask *ask = body;
-    const char *ignored;
-    if (!ask->keys.count)
-        return err_field(err, "keys", "keys: which public key may come in?");
-    for (size_t i = 0; i < ask->keys.count; i++)
-        if (!ssh_key_parse(ask->keys.at[i], c->mem, &ignored, err))
-            return false;
-    return locate_task(c, ask->job, ask->task, 0, NULL, err);
+    struct texts let_in, barred;
+    if (!ssh_keys_settle(c, &ask->keys, &let_in, &barred, err) || !locate_task(c, ask->job, ask->task, 0, NULL, err))
+        return false;
+    struct json_out o = { .to = &c->r->reply, .comma = true };
+    c->r->reply.len--;      /* behind what says where: before its brace */
+    put_texts(&o, "let_in", &let_in);
+    put_texts(&o, "barred", &barred);
+    json_close(&o, '}');
+    return true;
 }
 
 bool job_files(struct call *c, const void *body, struct err *err)

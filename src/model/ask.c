@@ -145,6 +145,16 @@ static const struct field key_ref_rows[] = {
 };
 const struct fields key_ref_fields = FIELDS(key_ask, key_ref_rows);
 
+static const struct field ssh_key_rows[] = {
+    FIELD(struct ssh_key_ask, name, TEXT, .max = 63, .pattern = "name", .help = "what it is called, so that you know it again; made from its comment when left out", .example = "laptop"),
+    FIELD(struct ssh_key_ask, key, TEXT, .required = true, .max = SSH_KEY_TEXT, .flag = "", .help = "the line of a .pub file, as OpenSSH writes it (a profile has at most 16)", .example = "ssh-ed25519 AAAA... ada@desk"),
+};
+const struct fields ssh_key_ask_fields = FIELDS(ssh_key_ask, ssh_key_rows);
+static const struct field ssh_key_ref_rows[] = {
+    FIELD(struct ssh_key_ask, ssh_key, TEXT, .in_path = true, .max = 64, .help = "name, id or fingerprint of a public key of your profile", .example = "laptop"),
+};
+const struct fields ssh_key_ref_fields = FIELDS(ssh_key_ask, ssh_key_ref_rows);
+
 /* A secret becomes a file of its name, hence the case of HF_TOKEN is allowed; see job_spec_settle for the rest. */
 #define SECRET_NAME FIELD(struct secret_ask, name, TEXT, .in_path = true, .max = 63, .pattern = "label", .help = "what it is called; a job gets it as the file /run/secrets/NAME", .example = "HF_TOKEN")
 static const struct field secret_rows[] = {
@@ -248,7 +258,7 @@ const struct fields job_dial_ask_fields = FIELDS(job_dial_ask, job_dial_rows);
 static const struct field job_ssh_rows[] = {
     THE_JOB(job_ssh_ask),
     TASK(job_ssh_ask, "of this task of an array; -1: the only one, or the first that runs"),
-    FIELD(struct job_ssh_ask, keys, TEXTS, .required = true, .max = SSH_KEYS_MOST, .aliases = "key", .flag = "", .help = "public keys that this connection may come with, as OpenSSH writes them", .example = "ssh-ed25519 AAAA..."),
+    FIELD(struct job_ssh_ask, keys, TEXTS, .max = SSH_KEYS_MOST, .aliases = "key", .flag = "", .help = "public keys that this connection may come with beside those of your profile, as OpenSSH writes them", .example = "ssh-ed25519 AAAA..."),
 };
 const struct fields job_ssh_ask_fields = FIELDS(job_ssh_ask, job_ssh_rows);
 

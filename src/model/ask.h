@@ -18,6 +18,7 @@ struct member_ask { const char *user; const char *roles; };
 struct user_ask { const char *user, *name, *password, *roles; bool disabled; };
 struct account_ask { const char *account, *name, *roles; };
 struct key_ask { const char *key, *name, *account, *roles; int64_t expires_in_s; };
+struct ssh_key_ask { const char *ssh_key, *name, *key; };
 struct secret_ask { const char *name, *value; };
 struct volume_ask { const char *volume, *name; };
 struct image_ask { const char *image, *name, *digest; };
@@ -61,7 +62,7 @@ struct wait { int64_t job; int reason, limit; int64_t owner, most, needs; char m
 
 extern const struct fields nothing_fields, page_ask_fields, login_ask_fields, password_ask_fields, org_ask_fields, project_ask_fields,
     project_ref_fields, project_set_fields, limit_set_fields, member_ask_fields, member_ref_fields, user_ask_fields, user_set_fields, account_ask_fields,
-    account_ref_fields, key_ask_fields, key_ref_fields, secret_ask_fields, secret_ref_fields, volume_ask_fields, volume_ref_fields,
+    account_ref_fields, key_ask_fields, key_ref_fields, ssh_key_ask_fields, ssh_key_ref_fields, secret_ask_fields, secret_ref_fields, volume_ask_fields, volume_ref_fields,
     image_ask_fields, image_ref_fields, blob_ask_fields, job_list_ask_fields, job_ref_fields, job_name_fields, job_update_ask_fields, job_batch_ask_fields, job_cancel_ask_fields, job_hold_ask_fields,
     job_logs_ask_fields, job_exec_ask_fields, job_dial_ask_fields, job_ssh_ask_fields, job_files_fields, volume_files_fields, node_token_ask_fields, node_join_ask_fields, node_key_ask_fields,
     node_ref_fields, node_set_fields, node_drain_ask_fields, rules_ask_fields, reserve_ask_fields, reserve_ref_fields, reserve_list_ask_fields, gpu_live_ask_fields, metrics_ask_fields, stream_ask_fields, event_ask_fields, audit_ask_fields, audit_verify_ask_fields, usage_ask_fields, trace_ask_fields, quota_fields;

@@ -162,6 +162,7 @@ static const struct field open_rows[] = {
     FIELD(struct open_stream, attempt, ID, .prefix = PREFIX_ATTEMPT, .when_set = true),
     FIELD(struct open_stream, volume, ID, .prefix = PREFIX_VOLUME, .when_set = true),
     FIELD(struct open_stream, argv, TEXTS, .max = 1024, .when_set = true),
+    FIELD(struct open_stream, barred, TEXTS, .max = 1024, .when_set = true),
     FIELD(struct open_stream, tty, BOOL, .when_set = true),
     FIELD(struct open_stream, follow, BOOL, .when_set = true),
     FIELD(struct open_stream, rows, INT, .min = 0, .max = MAX_TERMINAL, .when_set = true),

@@ -107,6 +107,7 @@ struct open_stream {            /* down: dial back on /v1/streams/{stream} and s
     int64_t attempt;
     int64_t volume;             /* get and put on a volume instead of a task */
     struct texts argv;          /* of exec; of ssh: public keys that are let in */
+    struct texts barred;        /* of ssh: keys that were removed lately, and are struck where an earlier session has left them */
     bool tty, follow;
     int64_t rows, cols;
     int64_t tail;               /* of logs: last lines; -1: all */

@@ -7,6 +7,7 @@
 #define PREFIX_USER     "usr"
 #define PREFIX_ACCOUNT  "svc"
 #define PREFIX_KEY      "key"
+#define PREFIX_SSH_KEY  "ssh"
 #define PREFIX_NODE     "nod"
 #define PREFIX_VOLUME   "vol"
 #define PREFIX_SECRET   "sec"

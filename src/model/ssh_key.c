@@ -99,3 +99,26 @@ bool ssh_key_parse(const char *line, struct arena *mem, const char **settled, st
     *settled = arena_printf(mem, "%s %s%s%s", k->type, canon.at, *comment ? " " : "", comment);
     return true;
 }
+
+const char *ssh_key_bare(const char *settled, struct arena *mem, const char **comment)
+{
+    size_t type = strcspn(settled, " "), n = settled[type] ? type + 1 + strcspn(settled + type + 1, " ") : type;
+    *comment = settled[n] ? settled + n + 1 : "";
+    return arena_bytes(mem, settled, n);
+}
+
+const char *ssh_key_fingerprint(const char *settled, struct arena *mem)
+{
+    const char *body = settled + strcspn(settled, " "), *at = *body ? body + 1 : body;
+    struct slice blob;
+    char hex[DIGEST_HEX];
+    unsigned char raw[DIGEST_BYTES];
+    if (!base64_parse((struct slice){ at, strcspn(at, " ") }, mem, &blob))
+        return "";
+    digest_sha256(blob.at, blob.len, hex);
+    AUTO(str_done) struct str text = { 0 };
+    if (!hex_parse(hex, raw, sizeof raw))
+        return "";
+    base64_text(&text, raw, sizeof raw);
+    return arena_printf(mem, "SHA256:%.*s", (int)strcspn(text.at, "="), text.at);
+}

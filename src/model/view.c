@@ -137,6 +137,14 @@ static const struct field key_rows[] = {
 };
 const struct fields key_view_fields = FIELDS(key_view, key_rows);
 
+static const struct field ssh_key_rows[] = {
+    HEAD(ssh_key_view, PREFIX_SSH_KEY),
+    FIELD(struct ssh_key_view, fingerprint, TEXT, .help = "as `ssh-keygen -l` prints it"),
+    AT(ssh_key_view, created),
+    FIELD(struct ssh_key_view, key, TEXT, .max = 16 << 10, .help = "the line of the .pub file"),
+};
+const struct fields ssh_key_view_fields = FIELDS(ssh_key_view, ssh_key_rows);
+
 static const struct field secret_rows[] = {
     HEAD(secret_view, PREFIX_SECRET), AT(secret_view, created), AT(secret_view, updated), VERSION(secret_view),
 };

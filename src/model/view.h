@@ -30,6 +30,7 @@ struct why_view {
 struct member_view { int64_t id; const char *name, *state, *roles; };
 struct user_view { int64_t id; const char *name, *state, *roles; int64_t created_ms, version; };
 struct key_view { int64_t id; const char *name, *state, *owner, *hint, *roles, *project; int64_t created_ms, expires_ms; const char *key; };   /* key: only in the reply that makes it */
+struct ssh_key_view { int64_t id; const char *name, *state, *fingerprint, *key; int64_t created_ms; };
 struct secret_view { int64_t id; const char *name, *state; int64_t created_ms, updated_ms, version; };
 struct volume_view { int64_t id; const char *name, *state, *node; int64_t created_ms; };
 struct image_view { int64_t id; const char *name, *state, *digest, *format; int64_t size, created_ms; };
@@ -104,7 +105,7 @@ struct join_view { int64_t id; const char *name, *state, *key; };
 struct batch_view { int64_t id; const char *name, *state; int64_t count; struct texts jobs; };   /* id, name: of the project */
 struct cancel_view { int64_t id; const char *name, *state; int64_t tasks; };
 
-extern const struct fields simple_view_fields, project_view_fields, limit_view_fields, limits_view_fields, queue_view_fields, why_view_fields, plan_view_fields, refused_view_fields, near_view_fields, member_view_fields, user_view_fields, key_view_fields, secret_view_fields,
+extern const struct fields simple_view_fields, project_view_fields, limit_view_fields, limits_view_fields, queue_view_fields, why_view_fields, plan_view_fields, refused_view_fields, near_view_fields, member_view_fields, user_view_fields, key_view_fields, ssh_key_view_fields, secret_view_fields,
     volume_view_fields, image_view_fields, blob_view_fields, job_view_fields, job_brief_fields, task_view_fields, attempt_view_fields, node_view_fields,
     node_brief_fields, rules_view_fields, reserve_view_fields, fleet_view_fields, gpu_view_fields, live_view_fields, live_task_view_fields, flavor_view_fields, event_view_fields, audit_view_fields, audit_proof_fields, usage_view_fields, trace_view_fields, server_view_fields, whoami_view_fields, token_view_fields,
     join_view_fields, cancel_view_fields, hold_view_fields, batch_view_fields;

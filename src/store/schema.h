@@ -148,4 +148,8 @@
     X("ALTER TABLE project ADD COLUMN mbit BIGINT NOT NULL DEFAULT 0") \
     X("ALTER TABLE reservation ADD COLUMN begun BIGINT NOT NULL DEFAULT 0") /* 1: it was told that its time has come */ \
     /* An attempt that changed what it holds has several intervals: all but the last have a number of their own, and this is whose they are; 0: its own. */ \
-    X("ALTER TABLE usage ADD COLUMN part_of BIGINT NOT NULL DEFAULT 0")
+    X("ALTER TABLE usage ADD COLUMN part_of BIGINT NOT NULL DEFAULT 0") \
+    /* Public keys of people's profiles. One that was removed is remembered, so that it does not come in when it is brought along either. */ \
+    X("CREATE TABLE ssh_key (id BIGINT PRIMARY KEY, owner_kind BIGINT NOT NULL, owner BIGINT NOT NULL, name TEXT NOT NULL, bare TEXT NOT NULL," \
+      " comment TEXT NOT NULL, created_ms BIGINT NOT NULL, removed_ms BIGINT NOT NULL)")                                       \
+    X("CREATE INDEX ssh_key_owner ON ssh_key (owner_kind, owner, id)")

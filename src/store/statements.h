@@ -55,6 +55,10 @@
     X(ACCOUNT_STATE, "ii", "UPDATE account SET state = ?2 WHERE id = ?1")                                                      \
     X(KEY_ADD, "iiiiitttii", "INSERT INTO apikey (id, owner_kind, owner, project, roles, name, hint, hash, state, created_ms, expires_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10)") \
     X(KEY_STATE, "ii", "UPDATE apikey SET state = ?2 WHERE id = ?1")                                                           \
+    X(SSH_KEY_ADD, "iiittti", "INSERT INTO ssh_key (id, owner_kind, owner, name, bare, comment, created_ms, removed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)") \
+    X(SSH_KEY_BACK, "itti", "UPDATE ssh_key SET name = ?2, comment = ?3, created_ms = ?4, removed_ms = 0 WHERE id = ?1")         \
+    X(SSH_KEY_REMOVE, "ii", "UPDATE ssh_key SET removed_ms = ?2 WHERE id = ?1")                                                \
+    X(SSH_KEY_FORGET, "i", "DELETE FROM ssh_key WHERE id = ?1")                                                                \
     X(SECRET_ADD, "iitti", "INSERT INTO secret (id, project, name, sealed, created_ms, updated_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, ?5, 1)") \
     X(SECRET_SET, "itii", "UPDATE secret SET sealed = ?2, updated_ms = ?3, version = ?4 WHERE id = ?1")                        \
     X(SECRET_DROP, "i", "DELETE FROM secret WHERE id = ?1")                                                                    \
@@ -187,6 +191,8 @@
     X(ARCHIVE_GET, "ti", "SELECT segment, first, last, from_ms, to_ms, entries, chain, lines FROM archive WHERE kind = ?1 AND segment = ?2") \
     X(ARCHIVE_LAST, "t", "SELECT segment, last, chain FROM archive WHERE kind = ?1 ORDER BY segment DESC LIMIT 1") \
     X(KEY_LIST, "iiiii", "SELECT k.id, k.name, k.state, k.roles, k.hint, k.created_ms, k.expires_ms, COALESCE(u.name, a.name, ''), COALESCE(p.name, '') FROM apikey k LEFT JOIN person u ON k.owner_kind = 1 AND u.id = k.owner LEFT JOIN account a ON k.owner_kind = 2 AND a.id = k.owner LEFT JOIN project p ON p.id = k.project WHERE ((k.owner_kind = ?1 AND k.owner = ?2) OR (?3 <> 0 AND k.owner_kind = 2 AND k.project = ?3)) AND k.id > ?4 ORDER BY k.id LIMIT ?5") \
+    X(SSH_KEY_LIST, "iiii", "SELECT id, name, bare, comment, created_ms FROM ssh_key WHERE owner_kind = ?1 AND owner = ?2 AND id > ?3 AND removed_ms = 0 ORDER BY id LIMIT ?4") \
+    X(SSH_KEY_ALL, "iii", "SELECT id, name, bare, comment, created_ms, removed_ms FROM ssh_key WHERE owner_kind = ?1 AND owner = ?2 ORDER BY id LIMIT ?3") \
     X(USAGE_EDGE, "iiiii", USAGE_COLUMNS "WHERE u.ended_ms >= ?1 AND u.ended_ms <= ?5 AND (u.ended_ms, u.attempt) > (?1, ?2) AND u.started_ms < ?3 AND (?4 = 0 OR u.project = ?4) ORDER BY u.ended_ms, u.attempt LIMIT 10000") \
     X(USAGE_EDGE_OF, "iiiii", USAGE_COLUMNS "WHERE u.project = ?4 AND u.ended_ms >= ?1 AND u.ended_ms <= ?5 AND (u.ended_ms, u.attempt) > (?1, ?2) AND u.started_ms < ?3 ORDER BY u.ended_ms, u.attempt LIMIT 10000") \
     X(USAGE_UNROLLED, "i", USAGE_COLUMNS "WHERE u.rolled = 0 AND u.attempt > ?1 ORDER BY u.attempt LIMIT 10000") \

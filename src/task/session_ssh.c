@@ -9,8 +9,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define FOLDER "/run/arcus-ssh"
 enum { PASSWD_BYTES = 1 << 20, KEYS_BYTES = 256 << 10, BLOCK = 64 << 10, SAID = 256 };
@@ -136,35 +138,78 @@ static bool find_home(int64_t uid, struct arena *mem, const char **home, struct 
     return err_set(err, RC_CONFLICT, "the image's /etc/passwd knows no user with number %lld, which SSH needs", (long long)uid);
 }
 
-static bool has_line(const char *text, const char *line)
+/* Lines that we write carry when: "TYPE BASE64 arcus-1790000000 comment". They are good as long as a client may take to log in, then they go; so a key
+ * that was removed from a profile is in no file for long, and `barred` strikes it at once. What the task's owner put there himself stays. */
+#define OURS "arcus-"
+enum { LINE_S = 310, LOCK_TRIES = 250, LOCK_MS = 20 };
+
+static size_t bare_bytes(const char *line)
 {
-    size_t n = strlen(line);
-    for (const char *p = text; (p = strstr(p, line)); p += n)
-        if ((p == text || p[-1] == '\n') && (p[n] == '\n' || !p[n]))
+    size_t type = strcspn(line, " ");
+    return line[type] ? type + 1 + strcspn(line + type + 1, " ") : type;
+}
+
+static bool same_key(const char *a, const char *b)
+{
+    size_t n = bare_bytes(a);
+    return n == bare_bytes(b) && memcmp(a, b, n) == 0;
+}
+
+static bool among(const struct texts *keys, const char *line)
+{
+    for (size_t i = 0; i < keys->count; i++)
+        if (same_key(keys->at[i], line))
             return true;
     return false;
 }
 
-/* What its owner put there himself stays. */
-static bool let_in(const char *home, const struct texts *keys, struct arena *mem, struct err *err)
+static bool is_ours(const char *line, int64_t *at_s)
+{
+    const char *rest = line + bare_bytes(line);
+    if (!text_starts(rest, " " OURS))
+        return false;
+    *at_s = strtoll(rest + sizeof OURS, NULL, 10);
+    return true;
+}
+
+static void rewrite(struct str *out, char *old, const struct task_request *rq, int64_t now_s, struct arena *mem)
+{
+    bool *there = ARENA_ARRAY(mem, bool, rq->argv.count + 1);
+    int64_t at_s;
+    for (char *line; (line = strsep(&old, "\n"));) {
+        if (!*line || (is_ours(line, &at_s) && (at_s > now_s || now_s - at_s > LINE_S || among(&rq->barred, line) || among(&rq->argv, line))))
+            continue;
+        for (size_t i = 0; i < rq->argv.count; i++)
+            there[i] |= same_key(rq->argv.at[i], line);
+        str_printf(out, "%s\n", line);
+    }
+    for (size_t i = 0; i < rq->argv.count; i++) {
+        const char *key = rq->argv.at[i];
+        size_t n = bare_bytes(key);
+        if (!there[i])
+            str_printf(out, "%.*s " OURS "%lld%s\n", (int)n, key, (long long)now_s, key + n);
+    }
+}
+
+/* Two sessions that begin at once must not lose each other's lines. Whoever holds the lock from inside holds up nobody for long. */
+static void lock(int dir)
+{
+    for (int i = 0; i < LOCK_TRIES && flock(dir, LOCK_EX | LOCK_NB) == -1 && errno == EWOULDBLOCK; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = LOCK_MS * 1000000L }, NULL);
+}
+
+static bool let_in(const char *home, const struct task_request *rq, struct arena *mem, struct err *err)
 {
     const char *folder = arena_printf(mem, "%s/.ssh", home), *fresh = arena_printf(mem, ".authorized_keys-%d", getpid());
-    char *old = "";
+    char *old = arena_text(mem, "");
     mkdir(folder, 0700);
     AUTO(fd_close) int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir == -1)
         return err_errno(err, "cannot make %s in the task", folder);
+    lock(dir);
     (void)!read_regular(dir, "authorized_keys", KEYS_BYTES, mem, &old);
     AUTO(str_done) struct str all = { 0 };
-    str_text(&all, old);
-    if (all.len && all.at[all.len - 1] != '\n')
-        str_char(&all, '\n');
-    size_t before = all.len;
-    for (size_t i = 0; i < keys->count; i++)
-        if (!has_line(old, keys->at[i]))
-            str_printf(&all, "%s\n", keys->at[i]);
-    if (all.len == before)
-        return true;
+    rewrite(&all, old, rq, time(NULL), mem);
     AUTO(fd_close) int to = openat(dir, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (to != -1 && write_whole(to, all.at, all.len) && renameat(dir, fresh, dir, "authorized_keys") == 0)
         return true;
@@ -173,7 +218,7 @@ static bool let_in(const char *home, const struct texts *keys, struct arena *mem
     return false;
 }
 
-static bool prepare(struct task *t, const struct texts *keys, const char **home, struct err *err)
+static bool prepare(struct task *t, const struct task_request *rq, const char **home, struct err *err)
 {
     int fds[COUNT(parts)];
     AUTO(fd_close) int root = -1;
@@ -181,11 +226,11 @@ static bool prepare(struct task *t, const struct texts *keys, const char **home,
     uid_t uid = (uid_t)t->plan.uid;
     return find_parts(fds, err) && container_enter(t, &root, err) && copy_all(fds, t->mem, err) && find_home(t->plan.uid, t->mem, home, err)
            && ((setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0) || err_errno(err, "cannot become the task's user"))
-           && let_in(*home, keys, t->mem, err);
+           && let_in(*home, rq, t->mem, err);
 }
 
 /* In a child of ours, which nobody gets out of the container again. It says where the home is, or what went wrong. */
-static bool prepare_inside(struct task *t, const struct texts *keys, const char **home, struct err *err)
+static bool prepare_inside(struct task *t, const struct task_request *rq, const char **home, struct err *err)
 {
     int said[2], status = -1;
     char text[SAID] = "";
@@ -193,7 +238,7 @@ static bool prepare_inside(struct task *t, const struct texts *keys, const char 
         return err_errno(err, "cannot make a pipe");
     pid_t pid = fork();
     if (pid == 0) {
-        bool ok = prepare(t, keys, home, err);
+        bool ok = prepare(t, rq, home, err);
         const char *last = ok ? *home : err->text;
         size_t n = MIN(strlen(last), sizeof text - 1);
         _exit(write(said[1], last, n) == (ssize_t)n && ok ? 0 : 1);
@@ -213,7 +258,7 @@ static bool prepare_inside(struct task *t, const struct texts *keys, const char 
 bool session_ssh(struct task *t, int connection, const struct task_request *rq, struct err *err)
 {
     const char *home = NULL;
-    if (!prepare_inside(t, &rq->argv, &home, err))
+    if (!prepare_inside(t, rq, &home, err))
         return false;
     const char *argv[] = { "/bin/sh", "-c", script, "sh", FOLDER, arena_printf(t->mem, "%s/.ssh/arcus_host_key", home) };
     struct task_request run = { .op = "exec", .argv = { argv, COUNT(argv) }, .socket = true };

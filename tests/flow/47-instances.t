@@ -39,6 +39,42 @@ is "a key is written once" "$(lab 'grep -c . /root/.ssh/authorized_keys; stat -c
 timeout 60 ssh "${SSH[@]}" -tt root@lab 'tty; stty size' </dev/null >"$BASE/out" 2>&1
 like "with a terminal" "$(cat "$BASE/out")" '/dev/pts/'
 
+# --- keys of the profile
+ssh-keygen -q -t ed25519 -N '' -C 'ada@token' -f "$BASE/token"
+mv "$BASE/token.pub" "$BASE/of-token.pub"
+token() { timeout 60 ssh "${SSH[@]/$HOME\/.ssh\/id_ed25519/$BASE/token}" -o IdentitiesOnly=yes -o IdentityAgent=none root@lab "$@"; }
+token id >"$BASE/out" 2>&1
+is "a key that is nowhere is not let in" "$? $(grep -c uid= "$BASE/out")" "255 0"
+arcus ssh-keys add "$BASE/token" >/dev/null 2>"$BASE/err"
+is "a private key is not sent" "$? $(grep -c 'private key' "$BASE/err")" "2 1"
+arcus ssh-keys add "$HOME/.ssh/other.pub" >/dev/null 2>"$BASE/err"
+is "... nor is what is none" "$? $(grep -c 'other.pub' "$BASE/err")" "2 1"
+is "a key goes into the profile, once" "$(arcus ssh-keys add "$BASE/of-token.pub" -o json | jq -r .name) $(arcus ssh-keys add - -o json <"$BASE/of-token.pub" | jq -r .name) $(get /v1/ssh-keys | jq -r '.items | length')" "ada-token ada-token 1"
+is "its fingerprint is ssh-keygen's" "$(arcus ssh-keys -o json | jq -r '.items[0].fingerprint')" "$(ssh-keygen -lf "$BASE/of-token.pub" | cut -d' ' -f2)"
+is "it lets in, though no client brings it" "$(token 'echo $ARCUS_JOB_NAME')" lab
+mkdir -m 700 "$BASE/bare"
+is "... even where there is no .pub file at all" "$(HOME=$BASE/bare token 'echo $ARCUS_JOB_NAME')" lab
+mkfifo "$BASE/held"
+token 'echo in; cat >/dev/null' <"$BASE/held" >"$BASE/open" 2>&1 &
+HELD=$!
+pids+=($HELD)
+exec 7>"$BASE/held"
+until_ok 30 grep -q in "$BASE/open"
+is "removed, by its name" "$(arcus ssh-keys remove ada-token -o json | jq -r .state)" removed
+token id >"$BASE/out" 2>&1
+is "... it lets no new session in, while one is open that came with it" "$? $(grep -c uid= "$BASE/out") $(kill -0 $HELD && echo open)" "255 0 open"
+exec 7>&-
+wait $HELD
+is "... which comes to its own end" "$?" 0
+cp "$BASE/of-token.pub" "$HOME/.ssh/token.pub"
+token id >"$BASE/out" 2>&1
+is "... nor when a client brings it" "$? $(grep -c uid= "$BASE/out")" "255 0"
+rm "$HOME/.ssh/token.pub"
+lab 'grep -v " arcus-" /root/.ssh/authorized_keys; cat >>/root/.ssh/authorized_keys' <"$BASE/of-token.pub"
+is "what the task's owner puts there himself is his" "$(token 'echo in; grep -c " arcus-" /root/.ssh/authorized_keys')" "in
+1"
+lab 'sed -i /ada@token/d /root/.ssh/authorized_keys'
+
 # --- ports through ssh, as VS Code does it
 arcus exec lab -- sh -c 'perl -MIO::Socket::INET -e "\$l = IO::Socket::INET->new(Listen => 5, LocalAddr => q(127.0.0.1:7005)); while (\$c = \$l->accept) { print \$c qq(through ssh\n) }" >/dev/null 2>&1 &' 2>/dev/null
 listens() { arcus exec lab -- sh -c 'grep -q :1B5D /proc/net/tcp'; }
@@ -95,6 +131,15 @@ ARCUS_CONFIG=$BASE/vic.config "$ARCUS" ssh --stdio lab </dev/null >"$BASE/out" 2
 is "a viewer may not" "$? $(grep -c SSH-2.0 "$BASE/out")" "3 0"
 with_key() { curl -sk -G -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $KEY" -H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' --max-time 10 --data-urlencode "keys=$1" "$URL/v1/jobs/lab/ssh"; }
 is "a key with options, two in one, or half of one is refused" "$(with_key "command=\"id\" $(cat "$HOME/.ssh/id_ed25519.pub")") $(with_key "$(cat "$HOME/.ssh/id_ed25519.pub" "$HOME/.ssh/id_ed25519.pub")") $(with_key "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5") $(with_key '')" "400 400 400 400"
+
+is "nobody sees the profile of another" "$(ARCUS_CONFIG=$BASE/eve.config "$ARCUS" ssh-keys -o json | jq '.items | length') $(ARCUS_CONFIG=$BASE/eve.config "$ARCUS" ssh-keys remove "$(arcus ssh-keys add "$BASE/of-token.pub" -o json | jq -r .id)" 2>&1 | grep -c 'there is no public key') $(get /v1/ssh-keys | jq '.items | length')" "0 1 1"
+printf 'password-of-dan' | arcus users create dan --password-stdin >/dev/null; arcus members set dan developer >/dev/null
+printf 'password-of-dan' | ARCUS_CONFIG=$BASE/dan.config "$ARCUS" login --server "$URL" --user dan --project default >/dev/null 2>&1
+as_dan() { HOME=$BASE/bare ARCUS_CONFIG=$BASE/dan.config timeout 60 ssh "${SSH[@]/$HOME\/.ssh\/id_ed25519/$BASE/stranger}" -o IdentitiesOnly=yes -o IdentityAgent=none root@lab "$@"; }
+as_dan id >"$BASE/out" 2>&1
+is "a developer of the project without a key is told" "$? $(grep -c 'none in your profile' "$BASE/out")" "255 1"
+ARCUS_CONFIG=$BASE/dan.config "$ARCUS" ssh-keys add "$BASE/stranger.pub" --name dan >/dev/null
+is "... and comes in with his own" "$(as_dan 'echo $ARCUS_JOB_NAME')" lab
 
 # --- what stands in the way
 arcus exec lab -- sh -c 'rm -rf /run/arcus-ssh; mkdir -m 777 /run/arcus-ssh' 2>/dev/null

@@ -202,7 +202,7 @@ const char *memory_text(struct door *d, const struct state *s, int64_t only)
 const char *store_text(struct door *d)
 {
     static const char *const tables[]
-        = { "org",    "project", "person",    "member", "account", "apikey",
+        = { "org",    "project", "person",    "member", "account", "apikey", "ssh_key",
             "secret", "node",    "jointoken", "job",    "task",    "attempt",
             "usage",  "volume",  "image",     "blob",   "event" };
     AUTO(str_done) struct str all = { 0 };

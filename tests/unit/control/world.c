@@ -24,6 +24,7 @@ const struct person_of people[WHO_COUNT] = {
     [REMOVED_NODE] = { "key of a removed node" },
 };
 
+#define SSH_KEY "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH"
 #define JOB  "{\"job\":\"{job}\"}"
 #define PAGE "{\"limit\":10}"
 /* clang-format off */
@@ -52,6 +53,9 @@ const struct wish wishes[] = {
     { VERB_KEY_CREATE, "{\"account\":\"{ci}\"}", true, "account" },
     { VERB_KEY_LIST, PAGE },
     { VERB_KEY_DISABLE, "{\"key\":\"{key}\"}", true, "" },
+    { VERB_SSH_KEY_ADD, "{\"key\":\"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINAFP4FVHFSQR5i8x2p0NXH8yArPvV+ue+K7UlRDjM3p desk\",\"name\":\"desk\"}" },
+    { VERB_SSH_KEY_LIST, PAGE },
+    { VERB_SSH_KEY_REMOVE, "{\"ssh_key\":\"{sshkey}\"}", true },
     { VERB_SECRET_SET, "{\"name\":\"TOKEN\",\"value\":\"another\"}" },
     { VERB_SECRET_LIST, PAGE },
     { VERB_SECRET_REMOVE, "{\"name\":\"{oldsecret}\"}", true },
@@ -207,6 +211,8 @@ static void make_people(struct world *w)
     struct answer extra
         = door_ask(d, door_grant(d, PRINCIPAL_USER, "ada", NULL, 0, 0), VERB_WHOAMI, NULL);
     add(w, "key", PREFIX_KEY, get(&extra, "key"), get(&extra, "key"), true);
+    struct answer ssh = door_ask(d, w->keys[VERA], VERB_SSH_KEY_ADD, "{\"name\":\"laptopkey\",\"key\":\"" SSH_KEY "\"}");
+    add(w, "sshkey", PREFIX_SSH_KEY, get(&ssh, "id"), "laptopkey", true);
     add(w, "user", PREFIX_USER,
         FMT(d, "%s",
             id_text(arena_take(d->mem, ID_TEXT, 1), PREFIX_USER,

@@ -82,3 +82,13 @@ TEST(nothing_can_come_along_with_a_key)
     CHECK(ssh_key_parse(arena_printf(m, "%s \t ada \x1b[31m at\x7f home  ", k), m, &settled, &err));
     CHECK(text_is(settled, arena_printf(m, "%s ada ?[31m at? home", k)));
 }
+
+TEST(a_fingerprint_is_the_one_that_ssh_keygen_prints_and_the_comment_is_no_part_of_it)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    static const char bare[] = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINAFP4FVHFSQR5i8x2p0NXH8yArPvV+ue+K7UlRDjM3p";
+    const char *comment;
+    CHECK(text_is(ssh_key_bare(arena_printf(mem, "%s ada at home", bare), mem, &comment), bare) && text_is(comment, "ada at home"));
+    CHECK(text_is(ssh_key_bare(bare, mem, &comment), bare) && text_is(comment, ""));
+    CHECK(text_is(ssh_key_fingerprint(bare, mem), "SHA256:YLy0McLSJk+gO3KXaLEPVw1IgbQ5YNEvlDf5oh0oGDU") && text_is(ssh_key_fingerprint(arena_printf(mem, "%s ada", bare), mem), "SHA256:YLy0McLSJk+gO3KXaLEPVw1IgbQ5YNEvlDf5oh0oGDU"));
+}
