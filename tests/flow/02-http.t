@@ -10,7 +10,7 @@ raw() { # raw BYTES (as printf %b reads them): the status lines of the replies, 
     local out
     exec 3<>"/dev/tcp/127.0.0.1/$PORT" || return
     printf '%b' "$1" >&3 2>/dev/null
-    out=$(timeout 3 cat <&3 2>/dev/null | tr -d '\0' | tr -d '\r' | grep -aoE '^HTTP/1\.[01] [0-9]{3}|\}HTTP/1\.1 [0-9]{3}' | grep -oE '[0-9]{3}$' | tr '\n' ' ')
+    out=$(timeout 30 cat <&3 2>/dev/null | tr -d '\0' | tr -d '\r' | grep -aoE '^HTTP/1\.[01] [0-9]{3}|\}HTTP/1\.1 [0-9]{3}' | grep -oE '[0-9]{3}$' | tr '\n' ' ')
     exec 3>&-
     echo "${out:-closed}"
 }
@@ -78,7 +78,7 @@ while read -r method path; do
         esac
         auth=()
         [ -n "$key" ] && auth=(-H "Authorization: Bearer $key")
-        code=$(curl -s --interface "127.0.1.$asked" --max-time 5 -o /dev/null -w '%{http_code}' -X "$method" "${auth[@]}" "${data[@]}" "$URL$path")
+        code=$(curl -s --interface "127.0.1.$asked" --max-time 60 -o /dev/null -w '%{http_code}' -X "$method" "${auth[@]}" "${data[@]}" "$URL$path")
         [ "$code" = 401 ] || wrong+="$method $path with '${key:0:6}': $code; "
         [[ $path =~ ^/v1/(login|nodes/join)$ ]] && break
     done
@@ -201,18 +201,20 @@ is "a list is items and next" "$(get '/v1/jobs?limit=2' | jq -c 'keys')" '["item
 # --- events as a stream, resumed from a number
 last=$(get '/v1/events?limit=1000' | jq '.items[-1].id')
 is "events are numbered without gaps" "$(get '/v1/events?limit=1000' | jq '[.items[].id] | . == [range(.[0]; .[0] + length)]')" true
-timeout 5 curl -sN -H "Authorization: Bearer $KEY" -H 'Accept: text/event-stream' "$URL/v1/events?since=$((last - 2))" >"$BASE/sse" &
+timeout 300 curl -sN -H "Authorization: Bearer $KEY" -H 'Accept: text/event-stream' "$URL/v1/events?since=$((last - 2))" >"$BASE/sse" &
 pids+=($!)
 until_ok 5 test -s "$BASE/sse"
 call POST /v1/jobs '{"name":"seen","command":["true"]}'
 until_ok 5 grep -q "^id: $((last + 1))" "$BASE/sse"
 is "a follower gets what it missed and what comes, in order" "$(grep -a '^id: ' "$BASE/sse" | head -3 | tr -d '\r' | tr '\n' ' ')" "id: $((last - 1)) id: $last id: $((last + 1)) "
-timeout 2 curl -sN -H "Authorization: Bearer $KEY" -H 'Accept: text/event-stream' -H "Last-Event-ID: $((last - 1))" "$URL/v1/events" >"$BASE/sse2"
+timeout 300 curl -sN -H "Authorization: Bearer $KEY" -H 'Accept: text/event-stream' -H "Last-Event-ID: $((last - 1))" "$URL/v1/events" >"$BASE/sse2" &
+pids+=($!)
+until_ok 5 grep -q '^id: ' "$BASE/sse2"
 is "Last-Event-ID resumes as a browser does" "$(grep -a -m 1 '^id: ' "$BASE/sse2" | tr -d '\r')" "id: $last"
 
 # --- a slow client holds nothing up
 exec 4<>"/dev/tcp/127.0.0.1/$PORT"
 printf 'POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n' >&4
-is "others are served while a client dawdles" "$(curl -s --max-time 2 -o /dev/null -w '%{http_code}' "$URL/healthz")" 200
+is "others are served while a client dawdles" "$(curl -s --max-time 30 -o /dev/null -w '%{http_code}' "$URL/healthz")" 200
 exec 4>&-
 finish

@@ -38,7 +38,7 @@ is "every task is listed once" "$(get "/v1/jobs/$ARRAY/tasks" | jq -c '[.items[]
 is "a task's own log" "$(logs "$ARRAY" task=3)" "I am 3 of 4, 3"
 JOB=$(submit "$(sh_job 'echo $ARCUS_ARRAY_INDEX' '{"array":"0-2"}')")
 is "an array the way Slurm spells it" "$(how "$JOB") $(job "$JOB" .count)" "done succeeded 0 3"
-BIG=$(submit '{"command":["true"],"count":10000,"cpus":1,"memory":"64MB","node":"'"$NODE"'","gpus":4}')
+BIG=$(submit '{"command":["sleep","600"],"count":10000,"cpus":1,"memory":"64MB","node":"'"$NODE"'","gpus":4}')
 wait_for "$BIG" running
 is "an array of ten thousand is one row until its tasks are placed" "$(sql "SELECT count(*) FROM task WHERE job = (SELECT id FROM job WHERE count = 10000)" | awk '{print ($1 < 100)}')" 1
 call POST "/v1/jobs/$BIG/cancel" '{"grace":"0s"}'
@@ -76,10 +76,11 @@ CHAIN=$(submit "$(sh_job true '{"dependency":["ok:wants-ok"]}')")
 wait_for "$GATE" running
 is "a job that comes after another waits by that name" "$(job "$OKDEP" '.state + " " + .reason') $(job "$ANYDEP" .reason)" "queued Dependency Dependency"
 like "... with a sentence" "$(job "$OKDEP" .reason_text)" 'waits for'
+until_ok 20 has_said "$STUBBORN" ready
 is "the stubborn one runs" "$(job "$STUBBORN")" running
+began=$(date +%s%N)
 call POST "/v1/jobs/$STUBBORN/cancel" '{"grace":"1s"}'
 is "it is asked to end" "$STATUS" 200
-began=$(date +%s%N)
 arcus exec "$GATE" -- sh -c 'echo 5 >/tmp/go' </dev/null >/dev/null 2>&1
 is "the gate fails" "$(how "$GATE")" "failed exited 5"
 is "... so the one after ok never runs" "$(how "$OKDEP" | cut -d' ' -f1,2) $(attempts "$OKDEP")" "failed dependency_failed 0"
@@ -91,7 +92,7 @@ is "a job after one that failed already is refused" "$STATUS $(field .field)" "4
 
 # --- ends that took their time
 is "a task that ignores SIGTERM is killed after the grace period" "$(how "$STUBBORN" | cut -d' ' -f1)" cancelled
-within "... not before it was over, and soon after (ms)" "$(get "/v1/jobs/$STUBBORN/attempts" | jq -r '.items[0].ended' | { read -r t; echo $((($(date -d "$t" +%s%N) - began) / 1000000)); })" 200 6000
+within "... not before it was over, and soon after (ms)" "$(get "/v1/jobs/$STUBBORN/attempts" | jq -r '.items[0].ended' | { read -r t; echo $((($(date -d "$t" +%s%N) - began) / 1000000)); })" 1000 60000
 is "... by SIGKILL" "$(attempts "$STUBBORN" '.items[0].signal')" 9
 call POST "/v1/jobs/$STUBBORN/cancel" '{}'
 refused "a cancelled job cannot be cancelled again" 409 conflict
@@ -125,6 +126,7 @@ for j in $HUGE $MODEL $PAUSED; do call POST "/v1/jobs/$j/cancel" '{}'; done
 is "a queued job is cancelled at once" "$(job "$PAUSED") $(job "$HUGE")" "cancelled cancelled"
 call PATCH "/v1/jobs/$FIRST" '{"priority":95}'
 until_ok 10 reason_is "$FIRST" Resources
+until_ok 10 reason_is "$SECOND" Priority
 is "a priority can be changed while it waits" "$(job "$SECOND" .reason)" Priority
 call PATCH "/v1/jobs/$FIRST" '{"priority":"high"}'
 is "a class is a word for a number" "$STATUS $(field .priority)" "200 70"

@@ -68,9 +68,9 @@ is "... nor did it on the host" "$(ls -d /usr/code 2>/dev/null)" ""
 # --- links set as traps
 echo "secret of the host" >"$BASE/host-secret"
 arcus exec box -- sh -c "ln -s $BASE/host-secret /outputs/link; ln -s / /outputs/rootlink; ln -s /etc /tmp/etclink; mkfifo /outputs/pipe; echo fine >/outputs/fine" </dev/null
-timeout 20 arcus cp box:/outputs/link stolen >/dev/null 2>&1
+timeout 60 arcus cp box:/outputs/link stolen >/dev/null 2>&1
 unlike "a link does not lead out" "$(content stolen)" "secret of the host"
-timeout 20 "$ARCUS" cp box:/outputs/rootlink/opt stolen2 >/dev/null 2>&1
+timeout 60 "$ARCUS" cp box:/outputs/rootlink/opt stolen2 >/dev/null 2>&1
 ok "... also in the middle of a path: it is the task's own root that is read" test ! -e stolen2/arcus
 arcus cp code/main.sh box:/tmp/etclink/flow-written >/dev/null 2>&1
 is "... nor in" "$(ls /etc/flow-written 2>/dev/null)" ""
@@ -78,13 +78,13 @@ call POST "/v1/jobs/box/cancel" '{"grace":"0s"}'
 wait_end box
 
 # --- outputs are kept
-timeout 20 "$ARCUS" cp box:/outputs outputs >/dev/null 2>err.log
+timeout 60 "$ARCUS" cp box:/outputs outputs >/dev/null 2>err.log
 is "outputs are kept after the end; a pipe does not hang anybody" "$(cat outputs/fine 2>/dev/null)" fine
 unlike "... and a link in them is no file of the host" "$(content outputs/link)" "secret of the host"
 ok "... it is copied as a link, or not at all" test -L outputs/link -o ! -e outputs/link
-timeout 20 "$ARCUS" cp "box:/outputs/rootlink/etc/shadow" shadow >/dev/null 2>&1
+timeout 60 "$ARCUS" cp "box:/outputs/rootlink/etc/shadow" shadow >/dev/null 2>&1
 ok "a link in kept outputs does not lead into the node's files" test ! -s shadow
-timeout 20 "$ARCUS" cp box:/outputs/../../keys/seal.key sealkey >/dev/null 2>&1
+timeout 60 "$ARCUS" cp box:/outputs/../../keys/seal.key sealkey >/dev/null 2>&1
 ok "... nor do dots" test ! -s sealkey
 arcus cp code/main.sh box:/outputs/ >/dev/null 2>err.log
 ok "into what has ended nothing is copied" test $? != 0
@@ -106,8 +106,8 @@ arcus cp code vol:data/ 2>err.log
 arcus cp vol:data/code/sub/blob fromvol 2>>err.log
 is "cp into and out of a volume, without a job" "$(sha256sum <fromvol 2>/dev/null) $(cat err.log)" "$(sha256sum <code/sub/blob) "
 arcus run -v data:/data -c 0.1 -m 64MB -- sh -c "ln -s $DATA/admin.key /data/keylink; ln -s / /data/rootlink" >/dev/null 2>&1
-timeout 20 "$ARCUS" cp vol:data/keylink stolenkey >/dev/null 2>&1
-timeout 20 "$ARCUS" cp "vol:data/rootlink$DATA/admin.key" stolenkey2 >/dev/null 2>&1
+timeout 60 "$ARCUS" cp vol:data/keylink stolenkey >/dev/null 2>&1
+timeout 60 "$ARCUS" cp "vol:data/rootlink$DATA/admin.key" stolenkey2 >/dev/null 2>&1
 unlike "a link in a volume does not lead out" "$(content stolenkey; content stolenkey2)" "$KEY"
 arcus run -v nothing:/data -- true >/dev/null 2>err.log
 ok "a volume that is not there is refused by name" grep -q nothing err.log

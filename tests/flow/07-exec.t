@@ -34,22 +34,28 @@ ok "without -t there is no terminal" test $? != 0
 # --- a terminal: script(1) gives us one to type at
 typed() { script -qec "stty rows 33 cols 77; $ARCUS exec -it box -- $1" /dev/null <"${2:-/dev/null}" 2>&1 | tr -d '\r\0'; }
 like "with -t there is" "$(typed 'tty')" '/dev/(pts/[0-9]+|console)'
-is "it has our size" "$(typed "sh -c 'sleep 0.5; stty size'" | grep -oE '[0-9]+ [0-9]+$')" "33 77"
+is "it has our size" "$(typed "stty size" | grep -oE '[0-9]+ [0-9]+$')" "33 77"
 script -qec "$ARCUS exec -it box -- sh -c 'exit 9'" /dev/null </dev/null >/dev/null 2>&1
 is "the exit code comes through the terminal" $? 9
-{
-    sleep 1.5
-    printf 'echo typed-%s\r' word
-    sleep 0.7
-    printf 'sleep 100\r'
-    sleep 0.7
-    printf '\003'
-    sleep 0.7
-    printf 'echo after-interrupt $?\r'
-    sleep 0.7
-    printf 'exit 5\r'
-    sleep 1
-} | script -qefc "stty rows 33 cols 77; $ARCUS exec -it box -- sh" "$BASE/typescript" >/dev/null 2>&1
+mkfifo "$BASE/typed"
+script -qefc "stty rows 33 cols 77; $ARCUS exec -it box -- sh" "$BASE/typescript" <"$BASE/typed" >/dev/null 2>&1 &
+SCRIPT=$!
+pids+=($SCRIPT)
+exec 6>"$BASE/typed"
+asks() { [ "$(tail -c 2 "$BASE/typescript")" = '# ' ]; }         # its prompt: who types earlier types to somebody else
+runs() { in_box sh -c 'cat /proc/[0-9]*/cmdline | tr "\0" " " | grep -q "sleep 10[0] "'; }
+until_ok 20 asks
+printf 'echo typed-%s\r' word >&6
+until_ok 20 grep -aq '^typed-word' "$BASE/typescript"
+printf 'sleep 100\r' >&6
+until_ok 20 runs
+printf '\003' >&6
+until_ok 20 asks
+printf 'echo after-interrupt $?\r' >&6
+until_ok 20 grep -aq '^after-interrupt' "$BASE/typescript"
+printf 'exit 5\r' >&6
+until_ok 20 eval '! kill -0 $SCRIPT'
+exec 6>&-
 session=$(tr -d '\r' <"$BASE/typescript")
 like "what is typed is echoed and run" "$session" $'\ntyped-word'
 like "Ctrl-C interrupts what runs there, and only that" "$session" $'\nafter-interrupt 130'

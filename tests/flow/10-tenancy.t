@@ -39,6 +39,7 @@ is "a developer stores secrets" "$SECRET" 0
 is "a developer makes volumes" "$(code as bob volumes create data)" 0
 JOB=$(as bob submit --name work -c 0.2 -m 128MB --secret token -v data:/data -- sh -c 'echo word of red; echo result >/outputs/file; while [ ! -e /tmp/stop ]; do sleep 0.2; done')
 until_ok 20 eval '[ "$(as bob ps -o json 2>/dev/null | jq -r ".items[0].state")" = running ]'
+until_ok 20 eval 'as bob logs work | grep -q "word of red"'
 is "a developer runs jobs" "$(as bob ps -o json | jq -r '.items[] | .name + " " + .owner')" "work bob"
 is "a viewer sees them" "$(as vic ps -o json | jq -r '.items[].name') $(as vic logs work)" "work word of red"
 is "... and may not submit, cancel, exec, copy, set secrets" "$(code as vic submit -- true) $(code as vic cancel work) $(code as vic exec work -- id) $(code as vic cp work:/outputs/file x) $(printf x | code as vic secrets set other)" "3 3 3 3 3"

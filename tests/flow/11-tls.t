@@ -17,12 +17,12 @@ like "it names the host" "$(openssl x509 -in "$DATA/tls/cert.pem" -noout -ext su
 shown() { openssl s_client -connect "127.0.0.1:$PORT" </dev/null 2>/dev/null | openssl x509 -outform DER | sha256sum | cut -d' ' -f1; }
 of_cert() { openssl x509 -in "$DATA/tls/cert.pem" -outform DER | sha256sum | cut -d' ' -f1; }
 is "it is what is shown" "$(shown)" "$(of_cert)"
-plain=$(curl -s --max-time 5 -o "$BASE/plain" -w '%{http_code}' -H "Authorization: Bearer $KEY" "http://127.0.0.1:$PORT/v1/whoami"; true)
+plain=$(curl -s --max-time 30 -o "$BASE/plain" -w '%{http_code}' -H "Authorization: Bearer $KEY" "http://127.0.0.1:$PORT/v1/whoami"; true)
 touch "$BASE/plain"
 like "plain HTTP is not served" "$plain" '^(000|400|426)$'
 unlike "... and tells nothing" "$(tr -d '\0' <"$BASE/plain" 2>/dev/null)" admin
-is "a client that trusts nobody does not come in" "$(curl -s --max-time 5 -o /dev/null -w '%{http_code}' "$URL/healthz")" 000
-is "... one that knows the authority does" "$(curl -s --max-time 5 --cacert "$DATA/keys/ca.pem" --resolve "cloud.test:$PORT:127.0.0.1" -o /dev/null -w '%{http_code}' "https://cloud.test:$PORT/healthz")" 200
+is "a client that trusts nobody does not come in" "$(curl -s --max-time 30 -o /dev/null -w '%{http_code}' "$URL/healthz")" 000
+is "... one that knows the authority does" "$(curl -s --max-time 30 --cacert "$DATA/keys/ca.pem" --resolve "cloud.test:$PORT:127.0.0.1" -o /dev/null -w '%{http_code}' "https://cloud.test:$PORT/healthz")" 200
 for version in tls1 tls1_1; do
     ok "$version is refused" eval "! openssl s_client -$version -cipher ALL:@SECLEVEL=0 -connect 127.0.0.1:$PORT </dev/null 2>/dev/null | grep -q 'Cipher is [A-Z]'"
 done
@@ -45,7 +45,7 @@ arcus config use pinned >/dev/null
 for where in http://10.255.255.1:6640 http://cloud.test:6640 http://127.evil.test:6640; do
     arcus --server "$where" whoami >"$BASE/out" 2>"$BASE/err"
     is "$where is not spoken to in the open" "$? $(grep -c https "$BASE/err")" "2 1"
-    timeout 10 "$ARCUS" agent --server "$where" --token x --data "$BASE/none.data" --run "$BASE/none.run" >"$BASE/out" 2>&1
+    timeout 60 "$ARCUS" agent --server "$where" --token x --data "$BASE/none.data" --run "$BASE/none.run" >"$BASE/out" 2>&1
     is "... nor by an agent" "$? $(grep -c https "$BASE/out")" "2 1"
 done
 

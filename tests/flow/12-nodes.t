@@ -90,6 +90,7 @@ B=$(get "/v1/jobs/$LOST/attempts" | jq -r '.items | sort_by(.id) | .[-1].id')
 until_ok 10 test -s "$BASE/$other.data/outputs/$B/ticks"
 last=$(tail -n 1 "$BASE/$first.data/outputs/$A/ticks") next=$(head -n 1 "$BASE/$other.data/outputs/$B/ticks")
 ok "nothing ran twice: the first had ended $((next - last)) ms before the second began" test "$last" -lt "$next"
+until_ok 10 eval '! pgrep -f "^$BASE/$first.run/bin/arcus-task.*$A"'
 is "nothing of the first runs any more" "$(pgrep -fc "^$BASE/$first.run/bin/arcus-task.*$A")" 0
 # the node comes back and tells what it knows, too late to matter
 agent_start "$first" --sim-gpus 2 --beat-ms 500

@@ -30,7 +30,7 @@ is "... and no node" "$(arcus nodes -o json | jq -r '[.items[].name] | sort | jo
 # --- a hostile node: a real key, messages by hand
 cat >"$BASE/ws.pl" <<'EOF2'
 # ws.pl PORT KEY: a WebSocket to /v1/nodes/link. Lines of standard input go up: "text:...", "binary:...", "big:N" (a text of N bytes), "wait" (until
-# something comes down). What comes down is printed, and in the end how it was closed.
+# something comes down). What comes down is printed, and in the end how it was closed, or that it was not in WS_PATIENCE seconds.
 use strict; use IO::Socket::INET; use IO::Select;
 $| = 1;
 my ($port, $key, $path) = @ARGV;
@@ -66,9 +66,9 @@ sub down { my $wait = shift; # one message; false: nothing came
 while (my $l = <STDIN>) {
     chomp $l;
     if ($l =~ /^text:(.*)/) { up(1, $1) } elsif ($l =~ /^binary:(.*)/) { up(2, $1) } elsif ($l =~ /^big:(\d+)/) { up(1, '{"kind":"hello","next":1,"info":{"hostname":"' . ('x' x $1) . '"}}') }
-    elsif ($l eq 'wait') { down(20) or print "silence\n" }
+    elsif ($l eq 'wait') { down(60) or print "silence\n" }
 }
-1 while down(2);
+1 while down($ENV{WS_PATIENCE} // 2);
 print "open\n";
 EOF2
 hello() { jq -nc --argjson m "${1:-{\}}" '{kind: "hello", next: 1, info: {hostname: "evil", version: "1", cpu_milli: 1, mem_mib: 16}} + $m'; }
@@ -133,7 +133,9 @@ EOF2
 is "none of the verbs of people is a node's" "$tried" ""
 
 odd() { # odd NAME LINES: refused with a reason, or cut; and nothing changes
-    printf '%s\n' "$2" | link
+    local patience=60
+    [ "${3:-}" != ^open ] || patience=2
+    printf '%s\n' "$2" | WS_PATIENCE=$patience link
     like "$1" "$(tail -n 1 "$BASE/said.ws" | head -c 300)" "${3:-^(closed 4400|closed 4413|closed 10|cut)}"
 }
 odd "a report before a hello is refused" "text:$(report '[]')"
@@ -153,7 +155,7 @@ text:$(jq -nc --arg a "$ATTEMPT" '{kind: "report", generation: 1, items: [range(
 odd "items with a gap are not taken" "text:$(hello '{"next":4}')
 wait
 text:$(report "[{\"n\":900,\"attempt\":\"$ATTEMPT\",\"news\":\"ended\",\"at_ms\":1,\"outcome\":\"succeeded\"}]")
-wait" '^open'
+wait" ^open
 is "after all that everything is as it was" "$(rows)" "$BEFORE"
 is "... and served" "$(job "$VICTIM") $(get /v1/whoami | jq -r .name)" "running admin"
 call DELETE "/v1/nodes/$EVIL"
@@ -192,5 +194,6 @@ for i in 1 2 3 4; do # whenever it dies in between, it comes back
 done
 ok "an agent that dies while its key is replaced is not locked out" until_ok 20 node_ready "$GOOD"
 is "... and its task has not noticed" "$(job "$VICTIM" .state) $(get "/v1/jobs/$VICTIM/attempts" | jq '.items | length')" "running 1"
+until_ok 20 eval '[ "$(sql "SELECT count(*) FROM apikey WHERE owner_kind = 3 AND state = 0")" = 1 ]'
 is "a node has one key" "$(sql "SELECT count(*) FROM apikey WHERE owner_kind = 3 AND state = 0")" 1
 finish

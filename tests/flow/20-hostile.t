@@ -114,6 +114,7 @@ done
 many=$(AS=$ALICE submit "$(sh_in host 'cat /run/secrets/* | wc -c; sleep 600' | jq -c --arg n "${names[*]}" '.count = 6 | .cpus = 0.1 | .secrets = ($n | split(" "))')")
 all_six() { [ "$(AS=$ALICE job "$many" .running)" = 6 ]; }
 ok "tasks with secrets of many megabytes run" until_ok 60 all_six
+until_ok 20 eval '[ -n "$(AS=$ALICE logs "$many" task=4)" ]'
 is "... and have them all" "$(AS=$ALICE logs "$many" task=4)" 3840000
 # placed while the agent is away: all of it comes with the answer to its hello
 agent=$(agent_pid)

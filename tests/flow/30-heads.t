@@ -5,7 +5,7 @@
 [ -n "${ARCUS_TEST_POSTGRES:-}" ] || { skip "several servers" "ARCUS_TEST_POSTGRES is not set"; echo "1..$count"; said_plan=1; exit 0; }
 ARCUS_FLOW_STORE=$ARCUS_TEST_POSTGRES
 declare -A AT PID
-head_answers() { curl -fsS --max-time 2 "$(cat "$BASE/$1/address" 2>/dev/null)/readyz"; }
+head_answers() { curl -fsS --max-time 10 "$(cat "$BASE/$1/address" 2>/dev/null)/readyz"; }
 head_start() { # head_start NAME FLAGS...: one more server of this cloud
     local name=$1
     shift
@@ -40,7 +40,7 @@ KEY=$(cat "$BASE/a/admin.key")
 at b
 until_ok 10 two_serve
 is "one of two servers writes" "$(servers)" 'standby writer'
-ok "it is the first" writer_is a b
+ok "it is the first" until_ok 10 writer_is a b
 call POST /v1/jobs "$(sh_job true)"
 is "a write on the other is passed on" "$STATUS" 201
 at a
@@ -59,7 +59,7 @@ refused "no link without a node's key" 403 denied
 at b
 call POST /v1/jobs/plan "$(sh_job true '{"name":"asked"}')"
 is "a question is handed on, too" "$STATUS $(field .starts)" "200 never"
-curl -sN --max-time 60 -H "Authorization: Bearer $KEY" -H 'Accept: text/event-stream' "$URL/v1/events?since=0" >"$BASE/stream" 2>/dev/null &
+curl -sN --max-time 600 -H "Authorization: Bearer $KEY" -H 'Accept: text/event-stream' "$URL/v1/events?since=0" >"$BASE/stream" 2>/dev/null &
 pids+=("$!")
 at a
 JOB=$(submit "$(sh_job true '{"name": "told"}')")
@@ -79,7 +79,7 @@ JOB=$(arcus submit --workdir "$BASE/folder" -- sh -c 'sha256sum <large; while sl
 wait_for "$JOB" running 60
 is "a job runs" "$(job "$JOB")" running
 ok "its log is read through the server that has no link to it" until_ok 20 has_said "$JOB" "$(sha256sum <"$BASE/folder/large")"
-curl -sN --max-time 60 -H "Authorization: Bearer $KEY" "$URL/v1/jobs/$JOB/logs?follow=true" >"$BASE/followed" 2>/dev/null &
+curl -sN --max-time 600 -H "Authorization: Bearer $KEY" "$URL/v1/jobs/$JOB/logs?follow=true" >"$BASE/followed" 2>/dev/null &
 FOLLOWER=$!
 pids+=("$FOLLOWER")
 ok "and followed" until_ok 20 grep -q again "$BASE/followed"
@@ -95,7 +95,7 @@ unset ARCUS_SERVER ARCUS_KEY
 # --- who does not belong here, and a whole cloud on one machine as one more head
 cp -r "$BASE/keys" "$BASE/keys2"
 rm "$BASE/keys2"/ca.*
-stranger() { timeout 20 "$ARCUS" server --data "$BASE/s" --listen 127.0.0.1:0 --keys "$BASE/keys2" "${STORE[@]}" 2>&1; }
+stranger() { timeout 60 "$ARCUS" server --data "$BASE/s" --listen 127.0.0.1:0 --keys "$BASE/keys2" "${STORE[@]}" 2>&1; }
 like "a server without the cloud's authority makes none of its own" "$(stranger)" 'authority .* is missing.*copy both'
 "$ARCUS" server --data "$BASE/o" --listen 127.0.0.1:0 >"$BASE/o.log" 2>&1 </dev/null &
 OTHER=$!
@@ -118,10 +118,10 @@ digest=$(sql "SELECT digest FROM blob")
 like "an upload is known by its digest" "$digest" '^sha256:'
 is "what was uploaded outlives the server that took it" "sha256:$(get "/v1/blobs/$digest" | sha256sum | cut -c 1-64)" "$digest"
 is "and is read from the folder the next time" "sha256:$(get "/v1/blobs/$digest" | sha256sum | cut -c 1-64)" "$digest"
-ok "it writes" writer_is b
+ok "it writes" until_ok 10 writer_is b
 head_start a
 until_ok 10 two_serve
-ok "who comes back stands by" writer_is b a
+ok "who comes back stands by" until_ok 10 writer_is b a
 
 before=$(sql "SELECT count(*) FROM job")
 kill -STOP "${PID[b]}"

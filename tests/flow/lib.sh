@@ -59,9 +59,10 @@ give_up() { # give_up WHY: this flow cannot go on; the others can, so it is no "
     exit 1
 }
 
-# until_ok SECONDS COMMAND...: again and again until it succeeds. Waiting is for things to happen, never for time to pass.
+# until_ok SECONDS COMMAND...: again and again until it succeeds. Waiting is for things to happen, never for time to pass: a machine
+# that is busy with something else gets a minute at least.
 until_ok() {
-    local end=$((SECONDS + $1))
+    local end=$((SECONDS + ($1 > 60 ? $1 : 60)))
     shift
     until "$@" >/dev/null 2>&1; do
         [ $SECONDS -lt $end ] || return 1
@@ -82,7 +83,7 @@ store_flags() { # on PostgreSQL every flow has its own database
 sql() { # sql STATEMENT: straight into the store, to look at the books
     if [ -n "${ARCUS_FLOW_STORE:-}" ]; then psql -qAt "${ARCUS_FLOW_STORE/\/arcus\?/\/$STORE_DB?}" -c "$1"; else sqlite3 -readonly -cmd '.timeout 20000' "$DATA/arcus.db" "$1"; fi
 }
-answers() { curl -fsSk --max-time 2 "$(cat "$DATA/address" 2>/dev/null)/readyz"; }
+answers() { curl -fsSk --max-time 10 "$(cat "$DATA/address" 2>/dev/null)/readyz"; }
 node_ready() { [ "$(get "/v1/nodes/${1:-$NODE}" | jq -r .state)" = ready ]; }
 node_knows() { get "/v1/nodes/${1:-$NODE}" | jq -e '.info | tostring | test("crun|runc")'; }
 
@@ -131,12 +132,12 @@ call() { # call METHOD PATH [JSON] [CURL FLAGS...]: STATUS, BODY and HEAD of the
     [ $# -gt 0 ] && shift
     local data=()
     [ -n "$body" ] && data=(-H 'Content-Type: application/json' --data-binary "$body")
-    STATUS=$(curl -sk --max-time 20 -X "$method" -o "$BASE/body" -D "$BASE/head" -w '%{http_code}' -H "Authorization: Bearer ${AS:-$KEY}" \
+    STATUS=$(curl -sk --max-time 60 -X "$method" -o "$BASE/body" -D "$BASE/head" -w '%{http_code}' -H "Authorization: Bearer ${AS:-$KEY}" \
         "${data[@]}" "$@" "$URL$path" 2>/dev/null)
     BODY=$(tr -d '\0' <"$BASE/body" 2>/dev/null) HEAD=$(tr -d '\r' <"$BASE/head" 2>/dev/null)
     : >"$BASE/body"
 }
-get() { curl -fsSk --max-time 20 -H "Authorization: Bearer ${AS:-$KEY}" "$URL$1" 2>/dev/null; }
+get() { curl -fsSk --max-time 60 -H "Authorization: Bearer ${AS:-$KEY}" "$URL$1" 2>/dev/null; }
 field() { jq -r "$1" <<<"$BODY"; }
 answer() { is "$1" "$STATUS $(field "${4:-.type}" 2>/dev/null)" "$2 $3"; }     # answer NAME STATUS TYPE [JQ]
 refused() { # refused NAME STATUS KIND [REGEX OF THE DETAIL]: a problem, of that kind
@@ -241,7 +242,7 @@ leave() { # whatever happens: nothing of ours goes on, and the folder goes
     fi
     for id in $UP "${pids[@]}"; do ours "$id" && kill "$id" 2>/dev/null; done
     for id in $(left_processes | awk '{print $1}') $(for g in $(left_groups); do cat "$g/cgroup.procs"; done | sort -u); do kill -9 "$id" 2>/dev/null; done
-    until_ok 2 eval 'for g in $(left_groups); do rmdir "$g"; done'
+    for _ in $(seq 40); do [ -n "$(left_groups)" ] || break; rmdir $(left_groups) 2>/dev/null; sleep 0.05; done
     [ -n "${FLOW_KEEP:-}" ] && { note "kept: $BASE"; return; }
     rm -rf --one-file-system "$BASE" 2>/dev/null
 }
