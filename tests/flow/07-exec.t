@@ -34,7 +34,7 @@ ok "without -t there is no terminal" test $? != 0
 # --- a terminal: script(1) gives us one to type at
 typed() { script -qec "stty rows 33 cols 77; $ARCUS exec -it box -- $1" /dev/null <"${2:-/dev/null}" 2>&1 | tr -d '\r\0'; }
 like "with -t there is" "$(typed 'tty')" '/dev/(pts/[0-9]+|console)'
-is "it has our size" "$(typed "stty size" | grep -oE '[0-9]+ [0-9]+$')" "33 77"
+is "it has our size" "$(typed "sh -c 'while [ \"\$(stty size)\" = \"0 0\" ]; do sleep 0.1; done; stty size'" | grep -oE '[0-9]+ [0-9]+$')" "33 77"
 script -qec "$ARCUS exec -it box -- sh -c 'exit 9'" /dev/null </dev/null >/dev/null 2>&1
 is "the exit code comes through the terminal" $? 9
 mkfifo "$BASE/typed"

@@ -38,7 +38,7 @@ TEST(a_group_is_killed_as_a_whole_even_if_it_forks)
         close(gate[1]);
         ssize_t n = read(gate[0], &go, 1);      /* not before it is in the group: a bomb belongs in its box */
         for (int i = 0; n == 1 && i < 300; i++) {
-            alarm(20);
+            alarm(120);
             usleep(5000);
             if (fork() != 0)
                 pause();                        /* each makes the next one, for longer than the test takes */
@@ -49,10 +49,10 @@ TEST(a_group_is_killed_as_a_whole_even_if_it_forks)
     CHECK(cgroup_move(&c, name, pid, &err));
     CHECK(write(gate[1], "g", 1) == 1);
     close(gate[1]);
-    for (int i = 0; i < 200 && cgroup_pids(&c, name, pids, 64) <= 2; i++)
+    for (int i = 0; i < 6000 && cgroup_pids(&c, name, pids, 64) <= 2; i++)
         usleep(10000);
     CHECK(cgroup_pids(&c, name, pids, 64) > 2);
-    CHECK(cgroup_kill(&c, name, 5000));
+    CHECK(cgroup_kill(&c, name, 60000));
     waitpid(pid, NULL, 0);
     CHECK(cgroup_pids(&c, name, pids, 64) == 0);
     snprintf(name, sizeof name, "arcus/test-%d", getpid());
@@ -91,16 +91,16 @@ TEST(a_group_stands_still_and_runs_again_and_its_memory_limit_can_be_moved)
     }
     CHECK(cgroup_move(&c, name, pid, &err));
     CHECK(beats(beat[0], 30000));
-    CHECK(cgroup_freeze(&c, name, true, 5000, &err) && cgroup_freeze(&c, name, true, 5000, &err));
+    CHECK(cgroup_freeze(&c, name, true, 60000, &err) && cgroup_freeze(&c, name, true, 60000, &err));
     while (beats(beat[0], 0)) /* what was on its way */
         continue;
     CHECK(!beats(beat[0], 100));
-    CHECK(cgroup_freeze(&c, name, false, 5000, &err) && beats(beat[0], 30000));
+    CHECK(cgroup_freeze(&c, name, false, 60000, &err) && beats(beat[0], 30000));
     static const int64_t sizes[] = { 64 << 20, 256 << 20, 64 << 20 };
     bool limited = cgroup_memory_limit(&c, name, &bytes, &err);     /* on v2 somebody may have to let it be */
     for (size_t i = 0; limited && i < COUNT(sizes); i++)
         CHECK(cgroup_memory_set(&c, name, sizes[i], &err) && cgroup_memory_limit(&c, name, &bytes, &err) && bytes == sizes[i]);
-    CHECK(cgroup_freeze(&c, name, true, 5000, &err) && cgroup_kill(&c, name, 5000));    /* what stands still dies too */
+    CHECK(cgroup_freeze(&c, name, true, 60000, &err) && cgroup_kill(&c, name, 5000));    /* what stands still dies too */
     waitpid(pid, NULL, 0);
     CHECK(cgroup_remove(&c, name) && !cgroup_freeze(&c, name, true, 10, &err) && !cgroup_memory_limit(&c, name, &bytes, &err));
     close(beat[0]);

@@ -90,7 +90,10 @@ void containers_close(struct containers *c)
         os_run(c->os);
     }
     os_free(c->os);
-    CHECK(tree_remove(c->top, &err));
+    bool gone = tree_remove(c->top, &err);
+    for (int i = 0; i < 3000 && !gone; i++, usleep(20000))      /* supervisors that waited are still about to leave */
+        gone = tree_remove(c->top, &err);
+    CHECK(gone);
     arena_free(c->mem);
 }
 

@@ -192,7 +192,7 @@ static const struct task_status *rooted_run(struct rooted *r, const char *file_p
     struct slice text = { 0 };
     r->s = (struct task_status){ 0 };
     CHECK(proc_run(c->os, run, 4096, c->mem, NULL, NULL, &err));
-    for (int i = 0; i < 1000 && r->s.phase != PHASE_ENDED; i++, usleep(10000))
+    for (int i = 0; i < 6000 && r->s.phase != PHASE_ENDED; i++, usleep(10000))
         if (file_read(c->os, p.status, 1 << 16, c->mem, &text, &err) && !status_read(text, c->mem, &r->s, &err))
             r->s.phase = 0;
     return &r->s;

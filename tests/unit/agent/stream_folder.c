@@ -66,7 +66,7 @@ static void look(void *arg)
 
 static void run_until_closed(struct node *x)
 {
-    struct timer *late = timer_start(x->os, 5000, stop_loop, x->os);
+    struct timer *late = timer_start(x->os, 60000, stop_loop, x->os);
     timer_start(x->os, 1, look, x);
     os_run(x->os);
     CHECK(x->head.stream.closed);

@@ -41,13 +41,14 @@ void world_close(struct world *w)
     CHECK(system(command) == 0);
 }
 
-struct waiting { struct world *w; bool (*enough)(void *arg); void *arg; int64_t until; bool held; };
+/* A wait for nothing is counted in turns of the loop: a process that stood still for a while has missed one of them, not all. */
+struct waiting { struct world *w; bool (*enough)(void *arg); void *arg; int64_t until, turns; bool held; };
 
 static void look(void *arg)
 {
     struct waiting *q = arg;
     q->held = q->enough && q->enough(q->arg);
-    if (q->held || os_boot_ms(q->w->os) >= q->until)
+    if (q->held || (q->turns-- <= 0 && os_boot_ms(q->w->os) >= q->until))
         os_stop(q->w->os);
     else
         timer_start(q->w->os, 1, look, q);
@@ -55,7 +56,7 @@ static void look(void *arg)
 
 static bool run(struct world *w, bool (*enough)(void *arg), void *arg, int64_t ms)
 {
-    struct waiting q = { w, enough, arg, os_boot_ms(w->os) + ms, false };
+    struct waiting q = { w, enough, arg, os_boot_ms(w->os) + ms, enough ? 0 : ms / 2, false };
     timer_start(w->os, 0, look, &q);
     os_run(w->os);
     return q.held;
@@ -63,7 +64,7 @@ static bool run(struct world *w, bool (*enough)(void *arg), void *arg, int64_t m
 
 bool world_until(struct world *w, bool (*enough)(void *arg), void *arg)
 {
-    return run(w, enough, arg, 5000);
+    return run(w, enough, arg, 60000);
 }
 void world_wait(struct world *w, int64_t ms) { run(w, NULL, NULL, ms); }
 

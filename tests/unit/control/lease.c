@@ -66,7 +66,7 @@ static void look(void *arg)
 static bool wait_until(struct pair_of *p, bool (*until)(struct pair_of *p))
 {
     p->until = until;
-    p->late_ms = os_boot_ms(p->os) + 30000;
+    p->late_ms = os_boot_ms(p->os) + 60000;
     timer_start(p->os, 1, look, p);
     os_run(p->os);
     return until(p);

@@ -164,6 +164,8 @@ static void paused_head(void *arg, int status, struct http_call *c)
     http_call_pause(c, true);
 }
 
+static bool is_pausing(void *arg) { return ((struct flow *)arg)->pausing; }
+
 TEST(a_paused_reply_holds_the_server_back)
 {
     static const struct http_call_events events = { .on_head = paused_head, .on_data = flow_data, .on_end = flow_end };
@@ -172,13 +174,14 @@ TEST(a_paused_reply_holds_the_server_back)
     struct http_client *c = world_client(&w);
     struct flow f = { .a.world = &w };
     struct http_call *k = http_call(c, "GET", "/big?30000000", NULL, 0, (struct slice){ 0 }, 0, &events, &f);
+    CHECK(world_until(&w, is_pausing, &f));
     http_call_timeout(k, 100);          /* our own pause is not the server's silence */
     world_wait(&w, 200);
     CHECK(f.pausing && f.a.body.len < 1024 * 1024 && !f.a.ended);
     int drains = w.drains;
     world_wait(&w, 50);
     CHECK(w.drains == drains);
-    http_call_timeout(k, 5000);         /* the machine may be busy */
+    http_call_timeout(k, 60000);        /* the machine may be busy */
     http_call_pause(k, false);
     CHECK(answer_wait(&f.a) && f.a.status == 200 && f.a.body.len == 30000000);
     str_done(&f.a.body);

@@ -89,7 +89,7 @@ TEST(one_that_was_told_to_slow_down_is_not_read_for_a_while)
 {
     struct world w;
     struct raw r;
-    world_open(&w, WORLD_TCP, NULL);
+    world_open(&w, WORLD_SIM, NULL);
     raw_dial(&r, &w);
     int64_t began = os_boot_ms(w.os);
     raw_say(&r, GET("/rest") GET("/hello"));

@@ -139,7 +139,7 @@ static void on_request(void *arg, struct http_request *rq)
     else if (text_is(p, "/later")) {
         struct later *l = calloc(1, sizeof *l);
         *l = (struct later){ w, rq, NULL };
-        l->timer = timer_start(w->os, 20, say_later, l);
+        l->timer = timer_start(w->os, 150, say_later, l);
         http_set_data(rq, l);
     } else if (text_is(p, "/never"))
         w->kept = rq;
@@ -241,30 +241,31 @@ bool world_listen(struct world *w, const char *address, struct tls *tls, struct 
     return http_listen(w->os, address, tls, NULL, &handler, w, out, &err);
 }
 
-struct waiting { struct world *w; bool (*enough)(void *arg); void *arg; int64_t until; bool held; };
+/* A wait for nothing is counted in turns of the loop: a process that stood still for a while has missed one of them, not all. */
+struct waiting { struct world *w; bool (*enough)(void *arg); void *arg; int64_t until, turns; bool held; };
 
 static void look(void *arg)
 {
     struct waiting *q = arg;
     q->held = q->enough && q->enough(q->arg);
-    if (q->held || os_boot_ms(q->w->os) >= q->until)
+    if (q->held || (q->turns-- <= 0 && os_boot_ms(q->w->os) >= q->until))
         os_stop(q->w->os);
     else
         timer_start(q->w->os, 1, look, q);
 }
 
+static bool never(void *arg) { return (void)arg, false; }
 static bool run(struct world *w, bool (*enough)(void *arg), void *arg, int64_t ms)
 {
     if (w->sim)
         return sim_until(w->sim, sim_now_ms(w->sim) + ms, enough, arg);
-    struct waiting q = { w, enough, arg, os_boot_ms(w->os) + ms, false };
+    struct waiting q = { w, enough, arg, os_boot_ms(w->os) + ms, enough == never ? ms / 2 : 0, false };
     timer_start(w->os, 0, look, &q);
     os_run(w->os);
     return q.held;
 }
 
-static bool never(void *arg) { return (void)arg, false; }
-bool world_until(struct world *w, bool (*enough)(void *arg), void *arg) { return run(w, enough, arg, 5000); }
+bool world_until(struct world *w, bool (*enough)(void *arg), void *arg) { return run(w, enough, arg, w->sim ? 5000 : 60000); }
 void world_wait(struct world *w, int64_t ms) { run(w, never, NULL, ms); }
 
 void world_close(struct world *w)

@@ -58,7 +58,7 @@ static inline void out_of_time(void *arg)
 /* Runs the loop until something stops it; a test that hangs fails. */
 static inline void run_for(struct os *os)
 {
-    struct timer *t = timer_start(os, 10000, out_of_time, os);
+    struct timer *t = timer_start(os, 60000, out_of_time, os);
     os_run(os);
     timer_cancel(t);
 }
@@ -69,12 +69,15 @@ static inline void nap_over(void *arg)
     n->over = true;
     os_stop(n->os);
 }
+/* In steps: a process that stands still for a while has missed one of them, not all. */
 static inline void run_ms(struct os *os, int64_t ms)
 {
-    struct nap n = { .os = os };
-    timer_start(os, ms, nap_over, &n);
-    while (!n.over)             /* a peer may stop it early */
-        os_run(os);
+    while (ms-- > 0) {
+        struct nap n = { .os = os };
+        timer_start(os, 1, nap_over, &n);
+        while (!n.over)         /* a peer may stop it early */
+            os_run(os);
+    }
 }
 
 static inline char *pattern(size_t n)

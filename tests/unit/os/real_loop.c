@@ -21,18 +21,32 @@ static void fire_end(void *arg)
     os_stop(s->os);
 }
 
+/* False: it took so long to start them that they are not in that order. */
+static bool start_them(struct seen *s)
+{
+    int64_t began = os_boot_ms(s->os);
+    timer_start(s->os, 20, fire_end, s);
+    s->other = timer_start(s->os, 15, fire_a, s);
+    timer_start(s->os, 10, fire_c, s);
+    timer_start(s->os, 2, fire_a, s);
+    timer_start(s->os, 2, fire_b, s);
+    timer_cancel(timer_start(s->os, 1, fire_b, s));
+    timer_cancel(NULL);
+    return os_boot_ms(s->os) - began < 5;
+}
+
 TEST(timers_fire_in_order_of_time_then_of_start_and_not_when_cancelled)
 {
     struct err err = { 0 };
-    struct seen s = { .os = os_real_new(&err) };
-    int64_t began = os_boot_ms(s.os);
-    timer_start(s.os, 20, fire_end, &s);
-    s.other = timer_start(s.os, 15, fire_a, &s);
-    timer_start(s.os, 10, fire_c, &s);
-    timer_start(s.os, 2, fire_a, &s);
-    timer_start(s.os, 2, fire_b, &s);
-    timer_cancel(timer_start(s.os, 1, fire_b, &s));
-    timer_cancel(NULL);
+    struct seen s;
+    int64_t began;
+    for (;;) {
+        s = (struct seen){ .os = os_real_new(&err) };
+        began = os_boot_ms(s.os);
+        if (start_them(&s))
+            break;
+        os_free(s.os);
+    }
     os_run(s.os);
     CHECK(text_is(s.order, "abc."));
     CHECK(os_boot_ms(s.os) - began >= 20);

@@ -326,7 +326,7 @@ TEST(whichever_read_or_write_fails_both_ends_are_told_once_and_the_next_connecti
         fault_arm(nth);
         w.client.s = stream_dial(w.os, listener_address(w.l), NULL, NULL, &peer_events, &w.client);
         stream_write(w.client.s, sent, ALL);
-        late = timer_start(w.os, 10000, out_of_time, w.os);
+        late = timer_start(w.os, 60000, out_of_time, w.os);
         while (w.client.got.len < ALL && !w.client.closed && !w.server.closed)
             os_run(w.os);
         timer_cancel(late);
@@ -334,7 +334,7 @@ TEST(whichever_read_or_write_fails_both_ends_are_told_once_and_the_next_connecti
         fault_arm(0);
         if (w.client.s)
             stream_end(w.client.s);
-        late = timer_start(w.os, 10000, out_of_time, w.os);
+        late = timer_start(w.os, 60000, out_of_time, w.os);
         while (!w.client.closed || (w.server.s && !w.server.closed))
             os_run(w.os);
         timer_cancel(late);
