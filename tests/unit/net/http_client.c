@@ -192,7 +192,7 @@ TEST(a_paused_reply_holds_the_server_back)
 TEST(a_connection_is_used_again)
 {
     struct world w;
-    world_open(&w, WORLD_TCP, NULL);
+    world_open(&w, WORLD_SIM, NULL);
     struct http_client *c = world_client(&w);
     for (int i = 0; i < 5; i++) {
         struct answer a;
