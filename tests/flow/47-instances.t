@@ -59,7 +59,7 @@ token 'echo in; cat >/dev/null' <"$BASE/held" >"$BASE/open" 2>&1 &
 HELD=$!
 pids+=($HELD)
 exec 7>"$BASE/held"
-until_ok 30 grep -q in "$BASE/open"
+until_ok 60 grep -q in "$BASE/open"
 is "removed, by its name" "$(arcus ssh-keys remove ada-token -o json | jq -r .state)" removed
 token id >"$BASE/out" 2>&1
 is "... it lets no new session in, while one is open that came with it" "$? $(grep -c uid= "$BASE/out") $(kill -0 $HELD && echo open)" "255 0 open"
@@ -140,6 +140,12 @@ as_dan id >"$BASE/out" 2>&1
 is "a developer of the project without a key is told" "$? $(grep -c 'none in your profile' "$BASE/out")" "255 1"
 ARCUS_CONFIG=$BASE/dan.config "$ARCUS" ssh-keys add "$BASE/stranger.pub" --name dan >/dev/null
 is "... and comes in with his own" "$(as_dan 'echo $ARCUS_JOB_NAME')" lab
+
+for i in 1 2 3 4 5 6 7 8; do mkdir -p -m 700 "$BASE/h$i/.ssh" && ssh-keygen -q -t ed25519 -N '' -f "$BASE/h$i/.ssh/id_ed25519"; done
+guest() { local words=("${SSH[@]/$HOME/$BASE/h$1}"); timeout 60 ssh "${words[@]/ProxyCommand=/ProxyCommand=env HOME=$BASE/h$1 }" root@lab "echo in $1"; }
+for i in 1 2 3 4 5 6 7 8; do guest $i >"$BASE/came.$i" 2>&1 & many[i]=$!; done
+for i in 1 2 3 4 5 6 7 8; do wait "${many[i]}"; done
+is "all who come at once for the first time are let in" "$(cat "$BASE"/came.* | tr '\n' ' ')" "in 1 in 2 in 3 in 4 in 5 in 6 in 7 in 8 "
 
 # --- what stands in the way
 arcus exec lab -- sh -c 'rm -rf /run/arcus-ssh; mkdir -m 777 /run/arcus-ssh' 2>/dev/null
