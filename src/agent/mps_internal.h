@@ -38,6 +38,8 @@ struct daemon {
     int64_t log_at;             /* as much of its log was read */
     int64_t fault_ms, guilty;   /* when a process last failed there; the attempt that did, if that is known */
     char fault[200];            /* "": nobody was hit by it */
+    char suspicion[128];        /* somebody failed there, and who is not told yet; "": nobody */
+    int64_t suspected_ms;
 };
 struct mps {
     struct os *os;

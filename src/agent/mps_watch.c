@@ -2,8 +2,9 @@
  * tells each of them an error (700 on an H200), and none of them why. Here it is noticed: by what the daemon and its servers write (RUN/mps/GPU/log/daemon), and by the
  * errors that the driver tells by number.
  *
- * Whose fault it was is known only where the log names the process. One that was alone there has itself to blame, and nobody is told. What is
- * written is read once and bounded: who connects ten thousand times fills no disk. */
+ * Whose fault it was is known only where the log names the process, and that may come behind a line, or an error of the driver, that names none: for
+ * half a second such a one is a suspicion. One that was alone there has itself to blame, and nobody is told. What is written is read once and
+ * bounded: who connects ten thousand times fills no disk. */
 #include "agent/helper.h"
 #include "agent/mps_internal.h"
 #include "agent/xid.h"
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOG_MOST = 4 << 20, READ_MOST = 64 << 10, BURST_MS = 3000, RECENT_MS = 10000 };
+enum { LOG_MOST = 4 << 20, READ_MOST = 64 << 10, BURST_MS = 3000, RECENT_MS = 10000, NAMED_MS = 500 };
 
 /* In the daemon's own words; a server that ends well had nobody left. */
 static bool tells_fault(const char *line)
@@ -44,6 +45,7 @@ static size_t let_in(const struct daemon *d)
 
 static void fault(struct daemon *d, const char *how, int64_t guilty)
 {
+    *d->suspicion = 0;
     if (d->state != DAEMON_READY && d->state != DAEMON_DIVIDING)
         return;
     d->fault_ms = os_boot_ms(d->m->os);
@@ -56,16 +58,36 @@ static void fault(struct daemon *d, const char *how, int64_t guilty)
     daemon_lost(d, d->fault);
 }
 
+/* The first one counts: what follows may be the echo of it at those who were hit. */
+static void suspect(struct daemon *d, const char *how)
+{
+    if (*d->suspicion)
+        return;
+    text_cut(d->suspicion, sizeof d->suspicion, how);
+    d->suspected_ms = os_boot_ms(d->m->os);
+}
+
 static void take_lines(struct daemon *d, char *text)
 {
     for (char *line = text, *end; *line; line = end) {
         end = line + strcspn(line, "\n");
         if (*end)
             *end++ = 0;
-        if (tells_fault(line)) {
-            const char *words = strchr(line, ']');
-            fault(d, words ? words + 1 + (words[1] == ' ') : line, blamed(line));
+        if (!tells_fault(line))
+            continue;
+        const char *words = strchr(line, ']');
+        int64_t guilty = blamed(line);
+        words = words ? words + 1 + (words[1] == ' ') : line;
+        if (guilty) {
+            fault(d, words, guilty);
+            return;
         }
+        suspect(d, words);
+    }
+    if (*d->suspicion && (let_in(d) < 2 || os_boot_ms(d->m->os) - d->suspected_ms >= NAMED_MS)) {
+        char how[sizeof d->suspicion];
+        text_copy(how, sizeof how, d->suspicion);
+        fault(d, how, 0);
     }
 }
 
@@ -78,6 +100,7 @@ static void look(struct daemon *d)
     if (fd == -1 || fstat(fd, &st) == -1 || !S_ISREG(st.st_mode)) {
         if (fd != -1)
             close(fd);
+        take_lines(d, strcpy(text, ""));
         return;
     }
     d->log_at = st.st_size < d->log_at ? 0 : MAX(d->log_at, st.st_size - READ_MOST);
@@ -100,6 +123,7 @@ void daemon_skip_log(struct daemon *d)
     struct stat st;
     snprintf(path, sizeof path, "%s/log/daemon", d->folder);
     d->log_at = lstat(path, &st) == 0 ? st.st_size : 0;
+    *d->suspicion = 0;
 }
 
 void mps_look(struct mps *m)
@@ -117,7 +141,7 @@ void mps_xid(struct mps *m, const char *uuid, int64_t xid)
     if (!d || !xid_of_program(xid) || (d->fault_ms && os_boot_ms(m->os) - d->fault_ms < BURST_MS))
         return;
     snprintf(how, sizeof how, "XID %" PRId64, xid);
-    fault(d, how, 0);
+    suspect(d, how);
 }
 
 const char *mps_fault(struct mps *m, int64_t attempt, const char *uuid)

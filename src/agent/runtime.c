@@ -339,6 +339,7 @@ static void find_one(struct runtime *r, const char *name)
         for (size_t i = 0; i < plan.mounts.count; i++)
             a->has_share |= a->shares.count && text_is(m[i].name, "mps");
         gpus_found(a, &plan);
+        slices_found(a, &plan);
         suspend_found(a);
         map_put(r->ranges, a->uid_base, a);
     }

@@ -185,6 +185,8 @@ void suspend_clean(struct attempt *a, const char *why);    /* its GPUs are its o
 void suspend_end(struct attempt *a);
 /* runtime_mig.c */
 bool has_slices(struct attempt *a);             /* its MIG instances are there; else they are made, or the attempt was ended */
+struct objects slices_plan(const struct attempt *a, struct arena *mem);     /* of struct plan_slice */
+void slices_found(struct attempt *a, const struct plan *p);     /* what an attempt that was found again holds of those */
 void slices_close(struct runtime *r);
 
 /* runtime_warm.c */

@@ -4,6 +4,7 @@
  * Without the switch nothing is asked, and an instance that is not there is a fault of the node. What a task leaves stays until it is in the way:
  * the next of the same shape has it at once. */
 #include "agent/runtime_internal.h"
+#include "base/log.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ enum { MAKE_MS = 30000, SAID_BYTES = 512 };
 
 struct making {                 /* for this attempt, its GPU number `at` */
     struct runtime *r;
-    struct attempt *a;
+    struct attempt *a;          /* NULL: it was given up, and its process, which is in the driver, is not gone yet */
     size_t at;
     struct proc *proc;
     struct timer *late;
@@ -52,7 +53,7 @@ static void making_free(struct making *m)
 static void next_one(struct runtime *r)
 {
     struct attempt *a;
-    for (size_t at = 0; !r->making && (a = map_next(r->attempts, &at));)
+    for (size_t at = 0; (!r->making || !r->making->a) && (a = map_next(r->attempts, &at));)
         if (a->stage == STAGE_WAITS && a->waits_slice) {
             a->waits_slice = false;
             start_advance(a);
@@ -63,13 +64,15 @@ static void next_one(struct runtime *r)
 static void over(struct making *m, bool well, char *said)
 {
     struct runtime *r = m->r;
-    struct attempt *a = m->a;
+    struct attempt *a = TAKE(m->a);
     char uuid[96] = "", ids[32] = "", why[240];
     size_t at = m->at;
-    making_free(TAKE(r->making));
-    a->awaited--;
+    if (!m->proc)
+        making_free(TAKE(r->making));
+    if (a)
+        a->awaited--;
     said[strcspn(said, "\n")] = 0;
-    if (a->stage == STAGE_WAITS) {
+    if (a && a->stage == STAGE_WAITS) {
         const struct order_gpu *g = (const struct order_gpu *)a->order->gpus.at + at;
         if (well && sscanf(said, "%95s %31s", uuid, ids) == 2) {
             inject_made(r->inject, g->uuid, g->mig, g->slot, uuid, ids);
@@ -98,6 +101,7 @@ static void on_late(void *arg)
     struct making *m = arg;
     char said[1] = "";
     m->late = NULL;
+    proc_kill(m->proc, SIGKILL);        /* one that hangs in the driver stays: until it is gone no other is begun */
     over(m, false, said);
 }
 
@@ -119,6 +123,7 @@ static bool begin(struct attempt *a, size_t at, struct err *err)
         making_free(m);
         return false;
     }
+    log_line(LOG_INFO, "mig", "%s: makes %.24s at %s for %s, keeps %s", g->uuid, g->mig, slot, a->name, keep.len ? keep.at : "nothing");
     m->late = timer_start(r->os, MAKE_MS, on_late, m);
     r->making = m;
     a->awaited++;
@@ -141,20 +146,44 @@ static void note_slices(struct attempt *a)
 bool has_slices(struct attempt *a)
 {
     struct err err = { 0 };
-    if (!a->r->real || !a->r->config.own_devices)
-        return true;
     if (!a->slices)
         note_slices(a);
+    if (!a->r->real || !a->r->config.own_devices)
+        return true;
     const struct order_gpu *g = a->order->gpus.at;
     while (a->has_slices < a->order->gpus.count && !is_slice(&g[a->has_slices]))
         a->has_slices++;
     if (a->has_slices == a->order->gpus.count)
         return true;
-    if (a->r->making)
+    if (a->r->making && !a->r->making->a)
+        attempt_end(a, OUTCOME_NODE_FAULT, "its MIG instance cannot be had: the driver does not answer");
+    else if (a->r->making)
         a->waits_slice = a->r->making->a != a;
     else if (!begin(a, a->has_slices, &err))
         attempt_end(a, OUTCOME_NODE_FAULT, err.text);
     return false;
+}
+
+struct objects slices_plan(const struct attempt *a, struct arena *mem)
+{
+    struct plan_slice *list = ARENA_ARRAY(mem, struct plan_slice, a->slice_count);
+    for (size_t i = 0; i < a->slice_count; i++)
+        list[i] = (struct plan_slice){ arena_text(mem, a->slices[i].uuid), arena_text(mem, a->slices[i].what) };
+    return (struct objects){ list, a->slice_count };
+}
+
+void slices_found(struct attempt *a, const struct plan *p)
+{
+    const struct plan_slice *list = p->slices.at;
+    if (!p->slices.count || a->slices)
+        return;
+    if (!(a->slices = calloc(p->slices.count, sizeof *a->slices)))
+        abort();
+    for (size_t i = 0; i < p->slices.count; i++) {
+        struct slice_held *s = &a->slices[a->slice_count++];
+        text_cut(s->uuid, sizeof s->uuid, list[i].uuid);
+        text_cut(s->what, sizeof s->what, list[i].what);
+    }
 }
 
 void slices_close(struct runtime *r)

@@ -367,6 +367,7 @@ static bool plan_devices(struct attempt *a, struct plan *p, struct injection *gi
     p->driver = give->driver;
     p->shares = shares_plan(&a->shares, a->mem);
     p->gpus = gpus_plan(a, a->mem);
+    p->slices = slices_plan(a, a->mem);
     p->project = p->gpus.count ? a->order->project : 0;
     return true;
 }

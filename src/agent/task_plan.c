@@ -59,6 +59,12 @@ static const struct field gpu_rows[] = {
 };
 static const struct fields gpu_fields = FIELDS(plan_gpu, gpu_rows);
 
+static const struct field slice_rows[] = {
+    FIELD(struct plan_slice, uuid, TEXT, .required = true, .max = 95),
+    FIELD(struct plan_slice, what, TEXT, .required = true, .max = 47),
+};
+static const struct fields slice_fields = FIELDS(plan_slice, slice_rows);
+
 static const struct field plan_rows[] = {
     FIELD(struct plan, attempt, INT, .required = true),
     FIELD(struct plan, id, TEXT, .required = true),
@@ -87,6 +93,7 @@ static const struct field plan_rows[] = {
     FIELD(struct plan, links, OBJECTS, .sub = &link_fields, .max = PLAN_FILES, .when_set = true),
     FIELD(struct plan, shares, OBJECTS, .sub = &share_fields, .max = 64, .when_set = true),
     FIELD(struct plan, gpus, OBJECTS, .sub = &gpu_fields, .max = 64, .when_set = true),
+    FIELD(struct plan, slices, OBJECTS, .sub = &slice_fields, .max = 64, .when_set = true),
     FIELD(struct plan, project, INT, .min = 0, .max = INT64_MAX, .when_set = true),
     PATH_FIELD(driver, .when_set = true),
     PATH_FIELD(workdir, .when_set = true),

@@ -21,6 +21,7 @@ struct plan_mount { const char *source, *name; bool read_only, plain; };    /* p
 /* Of the devices of its lease (inject.h). All of it was looked at by the agent; the supervisor looks at the numbers of a node again. */
 struct plan_node { const char *source, *path; bool block; int64_t major, minor; };    /* becomes RUN/tasks/ATTEMPT/devices/INDEX, where the bundle binds it from */
 struct plan_file { const char *source, *path; bool optional; };     /* read-only in the container's root; optional: unless a link is in the way */
+struct plan_slice { const char *uuid, *what; };     /* of which GPU; "3g.71gb@4" */
 struct plan_gpu { const char *uuid; int64_t first, slots, mem_mib; };   /* see care.h; for the agent, when it finds it again */
 struct plan_link { const char *path, *says; };                      /* below `driver` */
 
@@ -46,6 +47,7 @@ struct plan {
     struct objects nodes, files, links;     /* of plan_node, plan_file, plan_link */
     struct objects shares;      /* of struct plan_share: parts of GPUs that it holds; for the agent, when it finds it again */
     struct objects gpus;        /* of struct plan_gpu */
+    struct objects slices;      /* of struct plan_slice */
     int64_t project;            /* who has them; 0: it has none */
     const char *driver;         /* a folder in memory is mounted there, for what of these is below it; or NULL */
     const char *workdir;        /* tar of the work folder, or NULL */

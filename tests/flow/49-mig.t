@@ -9,7 +9,7 @@ cp "$(dirname "$ARCUS")/fake/libnvidia-ml.so.1" "$LIB/" || give_up "the made-up 
 UUID=GPU-fa4e0000-0000-0000-0000-000000000000
 printf '%s\n' 'gpus 1' 'gpu 0 mig 1' 'gpu 0 instance 1g.18gb 0 MIG-old' >"$LIB/nvml.conf"
 mkdir -m 755 "$BASE/cdi"                # devices that are another's: what is shown here needs none of its own
-jq -n --arg gpu "$UUID" '{cdiVersion: "0.6.0", kind: "nvidia.com/gpu", devices: [$gpu, "MIG-old", "MIG-made-0-0", "MIG-made-0-4" | {name: ., containerEdits: {deviceNodes: [{path: "/dev/nvidia0", hostPath: "/dev/null"}]}}]}' >"$BASE/cdi/gpu.json"
+jq -n --arg gpu "$UUID" '{cdiVersion: "0.6.0", kind: "nvidia.com/gpu", devices: [$gpu, "MIG-old", "MIG-made-0-\(range(0; 8))" | {name: ., containerEdits: {deviceNodes: [{path: "/dev/nvidia0", hostPath: "/dev/null"}]}}]}' >"$BASE/cdi/gpu.json"
 cloud_up --nvml "$LIB/libnvidia-ml.so.1" --cdi "$BASE/cdi" --mps off --own-devices yes
 slice() { submit "{\"command\":[\"sh\",\"-c\",\"echo saw \$NVIDIA_VISIBLE_DEVICES \$CUDA_VISIBLE_DEVICES; exec sleep 600\"],\"mig\":\"$1\",\"image\":\"host\"}"; }
 made() { grep -c '^gi_create' "$LIB/nvml.conf.log" 2>/dev/null; }
@@ -24,6 +24,13 @@ wait_for "$big" running 60
 ok "where the operator allows it, one is made for a task that waits, and told by its own name" until_ok 60 has_said "$big" '^saw MIG-made-0-4 0$'
 like "at the slot that it was given" "$(cat "$LIB/nvml.conf")" $'\ngpu 0 instance 3g.71gb 4 MIG-made-0-4(\n|$)'
 is "the wall of it is told" "$(get /v1/gpus | jq -c '[.items[].wall]')" '["mig"]'
+kill -9 "$(agent_pid)"
+for one in "$small" "$big"; do wait_for "$one" running 60; done
+middle=$(slice 1g.18gb)
+wait_for "$middle" running 120
+like "an agent that was killed knows what its tasks hold when it makes the next" "$(grep 'makes 1g.18gb' "$BASE/server.log" | tail -n 1)" 'keeps (1g.18gb@0,3g.71gb@4|3g.71gb@4,1g.18gb@0)$'
+arcus cancel "$middle" >/dev/null
+wait_for "$middle" cancelled 60
 all=$(slice 7g.141gb)
 arcus cancel "$big" >/dev/null
 wait_for "$big" cancelled 60

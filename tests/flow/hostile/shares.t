@@ -56,7 +56,7 @@ ok "its daemon lives" lives "$(cut -d' ' -f1 "$daemon/daemon")"
 
 # --- one that hurts its neighbour
 A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id') B=$(attempts "$two" '.items | sort_by(.id) | .[-1].id')
-echo "[2026-11-16 03:30:00.000 Server   17] Client {PID: $(first_pid "$B"), Context ID: 1} encountered a fatal exception" >>"$daemon/log/daemon"
+printf '[2026-11-16 03:30:00.000 Server   17] %s\n' 'Device 0 status is FAULT' "Client {PID: $(first_pid "$B"), Context ID: 1} encountered a fatal exception" >>"$daemon/log/daemon"     # what names nobody comes first
 hit() { [ "$(attempts "$one" ".items[] | select(.id == \"$A\") | .outcome")" = node_fault ] && state_is "$one" running; }
 ok "a fault of one does not end the other silently: it is tried again" until_ok 180 hit
 like "and told why" "$(attempts "$one" ".items[] | select(.id == \"$A\") | .detail")" 'process on its GPU failed'
