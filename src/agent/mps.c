@@ -157,7 +157,7 @@ void mps_drop(struct mps *m, int64_t attempt)
         size_t before = d->count;
         for (size_t i = 0; i < d->count;)
             if (d->holders[i].attempt == attempt)
-                take_out(d, i);
+                daemon_parts(d), take_out(d, i);
             else
                 i++;
         if (before && !d->count && d->state == DAEMON_READY)

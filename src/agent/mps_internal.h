@@ -40,6 +40,7 @@ struct daemon {
     char fault[200];            /* "": nobody was hit by it */
     char suspicion[128];        /* somebody failed there, and who is not told yet; "": nobody */
     int64_t suspected_ms;
+    int64_t beside_ms;          /* when the last one left whose neighbour stays; 0: none has */
 };
 struct mps {
     struct os *os;
@@ -77,6 +78,7 @@ bool daemon_find(struct daemon *d);             /* the process behind RUN/mps/GP
 void endings_free(struct mps *m);
 
 /* mps_watch.c */
+void daemon_parts(struct daemon *d);            /* one of its holders is about to leave */
 void daemon_skip_log(struct daemon *d);         /* what it wrote so far is of before us */
 
 /* mps_tell.c */

@@ -219,6 +219,7 @@ void daemon_start(struct daemon *d)
     d->mem_mib = daemon_memory(d);
     d->log_at = d->guilty = 0;
     *d->suspicion = 0;
+    d->beside_ms = 0;
     if (proc_spawn(d->m->os, &spec, NULL, NULL, NULL, &err)) {
         d->timer = timer_start(d->m->os, POLL_MS, on_poll, d);
         return;

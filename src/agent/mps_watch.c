@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOG_MOST = 4 << 20, READ_MOST = 64 << 10, BURST_MS = 3000, RECENT_MS = 10000, NAMED_MS = 500 };
+enum { LOG_MOST = 4 << 20, READ_MOST = 64 << 10, BURST_MS = 3000, RECENT_MS = 10000, NAMED_MS = 500, BESIDE_MS = 5000 };
 
 /* In the daemon's own words; a server that ends well had nobody left. */
 static bool tells_fault(const char *line)
@@ -43,6 +43,18 @@ static size_t let_in(const struct daemon *d)
     return n;
 }
 
+/* Who failed there may be gone, even well, before those whom it hit have noticed. */
+static bool is_shared(const struct daemon *d)
+{
+    return let_in(d) > 1 || (let_in(d) == 1 && d->beside_ms && os_boot_ms(d->m->os) - d->beside_ms < BESIDE_MS);
+}
+
+void daemon_parts(struct daemon *d)
+{
+    if (let_in(d) > 1)
+        d->beside_ms = os_boot_ms(d->m->os);
+}
+
 static void fault(struct daemon *d, const char *how, int64_t guilty)
 {
     *d->suspicion = 0;
@@ -50,7 +62,7 @@ static void fault(struct daemon *d, const char *how, int64_t guilty)
         return;
     d->fault_ms = os_boot_ms(d->m->os);
     log_line(LOG_WARN, "mps", "%s: a process on it failed: %s", d->uuid, how);
-    if (let_in(d) < 2)
+    if (!is_shared(d))
         return;
     d->guilty = guilty;
     snprintf(d->fault, sizeof d->fault, "a process on its GPU failed (%.120s), which ends the GPU work of all that share it", how);
@@ -84,7 +96,7 @@ static void take_lines(struct daemon *d, char *text)
         }
         suspect(d, words);
     }
-    if (*d->suspicion && (let_in(d) < 2 || os_boot_ms(d->m->os) - d->suspected_ms >= NAMED_MS)) {
+    if (*d->suspicion && (!is_shared(d) || os_boot_ms(d->m->os) - d->suspected_ms >= NAMED_MS)) {
         char how[sizeof d->suspicion];
         text_copy(how, sizeof how, d->suspicion);
         fault(d, how, 0);
@@ -154,5 +166,5 @@ const char *mps_fault(struct mps *m, int64_t attempt, const char *uuid)
 bool mps_shared(const struct mps *m, const char *uuid)
 {
     const struct daemon *d = m ? daemon_of(m, uuid) : NULL;
-    return d && let_in(d) > 1;
+    return d && is_shared(d);
 }

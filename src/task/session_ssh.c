@@ -39,6 +39,15 @@ static const struct { const char *name, *as; } parts[] = {
     { "libc.so.6", "libc.so.6" },
 };
 
+/* A bundle has all of them in one folder beside its runtime; a loader and the C library of another do not fit each other. */
+static int find_beside(const char *runtime, const char *name)
+{
+    char path[4200];
+    const char *slash = strrchr(runtime, '/');
+    snprintf(path, sizeof path, "%.*s/ssh/%s", (int)(slash ? slash - runtime : 0), runtime, name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 static int find_part(const char *name)
 {
     static const char *const folders[] = { "/usr/sbin", "/usr/bin", "/lib64", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib" };
@@ -52,10 +61,11 @@ static int find_part(const char *name)
     return -1;
 }
 
-static bool find_parts(int fds[static COUNT(parts)], struct err *err)
+static bool find_parts(const char *runtime, int fds[static COUNT(parts)], struct err *err)
 {
+    AUTO(fd_close) int bundled = find_beside(runtime, parts[0].name);
     for (size_t i = 0; i < COUNT(parts); i++)
-        if ((fds[i] = find_part(parts[i].name)) == -1)
+        if ((fds[i] = bundled == -1 ? find_part(parts[i].name) : find_beside(runtime, parts[i].name)) == -1)
             return err_set(err, RC_UNAVAILABLE, "this node has no %s: its operator must install dropbear (Debian's dropbear-bin) for SSH", parts[i].name);
     return true;
 }
@@ -224,7 +234,7 @@ static bool prepare(struct task *t, const struct task_request *rq, const char **
     AUTO(fd_close) int root = -1;
     gid_t gid = (gid_t)t->plan.gid;
     uid_t uid = (uid_t)t->plan.uid;
-    return find_parts(fds, err) && container_enter(t, &root, err) && copy_all(fds, t->mem, err) && find_home(t->plan.uid, t->mem, home, err)
+    return find_parts(t->plan.runtime, fds, err) && container_enter(t, &root, err) && copy_all(fds, t->mem, err) && find_home(t->plan.uid, t->mem, home, err)
            && ((setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0) || err_errno(err, "cannot become the task's user"))
            && let_in(*home, rq, t->mem, err);
 }

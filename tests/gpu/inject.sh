@@ -2,64 +2,21 @@
 # inject.sh - on a host with an NVIDIA GPU and no packages: does a task get exactly its GPU, and at full speed? Starts a cloud of its own from the
 # bundle, prints TAP and a table. Needs root, python3 with PyTorch, and `arcus` with its crun beside it in PATH (or ARCUS=...).
 #   PAIRS=5 tests/gpu/inject.sh
-set -uo pipefail
-: "${ARCUS:=$(command -v arcus)}" "${PAIRS:=5}"
-[ -x "$ARCUS" ] || { echo "Bail out! no arcus: set ARCUS or PATH"; exit 1; }
-[ "$(id -u)" = 0 ] || { echo "Bail out! needs root"; exit 1; }
-ARCUS=$(readlink -f "$ARCUS")
 # Images are unpacked by skopeo and umoci, which such a host has not: stand-ins for one archive, seen by nobody but us.
 if [ -z "${INJECT_INSIDE:-}" ]; then
     export INJECT_INSIDE=1
     exec unshare --mount --propagation private "$0" "$@"
 fi
-PY=${PY:-$(command -v python3)}
-"$PY" -c 'import torch' || { echo "Bail out! $PY has no PyTorch: set PY"; exit 1; }
-BASE=$(mktemp -d /opt/arcus-inject.XXXXXX) && chmod 755 "$BASE" || exit 1
-export ARCUS_CONFIG=$BASE/config HOME=$BASE
-count=0 bad=0 UP=''
-pass() { count=$((count + 1)); echo "ok $count - $1"; }
-fail() { count=$((count + 1)) bad=$((bad + 1)); echo "not ok $count - $1"; printf '%s\n' "got: $2" "wanted: $3" | head -c 3000 | sed 's/^/#   /'; }
-is() { if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "$2" "$3"; fi; }
-like() { if [[ $2 =~ $3 ]]; then pass "$1"; else fail "$1" "$2" "something like /$3/"; fi; }
-skip() { count=$((count + 1)); echo "ok $count - $1 # SKIP $2"; }
-note() { printf '%s\n' "$*" | sed 's/^/# /'; }
-until_ok() { local end=$((SECONDS + $1)); shift; until "$@" >/dev/null 2>&1; do [ $SECONDS -lt $end ] || return 1; sleep 0.1; done; }
-leave() {
-    trap - EXIT
-    [ -n "$UP" ] && { kill "$UP" 2>/dev/null; wait "$UP" 2>/dev/null; }
-    for p in $(pgrep -f "^$BASE/run/bin/arcus-task "); do kill "$p" 2>/dev/null; done
-    sleep 1
-    [ -n "${KEEP:-}" ] || rm -rf --one-file-system "$BASE" 2>/dev/null
-    echo "1..$count"
-    exit $((bad > 0))
-}
-trap leave EXIT
-trap 'exit 1' INT TERM
-json() { python3 -c "import json,sys; d=json.load(sys.stdin); print($1)" 2>/dev/null; }
-
-note "host: $(uname -r), $(stat -fc %T /sys/fs/cgroup), $(nvidia-smi --query-gpu=name,driver_version,uuid --format=csv,noheader 2>&1 | head -n 4)"
+. "$(dirname "$0")/lib.sh"
+: "${PAIRS:=5}"
+begin torch
 note "nodes: $(ls -l /dev/nvidia* /dev/nvidia-caps 2>/dev/null | tr -s ' ' | cut -d' ' -f1,3-6,10- | tr '\n' ';')"
 note "python: $PY, $("$PY" -c 'import torch; print(torch.__version__, torch.__file__)'); smi: $(command -v nvidia-smi), $(head -c 2 "$(command -v nvidia-smi)" | tr -dc '[:print:]'); libcuda: $(ldconfig -p | grep -m 1 libcuda.so.1), $(ls -l $(dirname "$(ldconfig -p | awk '/libcuda.so.1/ {print $NF; exit}')") 2>/dev/null | grep -cE 'libcuda|libnvidia') beside it"
 note "cdi: $(ls /etc/cdi /var/run/cdi 2>/dev/null | tr '\n' ' ')"
-"$ARCUS" up --data "$BASE/data" --run "$BASE/run" --listen 127.0.0.1:0 --name gpuhost --sim-gpus 0 >"$BASE/log" 2>&1 </dev/null &
-UP=$!
-until_ok 30 test -s "$BASE/data/address" || { tail -n 20 "$BASE/log" | sed 's/^/# /'; echo "Bail out! the cloud does not start"; exit 1; }
-"$ARCUS" config set gpu --server "$(cat "$BASE/data/address")" --key-file "$BASE/data/admin.key" >/dev/null
-arcus() { "$ARCUS" "$@"; }
-node() { arcus nodes -o json | json "[n for n in d['items']][0]$1"; }
-tried() { arcus describe node gpuhost | grep -qE 'crun|runc'; }
-until_ok 60 tried
-has_gpu() { arcus gpus | grep -qiE 'nvidia|h200|h100|a100'; }
-until_ok 30 has_gpu
-pass "the cloud is up"
+cloud_up
 arcus describe node gpuhost 2>&1 | sed 's/^/# /'
 arcus gpus 2>&1 | sed 's/^/# /'
-has_gpu || { fail "the node offers its GPU" "$(arcus gpus 2>&1; tail -n 20 "$BASE/log")" "a GPU"; exit 1; }
-
-run() { # run FLAGS -- COMMAND: what it prints; what went wrong is noted
-    timeout 300 "$ARCUS" run "$@" 2>"$BASE/err" </dev/null || note "exit code $?: $(tail -n 5 "$BASE/err")" >&2
-}
-read -ra want <<<"${WANT:---gpus 1 --cpus 4 --memory 32GB}"
+read -ra want <<<"${WANT:---gpus 1 --cpus $(some 4 0.5) --memory ${MEMORY:-32GB}}"
 
 # --- what is seen
 bare=$(nvidia-smi -L)
@@ -80,11 +37,10 @@ is "/proc tells a task nothing of the GPUs of the node" "$(run "${want[@]}" -- s
 # --- what is forbidden. The node of the GPU itself is put into the roots of two tasks, on a file system on which devices count.
 plant() { # plant JOB NODE: /mnt/planted of its task
     local attempt procs p
-    attempt=$(arcus describe job "$1" -o json | json "d['attempts'][0]['id']")
-    [ -n "$attempt" ] || attempt=$(ls -t "$BASE/data/agent/status" | head -n 1)
-    procs=$(find /sys/fs/cgroup -path "*arcus/$attempt/cgroup.procs" | head -n 1)
+    attempt=$(attempts "$1" "d['items'][-1]['id']")
+    procs=$(procs_of "$attempt")
     for p in $(cat "$procs"); do
-        grep -qE '^NSpid:.*[[:space:]]1$' "/proc/$p/status" || continue
+        grep -qsE '^NSpid:.*[[:space:]]1$' "/proc/$p/status" || continue
         nsenter -t "$p" -m sh -c "umask 0; mount -t tmpfs -o mode=755 planted /mnt && mknod /mnt/planted c $((0x$(stat -c %t "$2"))) $((0x$(stat -c %T "$2"))) && echo >/mnt/done"
     done
 }
@@ -95,13 +51,13 @@ except OSError as e: print(e.errno)"'
 try_planted() { # try_planted NODE FLAGS...: opened, or the error's number
     local dev=$1 job
     shift
-    job=$(arcus submit "$@" -- sh -c "$open_it" 2>"$BASE/err" | grep -oE 'job-[0-9a-z]+' | head -n 1)
-    until_ok 60 eval "arcus ps | grep -q \"$job.*running\""
+    job=$(start "$@" -- sh -c "$open_it")
+    until_ok 60 state_is "$job" running
     plant "$job" "$dev" 2>&1 | sed 's/^/# /' >&2
-    until_ok 60 eval "arcus logs $job | grep -q ."
-    arcus logs "$job"
+    until_ok 60 has_said "$job" .
+    said "$job"
 }
-gpu_node=$(ls /dev/nvidia[0-9]* | head -n 1)
+gpu_node=${GPU_NODE:-$(ls /dev/nvidia[0-9]* | head -n 1)}
 is "the GPU's node, put into the root of a task that has leased it, opens: the check can fail" "$(try_planted "$gpu_node" "${want[@]}")" "opened"
 is "put into the root of a task that has not, it is EPERM" "$(try_planted "$gpu_node")" "1"
 is "... and so is nvidiactl" "$(try_planted /dev/nvidiactl)" "1"
@@ -188,15 +144,10 @@ def once(k):
     torch.cuda.synchronize(); return time.perf_counter() - t
 once(200)
 print("TFLOPS %.2f" % max(2 * n ** 3 * 200 / once(200) / 1e12 for _ in range(5)))'
-init='import ctypes, time
-cuda = ctypes.CDLL("libcuda.so.1"); d = ctypes.c_int(); x = ctypes.c_void_p()
-t = time.perf_counter(); assert cuda.cuInit(0) == 0; a = time.perf_counter()
-assert cuda.cuDeviceGet(ctypes.byref(d), 0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(x), d) == 0
-print("INIT %.1f %.1f" % ((a - t) * 1e3, (time.perf_counter() - a) * 1e3))'
 : >"$BASE/table"
 for i in $(seq "$PAIRS"); do
-    echo "bare $("$PY" -c "$bench" 2>&1 | grep TFLOPS) $("$PY" -c "$init" 2>&1 | grep INIT)"
-    echo "task $(run "${want[@]}" -- "$PY" -c "$bench" | grep TFLOPS) $(run "${want[@]}" -- "$PY" -c "$init" | grep INIT)"
+    echo "bare $("$PY" -c "$bench" 2>&1 | grep TFLOPS) $("$PY" "$BASE/in/init.py" 2>&1 | grep INIT)"
+    echo "task $(run "${want[@]}" -- "$PY" -c "$bench" | grep TFLOPS) $(run "${want[@]}" -- "$PY" "$BASE/in/init.py" | grep INIT)"
 done | tee "$BASE/table" | sed 's/^/# /'
 python3 - "$BASE/table" <<'PY' >"$BASE/result"
 import statistics, sys

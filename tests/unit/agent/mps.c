@@ -424,6 +424,20 @@ TEST(a_fault_of_one_is_told_to_all_who_share_its_gpu_and_the_next_have_a_new_dae
     CHECK(t.done == 1 && pid_of(&t) != pid);
 }
 
+TEST(one_that_failed_and_left_has_still_hit_who_was_beside_it)
+{
+    AUTO(try_done) struct try t;
+    try_open(&t);
+    mps_want(t.m, 1, &quarter, on_done, &t);
+    mps_want(t.m, 2, &quarter, on_done, &t);
+    until(&t, both_done);
+    mps_drop(t.m, 2);
+    CHECK(mps_shared(t.m, GPU));
+    writes(&t, "[x Server   898] Device 0 status is FAULT\n");
+    look_on(&t);
+    CHECK(t.lost == 1 && mps_fault(t.m, 1, GPU));
+}
+
 TEST(an_error_that_the_driver_tells_of_a_program_is_a_fault_and_comes_once)
 {
     AUTO(try_done) struct try t;
