@@ -13,7 +13,7 @@ struct try {
     struct gpus *g;
     char top[64], helper[96];
     int found, lived;
-    int64_t begin_ms;
+    int64_t begin_ms, late_ms;
     size_t held;
     bool over;
     bool (*done)(struct try *t);
@@ -55,7 +55,7 @@ static void put(struct try *t, const char *name, const char *text)
 static void begin(struct try *t)
 {
     static const struct gpus_events events = { on_found, on_live, on_held };
-    struct gpus_config config = { .self = t->helper, .data = t->top, .late_ms = 300, .begin_ms = t->begin_ms };
+    struct gpus_config config = { .self = t->helper, .data = t->top, .late_ms = t->late_ms, .begin_ms = t->begin_ms };
     t->g = gpus_new(t->os, &config, &events, t);
     CHECK(t->g && !gpus_ready(t->g) && !gpus_none(t->g));
 }
@@ -64,7 +64,7 @@ static void try_open(struct try *t)
 {
     struct err err = { 0 };
     char script[512];
-    *t = (struct try){ .os = os_real_new(&err), .begin_ms = 30000 };
+    *t = (struct try){ .os = os_real_new(&err), .begin_ms = 30000, .late_ms = 30000 };
     snprintf(t->top, sizeof t->top, "/tmp/arcus-test-XXXXXX");
     CHECK(t->os && mkdtemp(t->top));
     snprintf(t->helper, sizeof t->helper, "%s/helper", t->top);
@@ -163,6 +163,7 @@ TEST(a_driver_that_hangs_makes_gpus_unhealthy_and_they_come_back)
 {
     AUTO(try_done) struct try t;
     try_open(&t);
+    t.late_ms = 300;
     put(&t, "look", FOUND(GPU(0, "a")));
     put(&t, "live", LIVE("a", ""));
     begin(&t);
@@ -185,7 +186,7 @@ TEST(a_driver_that_hangs_from_the_start_keeps_nobody_waiting_and_makes_nothing_u
     put(&t, "look", FOUND(GPU(0, "a")));
     put(&t, "live", LIVE("a", ""));
     put(&t, "hang", "");
-    t.begin_ms = 300;
+    t.begin_ms = t.late_ms = 300;
     begin(&t);
     until(&t, is_ready);
     struct node_info info = seen(&t, mem);
