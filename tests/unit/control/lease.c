@@ -55,6 +55,7 @@ static bool head_open(struct pair_of *p, int i)
     return true;
 }
 
+enum { LATE_MS = 60000 };
 static void look(void *arg)
 {
     struct pair_of *p = arg;
@@ -66,15 +67,20 @@ static void look(void *arg)
 static bool wait_until(struct pair_of *p, bool (*until)(struct pair_of *p))
 {
     p->until = until;
-    p->late_ms = os_boot_ms(p->os) + 60000;
+    p->late_ms = os_boot_ms(p->os) + LATE_MS;
     timer_start(p->os, 1, look, p);
     os_run(p->os);
     return until(p);
 }
 
 /* It is not dead, but nothing of its lease is done any more: as if it were paused. */
-static void pause_head(struct head *h)
+static bool first_rests(struct pair_of *p) { return !p->heads[0].control->looking; }
+static bool second_rests(struct pair_of *p) { return !p->heads[1].control->looking; }
+static void pause_head(struct pair_of *p, int i)
 {
+    struct head *h = &p->heads[i];
+    while (h->control->looking)         /* a look that is under way would begin the next one at its end */
+        (void)wait_until(p, i ? second_rests : first_rests);
     timer_cancel(TAKE(h->control->look_timer));
     h->control->looking = true;
 }
@@ -205,7 +211,7 @@ TWO(a_writer_that_wakes_late_commits_nothing_and_answers_nothing_from_its_memory
 {
     CHECK(wait_until(p, second_knows));
     CHECK(ask(p, 0, VERB_ORG_CREATE, "{\"name\":\"before\"}", NULL)->r.ok);
-    pause_head(&p->heads[0]);
+    pause_head(p, 0);
     CHECK(wait_until(p, second_writes));
     CHECK(ask(p, 1, VERB_ORG_CREATE, "{\"name\":\"meanwhile\"}", NULL)->r.ok);
     CHECK(control_writes(p->heads[0].control));         /* it thinks so */
@@ -226,7 +232,7 @@ TWO(a_wish_that_was_acknowledged_by_one_server_is_known_to_the_next)
     CHECK(wait_until(p, second_knows));
     struct asked *a = ask(p, 0, VERB_JOB_SUBMIT, SUBMIT, "wish-1");
     CHECK(a->r.ok && !a->r.replayed);
-    pause_head(&p->heads[0]);
+    pause_head(p, 0);
     CHECK(wait_until(p, second_writes));
     struct asked *b = ask(p, 1, VERB_JOB_SUBMIT, SUBMIT, "wish-1");
     CHECK(b->r.ok && b->r.replayed && strncmp(a->r.reply.at, b->r.reply.at, 30) == 0);
@@ -235,9 +241,8 @@ TWO(a_wish_that_was_acknowledged_by_one_server_is_known_to_the_next)
 static void resigned(void *arg) { ((struct head *)arg)->resigned = true; }
 static bool first_resigned(struct pair_of *p) { return p->heads[0].resigned; }
 static bool second_resigned(struct pair_of *p) { return p->heads[1].resigned; }
-static bool soon(struct pair_of *p) { return os_boot_ms(p->os) > p->late_ms - 29980; }
-static bool a_while(struct pair_of *p) { return os_boot_ms(p->os) > p->late_ms - 29000; }
-static bool second_rests(struct pair_of *p) { return !p->heads[1].control->looking; }
+static bool soon(struct pair_of *p) { return os_boot_ms(p->os) > p->late_ms - LATE_MS + 20; }
+static bool a_while(struct pair_of *p) { return os_boot_ms(p->os) > p->late_ms - LATE_MS + 1000; }
 static bool second_is_at_rest(struct pair_of *p)       /* the loop may have begun a look after the one that was waited for */
 {
     for (int i = 0; i < 1000 && !second_rests(p); i++)
@@ -304,7 +309,7 @@ TWO(who_is_out_of_reach_loses_the_lease_although_it_renews_it)
 TWO(who_resigns_stays_until_the_next_one_writes)
 {
     CHECK(wait_until(p, second_knows) && wait_until(p, each_knows_the_other) && second_is_at_rest(p));
-    pause_head(&p->heads[1]);
+    pause_head(p, 1);
     CHECK(control_resign(p->heads[0].control, resigned, &p->heads[0]));
     CHECK(wait_until(p, a_while) && first_stands_by(p) && !p->heads[0].resigned);
     wake(&p->heads[1]);
@@ -326,7 +331,7 @@ TWO(a_memory_that_was_built_ahead_knows_all_that_was_acknowledged)
 {
     char key[24];
     CHECK(wait_until(p, second_knows));
-    pause_head(&p->heads[0]);
+    pause_head(p, 0);
     for (int i = 0; i < 4; i++) {
         snprintf(key, sizeof key, "wish-%d", i);
         CHECK(ask(p, 0, VERB_JOB_SUBMIT, SUBMIT, key)->r.ok);
