@@ -46,14 +46,24 @@ static void write_file(struct try *t, const char *name, const char *text)
         fclose(f);
 }
 
+/* It has its file open when this comes back. */
 static pid_t sleeper(const char *open_this)
 {
+    int ready[2];
+    char byte;
+    CHECK(pipe(ready) == 0);
     pid_t pid = fork();
-    if (pid)
+    if (pid) {
+        close(ready[1]);
+        CHECK(read(ready[0], &byte, 1) == 1);
+        close(ready[0]);
         return pid;
-    alarm(120);
-    if (open_this && open(open_this, O_RDONLY) == -1)
+    }
+    alarm(300);
+    if ((open_this && open(open_this, O_RDONLY) == -1) || write(ready[1], "r", 1) != 1)
         _exit(1);
+    close(ready[0]);
+    close(ready[1]);
     for (;;)
         pause();
 }
@@ -66,7 +76,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 
 static void end(struct try *t)
 {
-    CHECK(cgroup_kill(&t->cgroups, t->group, 5000)); /* whether it stands still or not */
+    CHECK(cgroup_kill(&t->cgroups, t->group, 60000)); /* whether it stands still or not */
     for (int i = 0; i < PROCS; i++)
         waitpid(t->pids[i], NULL, 0);
     CHECK(cgroup_remove(&t->cgroups, t->group));
@@ -211,7 +221,7 @@ TEST(a_helper_that_hangs_ends_itself_and_the_next_one_goes_back)
     if (!begin(&t))
         return;
     write_file(&t, "cuda.conf", arena_printf(t.mem, "hang checkpoint %d\n", t.pids[1]));
-    CHECK(go(&t, "suspended", 1, "1") == SUSPEND_MOVING);
+    CHECK(go(&t, "suspended", 1, "3") == SUSPEND_MOVING);
     write_file(&t, "cuda.conf", "");
     CHECK(go(&t, "running", 2, "60") == SUSPEND_RUNNING && limit_mib(&t) == LIMIT_MIB && !t.note.why);
     end(&t);
