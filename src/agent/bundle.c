@@ -192,6 +192,36 @@ static void rules_put(struct json_out *o, const struct bundle_place *place)
     json_close(o, ']');
 }
 
+static void rate_put(struct json_out *o, const char *key, const struct io_means *io, int64_t mibs)
+{
+    json_key(o, key);
+    json_open(o, '[');
+    json_open(o, '{');
+    number(o, "major", io->major);
+    number(o, "minor", io->minor);
+    number(o, "rate", mibs << 20);
+    json_close(o, '}');
+    json_close(o, ']');
+}
+
+/* Weights are as its processors are, a hundred for each, as the kernel's own is one. */
+static void disk_put(struct json_out *o, const struct order *order, const struct io_means *io)
+{
+    char weight[16];
+    if (io->limits && order->disk_mibs > 0) {
+        object(o, "blockIO");
+        rate_put(o, "throttleReadBpsDevice", io, order->disk_mibs);
+        rate_put(o, "throttleWriteBpsDevice", io, order->disk_mibs);
+        json_close(o, '}');
+    }
+    if (io->weight) {
+        snprintf(weight, sizeof weight, "%d", (int)MIN(MAX(order->cpu_milli / 10, 1), 1000));
+        object(o, "unified");
+        text(o, io->weight, weight);
+        json_close(o, '}');
+    }
+}
+
 static void limits_put(struct json_out *o, const struct order *order,
                        const struct bundle_place *place)
 {
@@ -215,6 +245,8 @@ static void limits_put(struct json_out *o, const struct order *order,
     number(o, "limit", PIDS_MAX);
     json_close(o, '}');
     rules_put(o, place);
+    if (place->io)
+        disk_put(o, order, place->io);
     json_close(o, '}');
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 #include "agent/image_manifest.h"
 #include "agent/inject.h"
+#include "agent/io.h"
 #include "model/order.h"
 
 struct bundle_user { int64_t uid, gid; int64_t groups[32]; size_t group_count; const char *home; };
@@ -22,6 +23,7 @@ struct bundle_place {
     bool new_privileges;        /* setuid programs work */
     bool cgroup_v2;
     bool limit_swap;            /* the kernel can */
+    const struct io_means *io;  /* NULL: nothing is said about disks */
     bool mps;                   /* the folder mps is there, to be MPS_DOOR */
     bool names;                 /* resolv is there, to be /etc/resolv.conf */
     const char *filter;         /* base64 of the compiled seccomp profile, for crun, which then need not compile it; or NULL */

@@ -466,6 +466,7 @@ static bool open_real(struct runtime *r, struct err *err)
     if (!*text || strtoll(text, NULL, 10) > os_boot_ms(r->os))
         runtime_contact(r); /* the first agent since the node came up: nothing runs yet */
     r->limit_swap = cgroups_limit_swap(&r->cgroups);
+    io_find_for(&r->cgroups, r->config.data, &r->io);
     hide_paths(r);
     r->shop = workshop_new(r->os, "runtime");
     r->quick = workshop_new(r->os, "cleaner");
@@ -708,6 +709,10 @@ void runtime_describe(struct runtime *r, struct node_info *info, struct arena *m
     info->cgroups = r->real ? cgroups_kind(&r->cgroups) : "simulated";
     if (r->real && !r->cgroups.unified)
         cannot[n++] = "cgroup v1: buffered writes of a task are not limited";
+    if (r->real && !r->io.limits)
+        cannot[n++] = "no limits for its disk: disk_bandwidth of a task is not held";
+    if (r->real && r->cgroups.unified && !r->io.weight)
+        cannot[n++] = "neither BFQ nor io.cost on its disk: tasks that read and write have no weights there";
     if (r->means.known && r->means.scratch == SCRATCH_TMPFS && r->real)
         cannot[n++]
             = "no loop devices: what a task writes lies in memory and counts against its memory";

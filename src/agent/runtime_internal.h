@@ -6,6 +6,7 @@
 #include "agent/goods.h"
 #include "agent/image.h"
 #include "agent/inject.h"
+#include "agent/io.h"
 #include "agent/mps.h"
 #include "agent/net.h"
 #include "agent/runtime.h"
@@ -96,6 +97,7 @@ struct runtime {
     char supervisor[RUNTIME_PATH];
     struct cgroups cgroups;
     bool limit_swap;
+    struct io_means io;
     struct runtime_means means;
     struct map *attempts;       /* of struct attempt, by id */
     struct map *ranges;         /* whose it is (an attempt or a slot), by uid_base */

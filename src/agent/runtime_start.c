@@ -389,6 +389,7 @@ static bool bundle_fill(struct attempt *a, const struct bundle_user *user, const
         .new_privileges = a->image && a->image->sudo && user->uid != 0,
         .cgroup_v2 = a->r->cgroups.unified,
         .limit_swap = a->r->limit_swap,
+        .io = &a->r->io,
         .mps = a->has_share,
         .names = p->resolver != NULL,
         .filter = *a->r->means.filter ? a->r->means.filter : NULL,

@@ -32,6 +32,7 @@ struct trial {
     const char *near; /* folder of our own program: a bundle brings its runtime along */
     struct cgroups cgroups;
     bool limit_swap;
+    struct io_means io;
     struct runtime_means means;
 };
 
@@ -157,6 +158,7 @@ static bool write_trial(struct trial *t, const struct plan *p, struct err *err)
                                         .uid_base = p->uid_base,
                                         .cgroup_v2 = t->cgroups.unified,
                                         .limit_swap = t->limit_swap,
+                                        .io = &t->io,
                                         .open_files = 1024 };
     AUTO(str_done) struct str bundle = { 0 };
     AUTO(str_done) struct str plan = { 0 };
@@ -311,6 +313,7 @@ void trial_start(struct runtime *r)
     t->near = arena_bytes(t->mem, self, (size_t)(slash - self));
     t->cgroups = r->cgroups;
     t->limit_swap = r->limit_swap;
+    t->io = r->io;
     snprintf(t->data, sizeof t->data, "%s", r->config.data);
     snprintf(t->run, sizeof t->run, "%s", r->config.run);
     memcpy(t->supervisor, r->supervisor, sizeof t->supervisor);

@@ -251,6 +251,7 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
                          .mem_mib = a->mem_mib,
                          .shm_mib = j->spec.shm_mib,
                          .disk_mib = j->spec.disk_mib,
+                         .disk_mibs = j->spec.disk_mibs,
                          .log_mib = j->spec.log_mib,
                          .workdir = j->spec.workdir,
                          .user = j->spec.user,

@@ -40,7 +40,7 @@ struct job_spec {
     struct texts run;           /* shell lines: run, commands; run by /bin/sh -c after setup */
     struct texts setup;
     const char *gpus, *gpu_memory, *mig;
-    int64_t cpu_milli, mem_mib, shm_mib, disk_mib;
+    int64_t cpu_milli, mem_mib, shm_mib, disk_mib, disk_mibs;   /* disk_mibs: MiB a second, each way; 0: no limit of its own */
     const char *flavor;
     int64_t count;              /* array size; 1 by default */
     const char *array;          /* "0-9", "10": Slurm's spelling of count */

@@ -74,6 +74,8 @@ static const struct field spec_rows[] = {
     MEMORY(.when_set = true, .flag = "-m --mem --memory", .help = "memory of one task; when left out, 1 GB, or with GPUs the same part of the node as they are", .example = "16GB"),
     SHM(.when_set = true, .def = "64MB", .flag = "--shm-size", .help = "size of /dev/shm, within the memory of the task", .example = "8GB"),
     DISK(.when_set = true, .def = "10GB", .flag = "--disk --disk-size", .help = "what it may write besides volumes", .example = "50GB"),
+    FIELD_AS(struct job_spec, disk_mibs, "disk_bandwidth", MIB, .min = 1, .max = 1 << 20, .when_set = true, .aliases = "disk_bps", .flag = "--disk-bandwidth",
+             .help = "the most that it reads from the node's disk, and writes to it, in a second", .example = "200MB"),
     { .name = "resources", .type = F_INLINE, .hidden = true, .sub = &resources_fields },
     FIELD(struct job_spec, flavor, TEXT, .when_set = true, .max = 47, .aliases = "instance_type", .flag = "--flavor",
           .help = "a standard shape instead of gpus (see `arcus flavors`)", .example = "h200.1x"),

@@ -80,6 +80,7 @@ static const struct field order_rows[] = {
     FIELD(struct order, mem_mib, INT, .min = 0, .max = max_mib),
     FIELD(struct order, shm_mib, INT, .min = 0, .max = max_mib, .when_set = true),
     FIELD(struct order, disk_mib, INT, .min = 0, .max = max_mib, .when_set = true),
+    FIELD(struct order, disk_mibs, INT, .min = 0, .max = 1 << 20, .when_set = true),
     FIELD(struct order, log_mib, INT, .min = 0, .max = 1 << 20, .when_set = true),
     FIELD(struct order, secrets, OBJECTS, .sub = &secret_fields, .max = 128, .when_set = true),
     FIELD(struct order, mounts, OBJECTS, .sub = &mount_fields, .max = 64, .when_set = true),

@@ -32,7 +32,7 @@ struct order {
     struct texts argv;          /* settled: what to execute; empty: the image's own entrypoint */
     struct pairs env;
     struct objects gpus;        /* of struct order_gpu */
-    int64_t cpu_milli, mem_mib, shm_mib, disk_mib, log_mib;
+    int64_t cpu_milli, mem_mib, shm_mib, disk_mib, disk_mibs, log_mib;
     struct objects secrets;     /* of struct order_secret; never written to a disk */
     struct objects mounts;      /* of struct order_mount */
     const char *workdir;        /* digest of the uploaded folder, or NULL */

@@ -100,11 +100,16 @@ run_sh 'perl -e "my \$e = time + 3; 1 while time < \$e; printf qq(%d\n), 1000 * 
 within "a fifth of a CPU is what it gets at most (ms of 3 s)" "${OUT:-0}" 1 1000
 run_sh 'perl -e "my @p; while (defined(my \$p = fork)) { if (!\$p) { sleep 60; exit } push @p, \$p } print scalar(@p), qq(\n); kill 9, @p"' '{"memory":"2GB","cpus":1}'
 within "it cannot have more than 4096 processes" "${OUT:-0}" 1000 4095
-JOB=$(submit "$(sh_job 'sleep 600' '{"memory":"96MB"}')")
+JOB=$(submit "$(sh_job 'sleep 600' '{"memory":"96MB","disk_bandwidth":"10MB"}')")
 wait_for "$JOB" running
 A=$(get "/v1/jobs/$JOB/attempts" | jq -r '.items[0].id')
 is "its memory limit stands in the kernel" "$(cat "/sys/fs/cgroup/memory/arcus/$A/memory.limit_in_bytes" "/sys/fs/cgroup/arcus/$A/memory.max" 2>/dev/null)" $((96 << 20))
 is "... and its processes cannot raise it: the supervisor is not among them" "$(cat "$(find /sys/fs/cgroup -path "*arcus/$A/cgroup.procs" | head -n 1)" | while read -r p; do readlink "/proc/$p/exe"; done | grep -c arcus-task)" 0
+if get "/v1/nodes/$NODE" | jq -e '[.info.cannot[] | select(test("disk_bandwidth"))] == []' >/dev/null; then
+    like "... and so does that of its disk" "$(cat "/sys/fs/cgroup/blkio/arcus/$A/blkio.throttle.write_bps_device" "/sys/fs/cgroup/arcus/$A/io.max" 2>/dev/null)" '^[0-9]+:[0-9]+ (10485760|rbps=10485760 wbps=10485760)'
+else
+    skip "... and so does that of its disk" "this node's disk has none"
+fi
 call POST "/v1/jobs/$JOB/cancel" '{"grace":"0s"}'
 
 # --- what the operator did not allow

@@ -56,6 +56,25 @@ TEST(a_bundle_says_what_was_ordered)
     CHECK(!find(json_get(b, "mounts"), "destination", "/workdir") && !find(json_get(b, "mounts"), "destination", "/run/secrets"));
 }
 
+TEST(a_bundle_divides_the_disk_where_the_node_can)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    const char *argv[] = { "true" };
+    struct order o = { .name = "x", .count = 1, .argv = { argv, 1 }, .cpu_milli = 2500, .mem_mib = 512, .disk_mibs = 20 };
+    struct io_means io = { .limits = true, .weight = "io.bfq.weight", .major = 254, .minor = 16 };
+    struct bundle_place p = place;
+    struct json *limits = json_get(json_get(bundle_of(mem, &o, &(struct image_config){ 0 }, &p), "linux"), "resources");
+    CHECK(!json_get(limits, "blockIO") && !json_get(limits, "unified"));
+    p.io = &io;
+    limits = json_get(json_get(bundle_of(mem, &o, &(struct image_config){ 0 }, &p), "linux"), "resources");
+    const struct json *most = json_get(json_get(limits, "blockIO"), "throttleWriteBpsDevice");
+    CHECK(most && json_int(most->first, "major", 0) == 254 && json_int(most->first, "minor", 0) == 16 && json_int(most->first, "rate", 0) == 20 << 20);
+    CHECK(text_is(json_text(json_get(limits, "unified"), "io.bfq.weight"), "250"));
+    io = (struct io_means){ .major = 254 };
+    limits = json_get(json_get(bundle_of(mem, &o, &(struct image_config){ 0 }, &p), "linux"), "resources");
+    CHECK(!json_get(limits, "blockIO") && !json_get(limits, "unified"));
+}
+
 TEST(one_of_a_gang_has_its_hostfile_and_the_launcher_and_others_have_not)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
