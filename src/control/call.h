@@ -124,8 +124,6 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *how); 
 void attempt_stretch(struct call *c, struct attempt *a, int64_t until_ms, struct sched_event *freed);
 bool gpus_may_return(struct call *c, const struct attempt *a);                  /* the GPUs that a suspended one had are free for it */
 void attempt_evict_anyway(struct call *c, struct attempt *a, const char *why);    /* it was to be suspended, and could not be or come back */
-void holds_try(struct call *c, struct node *n);                                 /* something was freed there: who wants it back? */
-void holds_tick(struct call *c);
 void holds_return(struct call *c, const struct objects *list);                  /* of struct resume: as the planner says */
 bool hold_instead(struct call *c, struct attempt *a);                           /* it is to yield: it is suspended rather than ended, if it can be */
 void holds_take(struct call *c, struct node *n, const struct objects *list);    /* of struct hold_told */

@@ -273,7 +273,6 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     node_gone(c, n, id);
     mesh_tell(c, j->project, n);
     node_emptied(c, n);
-    holds_try(c, n);
     if (!again) {
         enum job_news news = how->outcome == OUTCOME_SUCCEEDED   ? NEWS_SUCCEEDED
                              : how->outcome == OUTCOME_CANCELLED ? NEWS_CANCEL

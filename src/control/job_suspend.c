@@ -1,11 +1,11 @@
-/* job_suspend.c - tasks that give their GPUs back for a while, and have them again: the wishes, what nodes tell about them, and who of those
- * that want them back gets them.
+/* job_suspend.c - tasks that give their GPUs back for a while, and have them again: the wishes, what nodes tell about them, and whom the
+ * planner gives them back.
  *
  * Everything about it is in the attempt's lease: so it is written with what the attempt holds, and there is nothing else to agree with. What
  * an attempt holds changes in one place (change), which tells the planner, and closes the interval of before if its node has said that it
  * stands still or runs: never at a wish, since nobody knows here whether a task of a silent node has not ended long ago. A task
- * comes back to the GPUs that it had, on its node, and before the queue: when something is freed it is looked at here first, in the same
- * commit, and only then does the planner hear of it. */
+ * comes back to the GPUs that it had, on its node. When, the planner says, who knows what is kept there for whom (sched/returns.c); here
+ * it is checked again. */
 #include "control/call.h"
 #include "model/hold.h"
 #include "model/priority.h"
@@ -165,13 +165,14 @@ static void wish(struct call *c, struct attempt *a, bool on)
 {
     enum hold_step step = (enum hold_step)a->hold;
     (void)!hold_next(&step, on ? HOLD_SUSPEND : HOLD_RESUME);
-    attempt_step(a, (int)step);
+    a->hold = (uint8_t)step;
     if (step == STEP_SUSPENDING)
         change(c, a, MAX(a->parked_mib, room_mib(a)));    /* the node's memory is its own before anything comes there */
     a->returns = a->returns && !on;
     a->hold_n += step == STEP_SUSPENDING || step == STEP_RESUMING;
     write_lease(c, a);
     tell(c, a, on ? "task.suspend" : "task.resume", NULL);
+    sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
     node_changed(c, a->node, a);
 }
 
@@ -196,9 +197,6 @@ static bool each(struct call *c, const struct job_hold_ask *ask, bool on, struct
     }
     if (!view.tasks)
         return err_set(err, RC_CONFLICT, "%s cannot be %s: %s", ask->job, on ? "suspended" : "resumed", why);
-    for (size_t i = 0; !on && (t = map_next(j->tasks, &i));)
-        if (t->attempt)
-            holds_try(c, t->attempt->node);
     mark(c, j);
     reply_view(c, &hold_view_fields, &view);
     return true;
@@ -209,32 +207,16 @@ bool job_resume(struct call *c, const void *body, struct err *err) { return each
 
 /* --- GPUs for those that want them back */
 
-static struct attempt *next_to_return(struct call *c, struct node *n)
-{
-    struct attempt *a, *first = NULL;
-    for (size_t i = 0; (a = map_next(n->attempts, &i));)
-        if (a->hold == STEP_WAITS && !a->returns && !a->stop && (!first || a->hold_ms < first->hold_ms) && gpus_may_return(c, a))
-            first = a;
-    return first;
-}
-
 /* Until its node says that it runs it has all that it needs either way. */
 static void have_back(struct call *c, struct attempt *a)
 {
-    attempt_step(a, STEP_RESUMING);
+    a->hold = STEP_RESUMING;
     change(c, a, MAX(a->parked_mib - a->own_mem, 0));
     a->hold_n++;
     write_lease(c, a);
     tell(c, a, "task.resuming", NULL);
     mark(c, a->task->job);
     node_changed(c, a->node, a);
-}
-
-void holds_try(struct call *c, struct node *n)
-{
-    struct attempt *a;
-    while (n->resumers > 0 && (a = next_to_return(c, n))) /* who was suspended first */
-        have_back(c, a);
 }
 
 void holds_return(struct call *c, const struct objects *list)
@@ -244,7 +226,7 @@ void holds_return(struct call *c, const struct objects *list)
         struct job *j = map_get(c->s->jobs, at[i].job);
         struct task *t = j ? job_task(j, at[i].task) : NULL;
         struct attempt *a = t ? t->attempt : NULL;
-        if (a && a->hold == STEP_WAITS && a->returns && !a->stop && a->node->id == at[i].node && gpus_may_return(c, a)) {
+        if (a && a->hold == STEP_WAITS && !a->stop && a->node->id == at[i].node && gpus_may_return(c, a)) {
             have_back(c, a);
             continue;
         }
@@ -263,7 +245,7 @@ bool hold_instead(struct call *c, struct attempt *a)
         || (!a->simulated && on_gpus_mib(a) > a->own_mem + free_mib(a->node)))
         return false;
     a->returns = true;
-    attempt_step(a, STEP_SUSPENDING);
+    a->hold = STEP_SUSPENDING;
     change(c, a, MAX(a->parked_mib, room_mib(a)));
     a->hold_n++;
     write_lease(c, a);
@@ -271,14 +253,6 @@ bool hold_instead(struct call *c, struct attempt *a)
     sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
     node_changed(c, a->node, a);
     return true;
-}
-
-/* Room in a quota may come from anywhere. */
-void holds_tick(struct call *c)
-{
-    struct node *n;
-    for (size_t i = 0; (n = map_next(c->s->nodes, &i));)
-        holds_try(c, n);
 }
 
 /* --- facts */
@@ -297,7 +271,7 @@ static void take(struct call *c, struct attempt *a, const struct hold_told *told
         return;
     }
     bool evicted = a->returns, failed = before == STEP_RESUMING ? suspended : !suspended;
-    attempt_step(a, (int)(evicted && step == STEP_SUSPENDED && !failed ? STEP_WAITS : step)); /* it waits from the beginning */
+    a->hold = (uint8_t)(evicted && step == STEP_SUSPENDED && !failed ? STEP_WAITS : step); /* it waits from the beginning */
     int64_t parked = !suspended ? told->over_mib : told->mem_mib ? told->mem_mib : a->own_mem + told->gpu_mib;
     change_told(c, a, suspended, parked, suspended ? (int32_t)MIN(MAX(parked, 1), INT32_MAX) : 0, told->at_ms);
     a->returns = evicted && suspended && !failed;
@@ -310,8 +284,6 @@ static void take(struct call *c, struct attempt *a, const struct hold_told *told
     mark(c, a->task->job);
     if (evicted && failed) /* it must go, or cannot come back: it is tried again from the beginning */
         attempt_evict_anyway(c, a, suspended ? "it was suspended, and could not go on" : "it had to yield, and could not be suspended");
-    if (suspended)
-        holds_try(c, a->node);
 }
 
 void holds_take(struct call *c, struct node *n, const struct objects *list)

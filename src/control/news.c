@@ -151,7 +151,8 @@ void sched_of_held(const struct attempt *a, struct sched_event *e)
     e->cpu_held = a->cpu_milli;
     e->mem_held = a->mem_mib;
     e->away = a->away > 0;
-    e->returns = a->returns && a->hold == STEP_WAITS && !a->stop;
+    e->returns = a->hold == STEP_WAITS && !a->stop;
+    e->wanted = e->returns && !a->returns;
     e->own_cpu = a->own_cpu, e->own_mem = MAX(a->own_mem, a->mem_mib);
     e->held_count = a->gpu_count + a->away;
     for (int i = 0; i < e->held_count; i++) {

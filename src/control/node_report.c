@@ -337,7 +337,6 @@ bool job_tick(struct call *c, const void *body, struct err *err)
     live_tick(c);
     rules_tick(c);
     reservations_tick(c);
-    holds_tick(c);
     state_prune(c->s, c->now_ms);
     return true;
 }

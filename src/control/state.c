@@ -514,7 +514,6 @@ struct attempt *state_add_attempt(struct state *s, int64_t id, struct task *t, s
     t->attempt = a;
     map_put(s->attempts, id, a);
     map_put(n->attempts, id, a);
-    n->resumers += a->hold == STEP_WAITS;
     a->order_bytes = order_bytes(t->job);
     n->order_bytes += a->order_bytes;
     attempt_hold(a, 1);
@@ -581,12 +580,6 @@ static void free_attempt(struct state *s, struct attempt *a)
     slabs_give(s->slabs, a);
 }
 
-void attempt_step(struct attempt *a, int step)
-{
-    a->node->resumers += (step == STEP_WAITS) - (a->hold == STEP_WAITS);
-    a->hold = step;
-}
-
 /* What is counted for limits is counted anew: it was of other GPUs. */
 void attempt_away(struct attempt *a, bool away, int64_t parked_mib)
 {
@@ -627,7 +620,6 @@ void attempt_hold(struct attempt *a, int sign)
 
 void state_drop_attempt(struct state *s, struct attempt *a)
 {
-    attempt_step(a, STEP_NONE);
     attempt_hold(a, -1);
     if (a->gpu_count + a->away)
         map_take(a->task->job->project->holders, a->id);

@@ -86,7 +86,6 @@ struct node {
     struct map *attempts;       /* live ones here */
     struct apikey *key, *next_key;  /* in use; brought by the node and not used yet */
     int64_t rotate_ms;          /* a key made before is to be replaced */
-    int64_t resumers;           /* of them: how many wait for the GPUs that they had */
     size_t order_bytes;         /* about what their orders take */
     int64_t heard_boot_ms;      /* last contact; the start of this process counts as one */
     int64_t generation;
@@ -120,7 +119,7 @@ struct attempt {
     uint32_t order_bytes;       /* about what its order takes */
     uint16_t gpu_count, away;   /* away: it has given them back, and gpu_count is 0 */
     uint8_t state, stop_as;     /* enum job_state, enum outcome */
-    uint8_t hold;               /* enum hold_step: set by attempt_step */
+    uint8_t hold;               /* enum hold_step */
     bool stop : 1, simulated : 1;
     bool returns : 1;           /* it was evicted, not told to: the planner says when it has its GPUs again */
     struct order_gpu gpus[];    /* and behind them their uuids: there are many attempts, and most hold few GPUs */
@@ -243,7 +242,6 @@ void attempt_why(struct attempt *a, const char *why);       /* it was told to en
 void attempt_begun(struct attempt *a);                      /* from now on its order is a short one */
 bool node_takes(const struct node *n);                      /* may something new be placed there? */
 void attempt_count(struct attempt *a);                      /* for limits, if it is not yet */
-void attempt_step(struct attempt *a, int step);             /* enum hold_step */
 void attempt_away(struct attempt *a, bool away, int64_t parked_mib);    /* its GPUs are not its own, or are again; parked_mib: see there */
 int64_t node_kept_mib(const struct node *n);                /* of its memory: by suspended tasks */
 void attempt_hold(struct attempt *a, int sign);             /* adds (1) or takes away (-1) what it holds from the project's books */

@@ -248,9 +248,17 @@ static void lift_on(struct sched *s, int64_t node, const struct job *j)
             claim_lift(s, cl);
 }
 
+/* What others yield for somebody is never another's. */
+void claims_open(struct sched *s, int64_t node, const struct job *j, bool first, bool reserved)
+{
+    for (struct claim *cl = s->claims.count ? map_get(s->claims.on, node) : NULL; cl; cl = cl->next)
+        if (cl->kind == CLAIM_HEAD ? first : cl->reserve && (reserved || claim_own(s, cl, j) || claim_lent(s, cl, j)))
+            claim_lift(s, cl);
+}
+
 void claims_again(struct sched *s, int64_t node)
 {
-    for (struct claim *cl = map_get(s->claims.on, node); cl; cl = cl->next)
+    for (struct claim *cl = s->claims.count ? map_get(s->claims.on, node) : NULL; cl; cl = cl->next)
         if (!cl->aside)
             claim_take(s, cl);
 }

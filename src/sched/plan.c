@@ -269,16 +269,17 @@ struct sched_plan sched_plan(struct sched *s, int64_t now_ms, size_t most, struc
     }
     s->dirty = false;
     serve(&p);
+    returns_find(s, mem, true, &p.plan);
     bool returned = false;
     while ((j = order_next(s)) && p.plan.count < most && (!p.plan.count || p.plan.count + (size_t)j->class->gang <= most)) {
         if (!returned && priority_of(j->priority) == CLASS_SPOT) { /* behind all that may evict it, and before its like */
-            p.plan.resume_count = returns_find(s, mem, &p.plan.resumes);
+            returns_find(s, mem, false, &p.plan);
             returned = true;
         }
         start(&p, j);
     }
     if (!j && !returned)
-        p.plan.resume_count = returns_find(s, mem, &p.plan.resumes);
+        returns_find(s, mem, false, &p.plan);
     if (j && !s->next && was && was->ready)
         s->next = was; /* the plan is full: it goes on with the next */
     if (was && was != s->next && was->ready && heap_has(&s->parked, was->class))

@@ -60,7 +60,7 @@ static void print_hold(const struct hold *h, struct str *out)
     else if (h->ends_ms < INT64_MAX)
         str_printf(out, " ends %lld", LL(h->ends_ms));
     if (h->away)
-        str_printf(out, " away%s, own cpu %lld mem %lld", h->returns ? " and returns" : "", LL(h->other_cpu), LL(h->other_mem));
+        str_printf(out, " away%s, own cpu %lld mem %lld", h->returns ? h->wanted ? " and is wanted" : " and returns" : "", LL(h->other_cpu), LL(h->other_mem));
     str_text(out, "\n");
     for (int i = 0; i < h->count + h->away; i++) {
         str_printf(out, "  gpu %lld milli %lld mem %lld", LL(h->gpus[i].index), LL(h->gpus[i].milli), LL(h->gpus[i].mem_mib));

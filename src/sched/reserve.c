@@ -6,7 +6,7 @@
 #include "sched/sched_internal.h"
 #include <stdlib.h>
 
-enum { PARTS_MOST = 65536, PIN_AGAIN_MS = 10000 };
+enum { PARTS_MOST = 65536, PIN_AGAIN_MS = 10000, MOVED_MOST = 32 };
 
 bool reserve_open(const struct sched *s, const struct reserve *r)
 {
@@ -91,6 +91,55 @@ void reserve_lost(struct sched *s, struct claim *cl)
             r->parts[k] = NULL;
     r->tried_ms = 0;
     claim_drop(s, cl);
+}
+
+/* --- making room for one that comes back */
+
+struct was { struct claim like; int64_t part; };
+
+static int64_t part_at(const struct claim *cl)
+{
+    int64_t k = 0;
+    while (cl->reserve->parts[k] != cl)
+        k++;
+    return k;
+}
+
+static struct claim *of_others(const struct sched *s, int64_t node, const struct job *j)
+{
+    struct claim *cl = map_get(s->claims.on, node);
+    while (cl && (!cl->reserve || claim_own(s, cl, j) || claim_lent(s, cl, j)))
+        cl = cl->next;
+    return cl;
+}
+
+bool reserves_move(struct sched *s, int64_t node, const struct job *j)
+{
+    struct was was[MOVED_MOST];
+    struct claim *cl;
+    int count = 0;
+    bool all = true;
+    for (; count < MOVED_MOST && (cl = of_others(s, node, j)); count++) {
+        was[count] = (struct was){ *cl, part_at(cl) };
+        cl->reserve->parts[was[count].part] = NULL;
+        claim_drop(s, cl);
+    }
+    for (int i = 0; i < count; i++)
+        pin(s, was[i].like.reserve);
+    for (int i = 0; i < count; i++)
+        all = all && was[i].like.reserve->parts[was[i].part];
+    if (all && count < MOVED_MOST)
+        return true;
+    for (int i = 0; i < count; i++) {
+        struct claim **at = &was[i].like.reserve->parts[was[i].part];
+        if (*at)
+            claim_drop(s, TAKE(*at));
+    }
+    while (count-- > 0) {
+        const struct was *w = &was[count];
+        claim_lift(s, w->like.reserve->parts[w->part] = claim_new(s, &w->like));
+    }
+    return false;
 }
 
 void reserves_pin(struct sched *s)

@@ -332,7 +332,7 @@ void hold_turn(struct sched *s, struct hold *h)
 void hold_end(struct sched *s, struct hold *h)
 {
     int64_t node = h->node;
-    returns_file(s, h, false);
+    returns_file(s, h, false, false);
     hold_count(s, h, -1);
     quota_end(s, h);
     hold_tally(s, h, false);
@@ -580,7 +580,7 @@ static void on_held(struct sched *s, const struct sched_event *e)
     }
     h->confirmed = true;
     h->returning = false;
-    returns_file(s, h, e->away && e->returns);
+    returns_file(s, h, e->away && e->returns, e->wanted);
     h->evicted_for = e->yielding ? 0 : h->evicted_for;
     hold_known(s, h, e->at_ms ? e->at_ms : known ? h->since_ms : s->clock.now_ms, e->priority, e->bound_ms,
                e->yielding ? MAX(e->yields_ms, 1) : 0);

@@ -102,7 +102,8 @@ struct sched_event {
     int held_count;
     struct sched_held *held;
     bool away;              /* it is suspended: these are the GPUs that it had and comes back to; cpu_held and mem_held are what it holds without them */
-    bool returns;           /* ... as soon as they are free and nobody with a better right waits for them: sched_plan says when. Else the door looks after it */
+    bool returns;           /* ... as soon as they are free and nobody with a better right waits for them: sched_plan says when */
+    bool wanted;            /* ... by its owner, who has resumed it: before all that is queued. Else it had to yield, and comes before its like */
     int64_t own_cpu, own_mem;   /* of such a one: what it holds together with them */
     /* SCHED_TASK_FREED: what of its time counts, in used_from_ms and used_until_ms; none: 0 */
     /* SCHED_TASK_QUEUED */

@@ -74,6 +74,7 @@ struct job {
 struct hold {
     int64_t job, task, node, cpu_milli, mem_mib, not_before_ms, owner, bound_ms;
     int64_t since_ms, ends_ms, yields_ms;   /* ends_ms: expected, INT64_MAX where nobody knows; yields_ms: of one that was told to stop, else 0 */
+    int64_t moved_ms;           /* returns.c: when others' reservations were last asked to make room for it */
     int64_t evicted_for;        /* job that its eviction was asked for, not yet told by an event; 0: none */
     struct project *project;
     struct limit_ask *counted;  /* as the limits of its project count it; NULL: there are none */
@@ -83,6 +84,7 @@ struct hold {
     bool cancelled;             /* must not wait again if it is refused */
     bool tallied;
     bool returns, returning;    /* returns.c; returning: we gave it its GPUs back, and no event has told so */
+    bool wanted;                /* ... by its owner */
     uint8_t rank;               /* enum priority_class */
     int64_t other_cpu, other_mem;   /* of one that was suspended: what it holds with its GPUs, or without them */
     int count, away;            /* away: of its GPUs, those that it has given back: all or none */
@@ -134,6 +136,9 @@ bool claim_own(const struct sched *s, const struct claim *cl, const struct job *
 bool claim_lent(const struct sched *s, const struct claim *cl, const struct job *j);
 int64_t claims_until(const struct sched *s);                        /* whoever is not over by then may run under none; 0: there are none */
 void claims_back(struct sched *s, struct job *j, struct node *n);
+/* For one that comes back to GPUs that it had: what its project has reserved, or is lent to it; first: also what is held for those of the queue, who come
+ * behind it; reserved: also what others have reserved. Until claims_again. */
+void claims_open(struct sched *s, int64_t node, const struct job *j, bool first, bool reserved);
 void claims_again(struct sched *s, int64_t node);                   /* it was only looked at: what was lifted there is in force again */
 
 /* --- ahead.c: when those who cannot start now will. A head is the first of its class of priority that waits for room. */
@@ -212,6 +217,7 @@ void reserves_time(struct sched *s, int64_t now_ms);
 void reserves_pin(struct sched *s);
 void reserve_lost(struct sched *s, struct claim *cl);               /* a part has lost its place */
 bool reserve_open(const struct sched *s, const struct reserve *r);  /* its time has come */
+bool reserves_move(struct sched *s, int64_t node, const struct job *j);     /* what others than its project have reserved there is elsewhere from now on; false: it cannot, and is where it was */
 
 struct brake { int64_t at_ms, milli, job, task; };      /* job: that was asked for; 0: the door has told it */
 enum { REFUSED_PAUSE_MS = 100, EVICT_PAUSE_MS = 1000 };
@@ -286,8 +292,8 @@ void job_reclass(struct sched *s, struct job *j);                   /* whether i
 void hold_end(struct sched *s, struct hold *h);
 void hold_turn(struct sched *s, struct hold *h);                    /* it gives its GPUs back, or has them again */
 /* --- returns.c */
-void returns_file(struct sched *s, struct hold *h, bool in);        /* it waits for the GPUs that it had, or does not any more */
-size_t returns_find(struct sched *s, struct arena *mem, struct resume **out);   /* those that have them from now on */
+void returns_file(struct sched *s, struct hold *h, bool in, bool wanted);   /* it waits for the GPUs that it had, or does not any more */
+void returns_find(struct sched *s, struct arena *mem, bool first, struct sched_plan *plan);     /* those that have them from now on; first: before the queue */
 int64_t returns_wake(const struct sched *s);                        /* one that the door refused is to be tried again then; INT64_MAX: none */
 void returns_kept(struct sched *s, struct hold *h);
 static inline void hold_as(struct node *n, const struct hold *h, int sign)     /* for a moment, see node_count */

@@ -86,6 +86,25 @@ call POST "/v1/jobs/$one/resume" '{}'
 until_ok 60 eval '[ "$(attempt "$one" state)" = running ]'
 is "... and comes back" "$(attempt "$one" state)|$(frozen "$one")" "running|THAWED"
 
+# --- its GPU is reserved by another project meanwhile
+call POST /v1/projects '{"name":"other"}'
+scrubs() { get '/v1/events?limit=1000' | jq '[.items[] | select(.name == "gpu.scrubbed")] | length'; }
+in_other() { [ "$(get "/v1/jobs/$1?project=other" | jq -r .state)" = "$2" ]; }
+call POST "/v1/jobs/$one/suspend" '{}'
+wait_for "$one" suspended 60
+call POST /v1/reservations '{"project":"other","gpus":"1","duration":"1h","name":"theirs"}'
+call POST "/v1/jobs/$one/resume" '{}'
+call POST "/v1/jobs?project=other" "$(sh_job 'while [ ! -e /tmp/end ]; do sleep 0.1; done' '{"gpus":1,"cpus":0.5,"memory":"256MB"}')"
+theirs=$(field .id)
+until_ok 90 in_other "$theirs" running
+is "what is resumed does not come to what another project has reserved" "$(job "$one" '.state + " " + .reason')|$(get "/v1/jobs/$theirs?project=other" | jq -r .state)" "suspended ResumeGPUs|running"
+arcus exec "$theirs" --project other -- touch /tmp/end </dev/null
+until_ok 60 in_other "$theirs" done
+call DELETE /v1/reservations/theirs
+until_ok 60 eval '[ "$(attempt "$one" state)" = running ]'
+until_ok 60 eval '[ "$(scrubs)" -ge 2 ]'
+is "... but when that is over" "$(job "$one")|$(frozen "$one")" "running|THAWED"
+
 # --- ends
 call POST "/v1/jobs/$one/suspend" '{}'
 wait_for "$one" suspended 60
@@ -94,26 +113,24 @@ is "a suspended task is cancelled without grace: its GPU may be another's" "$(ho
 is "... and nothing of it has run again" "$(logs "$one" | grep -c heard)" 0
 
 # --- work of class spot is suspended for what has a better right, here another project's, and goes on behind it
-call POST /v1/projects '{"name":"other"}'
 rm -f "$LIB"/cuda.conf.*
+before=$(scrubs)
 spot=$(submit "$(sh_job "$counts" '{"gpus":1,"priority":"spot"}')")
 wait_for "$spot" running 60
 until_ok 60 has_said "$spot" 'turn 3'
 conf "gpu 0 process $(first_pid "$(attempt "$spot")") 100"
 call POST "/v1/jobs?project=other" "$(sh_job 'echo here; while [ ! -e /tmp/end ]; do sleep 0.1; done' '{"gpus":1,"priority":"high"}')"
 high=$(field .id)
-in_other() { [ "$(get "/v1/jobs/$high?project=other" | jq -r .state)" = "$1" ]; }
-until_ok 90 in_other running
+until_ok 90 in_other "$high" running
 is "spot work has given its GPU to what has a better right, and was not ended" "$(job "$spot" '.state + " " + .reason')|$(frozen "$spot")" "suspended ResumeGPUs|FROZEN"
 said=$(last "$spot")
-scrubs() { get '/v1/events?limit=1000' | jq '[.items[] | select(.name == "gpu.scrubbed")] | length'; }
-until_ok 60 eval '[ "$(scrubs)" -ge 1 ]'
-is "the GPU was overwritten for the other project" "$(scrubs)" 1
+until_ok 60 eval '[ "$(scrubs)" -gt $before ]'
+is "the GPU was overwritten for the other project" "$(($(scrubs) - before))" 1
 arcus exec "$high" --project other -- touch /tmp/end </dev/null
-until_ok 60 in_other done
+until_ok 60 in_other "$high" done
 until_ok 60 eval '[ "$(attempt "$spot" state)" = running ]'
-until_ok 60 eval '[ "$(scrubs)" -ge 2 ]'
-is "... and again before what was suspended came back to it" "$(scrubs)" 2
+until_ok 60 eval '[ "$(scrubs)" -gt $((before + 1)) ]'
+is "... and again before what was suspended came back to it" "$(($(scrubs) - before))" 2
 until_ok 60 has_said "$spot" "turn $((${said#turn } + 3))"
 is "... and goes on where it was, in the same attempt" "$(logs "$spot" | grep -A 1 -x "$said" | tail -n 1) $(get "/v1/jobs/$spot/attempts" | jq '.items | length')" "turn $((${said#turn } + 1)) 1"
 call POST "/v1/jobs/$spot/cancel" '{"grace":"1s"}'

@@ -37,6 +37,34 @@ static void told(struct two *t, const char *job, int64_t n, const char *state, c
     check_books(d, state);
 }
 
+static void plan(struct two *t, const struct eviction *e, const struct resume *r)
+{
+    struct door *d = t->d;
+    struct place_ask *ask = ARENA_NEW(d->mem, struct place_ask);
+    if (e)
+        ask->evictions = (struct objects){ memcpy(ARENA_NEW(d->mem, struct eviction), e, sizeof *e), 1 };
+    if (r)
+        ask->resumes = (struct objects){ memcpy(ARENA_NEW(d->mem, struct resume), r, sizeof *r), 1 };
+    CHECK(door_ask_as(d, &system_caller, VERB_JOB_PLACE, ask).ok);
+}
+
+static void give_back(struct two *t)
+{
+    struct resume r = { .node = state_node(memory_of(t->d), "n1")->id };
+    CHECK(id_parse(t->one, PREFIX_JOB, &r.job));
+    plan(t, NULL, &r);
+    check_books(t->d, "given back");
+}
+
+/* Its owner wants it to go on, and the planner knows of nobody else. */
+static bool resumed(struct two *t)
+{
+    bool wished = wish(t, VERB_JOB_RESUME, t->one).ok && attempt_of(t, t->one)->hold == STEP_WAITS;
+    check_books(t->d, "wished");
+    give_back(t);
+    return wished && attempt_of(t, t->one)->hold == STEP_RESUMING;
+}
+
 static struct project *project_of_admin(struct two *t)
 {
     struct project *p, *found = NULL;
@@ -70,8 +98,12 @@ TEST(a_suspended_task_gives_its_gpu_to_another_and_has_it_again_afterwards)
     CHECK(wish(&t, VERB_JOB_RESUME, t.one).ok && attempt_of(&t, t.one)->hold == STEP_WAITS);
     CHECK(text_is(job_word(d, t.one, "state"), "suspended") && text_is(job_word(d, t.one, "reason"), "ResumeGPUs"));
     check_books(d, "waits for its GPU");
+    give_back(&t); /* another has it */
+    CHECK(attempt_of(&t, t.one)->hold == STEP_WAITS);
     CHECK(door_report(d, t.key, 3, door_attempt(d, t.other, 0), "ended", ",\"outcome\":\"succeeded\"").ok);
-    CHECK(attempt_of(&t, t.one)->hold == STEP_RESUMING && attempt_of(&t, t.one)->gpu_milli == 1000); /* in the same commit */
+    CHECK(attempt_of(&t, t.one)->hold == STEP_WAITS); /* whose they are now the planner knows */
+    give_back(&t);
+    CHECK(attempt_of(&t, t.one)->hold == STEP_RESUMING && attempt_of(&t, t.one)->gpu_milli == 1000);
     told(&t, t.one, 2, "running", NULL);
     CHECK(attempt_of(&t, t.one)->hold == STEP_NONE && attempt_of(&t, t.one)->mem_mib == mem && text_is(job_word(d, t.one, "state"), "running"));
 }
@@ -85,7 +117,7 @@ TEST(it_survives_a_restart_of_the_server_in_every_step)
         if (states[i])
             told(&t, t.one, i == 1 ? 1 : 2, states[i], NULL);
         else
-            CHECK(wish(&t, i == 0 ? VERB_JOB_SUSPEND : VERB_JOB_RESUME, t.one).ok);
+            CHECK(i == 0 ? wish(&t, VERB_JOB_SUSPEND, t.one).ok : resumed(&t));
         check_books(d, "before");
         int hold = attempt_of(&t, t.one)->hold;
         CHECK(door_crash(d) && door_hello(d, t.key, "n1", 1, 2, (struct texts){ 0 }).ok && attempt_of(&t, t.one)->hold == hold);
@@ -116,7 +148,7 @@ TEST(one_that_cannot_come_back_gives_its_gpu_back_again)
     AUTO(door_free) struct door *d = t.d;
     CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
     told(&t, t.one, 1, "suspended", NULL);
-    CHECK(wish(&t, VERB_JOB_RESUME, t.one).ok && attempt_of(&t, t.one)->hold == STEP_RESUMING);
+    CHECK(resumed(&t));
     told(&t, t.one, 1, "suspended", NULL); /* of the wish before: nothing new */
     CHECK(attempt_of(&t, t.one)->hold == STEP_RESUMING);
     told(&t, t.one, 2, "suspended", ",\"why\":\"no memory\"");
@@ -132,7 +164,7 @@ TEST(who_is_suspended_pays_for_memory_and_not_for_gpus)
     CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
     told(&t, t.one, 1, "suspended", NULL);
     pass(&t, 100);
-    CHECK(wish(&t, VERB_JOB_RESUME, t.one).ok);
+    CHECK(resumed(&t));
     told(&t, t.one, 2, "running", NULL);
     pass(&t, 10);
     CHECK(door_report(d, t.key, 2, door_attempt(d, t.one, 0), "ended", ",\"outcome\":\"succeeded\"").ok);
@@ -179,7 +211,7 @@ TEST(memory_that_a_task_keeps_after_it_was_resumed_stays_in_the_books_until_its_
     int64_t mem = attempt_of(&t, t.one)->mem_mib;
     CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
     told(&t, t.one, 1, "suspended", NULL);
-    CHECK(wish(&t, VERB_JOB_RESUME, t.one).ok);
+    CHECK(resumed(&t));
     told(&t, t.one, 2, "running", ",\"over_mib\":2048");
     CHECK(attempt_of(&t, t.one)->hold == STEP_NONE && attempt_of(&t, t.one)->mem_mib == mem + 2048);
     CHECK(door_crash(d) && door_hello(d, t.key, "n1", 1, 2, (struct texts){ 0 }).ok && attempt_of(&t, t.one)->mem_mib == mem + 2048);
@@ -217,31 +249,12 @@ static struct two spot_new(void)
     return t;
 }
 
-static void plan(struct two *t, const struct eviction *e, const struct resume *r)
-{
-    struct door *d = t->d;
-    struct place_ask *ask = ARENA_NEW(d->mem, struct place_ask);
-    if (e)
-        ask->evictions = (struct objects){ memcpy(ARENA_NEW(d->mem, struct eviction), e, sizeof *e), 1 };
-    if (r)
-        ask->resumes = (struct objects){ memcpy(ARENA_NEW(d->mem, struct resume), r, sizeof *r), 1 };
-    CHECK(door_ask_as(d, &system_caller, VERB_JOB_PLACE, ask).ok);
-}
-
 static void evict(struct two *t)
 {
     struct eviction e = { .node = state_node(memory_of(t->d), "n1")->id, .why = EVICT_SPOT };
     CHECK(id_parse(t->one, PREFIX_JOB, &e.job) && id_parse(t->other, PREFIX_JOB, &e.for_job));
     plan(t, &e, NULL);
     check_books(t->d, "evicted");
-}
-
-static void give_back(struct two *t)
-{
-    struct resume r = { .node = state_node(memory_of(t->d), "n1")->id };
-    CHECK(id_parse(t->one, PREFIX_JOB, &r.job));
-    plan(t, NULL, &r);
-    check_books(t->d, "given back");
 }
 
 TEST(spot_work_that_yields_is_suspended_and_goes_on_when_the_planner_says_so)
