@@ -108,6 +108,10 @@ struct job *job_accept(struct call *c, struct project *p, const struct job_wish 
 const char *limit_whose(struct call *c, const struct project *p, int64_t owner);     /* "user ada of project vision" */
 struct interval;
 void usage_roll(struct call *c, const struct interval *i);                        /* into the sums of its days */
+void usage_unroll(struct call *c, const struct interval *i);                      /* out of them again */
+void attempt_part(struct attempt *a, int64_t id, const struct interval *i);       /* of its usage, written while it runs */
+void attempt_parts_put(const struct attempt *a, struct json_out *o);              /* into its lease */
+void attempt_parts_void(struct call *c, struct attempt *a);                       /* they are not billed after all */
 void job_write(struct call *c, struct job *j);                                  /* its row as memory has it; version + 1 */
 void task_write(struct call *c, struct task *t, const char *detail);
 void job_settle(struct call *c, struct job *j);                                 /* are all its tasks over? then so is it */

@@ -151,7 +151,7 @@ static int64_t pause_ms(const struct job *j, const struct task *t, bool ours)
 
 /* What is set aside for one that is about to be suspended, or is back, beyond its own is not metered.
  * What of it counts is told to the planner with its end. id: of the interval; an attempt that never changed what it holds has one, its own. */
-static void meter(struct call *c, const struct attempt *a, int64_t id, const struct ending *how, struct sched_event *freed)
+static void meter(struct call *c, struct attempt *a, int64_t id, const struct ending *how, struct sched_event *freed)
 {
     const struct job *j = a->task->job;
     struct interval i = { 0 };
@@ -175,8 +175,10 @@ static void meter(struct call *c, const struct attempt *a, int64_t id, const str
          V_INT(j->id), V_INT(a->node->id), V_TEXT(i.flavor), V_INT(i.gpu_milli), V_INT(i.gpu_mib),
          V_INT(i.cpu_milli), V_INT(i.mem_mib), V_INT(i.started_ms), V_INT(i.ended_ms),
          V_INT(i.billable), V_INT(i.simulated), V_INT(1));
-    if (id != a->id)
+    if (id != a->id) {
         EMIT(c, USAGE_PART, V_INT(id), V_INT(a->id));
+        attempt_part(a, id, &i);
+    }
     usage_roll(c, &i);
     if (!i.billable || idle)
         return;
@@ -251,6 +253,8 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     if (last.started_ms) /* what was before is metered already */
         last.started_ms = MAX(last.started_ms, a->hold_ms);
     meter(c, a, a->id, &last, e);
+    if (outcome_is_our_fault(how->outcome))
+        attempt_parts_void(c, a);
     emit_event(c, j->project->id, "attempt.ended", id_of(c, PREFIX_ATTEMPT, a->id),
                end_data(c, a, how));
     e->job = j->id, e->task = t->index, e->node = n->id, e->project = j->project->id;

@@ -52,6 +52,8 @@ static void write_lease(struct call *c, const struct attempt *a)
     json_key(&o, "idle"), json_put_int(&o, a->idle_mib);
     if (a->returns)
         json_key(&o, "returns"), json_put_int(&o, 1);
+    if (a->parts)
+        attempt_parts_put(a, &o);
     if (a->hold_why)
         json_key(&o, "hold_why"), json_put_text(&o, a->hold_why);
     json_close(&o, '}');

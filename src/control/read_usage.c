@@ -8,15 +8,18 @@
 static const int64_t day_ms = INT64_C(86400) * 1000;
 enum { DAYS = 7 };
 
-void usage_roll(struct call *c, const struct interval *i)
+static void roll(struct call *c, const struct interval *i, int64_t sign)
 {
     struct usage_line d;
     for (int64_t at = 0; usage_day_next(i, &at, &d);)
         EMIT(c, USAGE_DAY_ADD, V_INT(d.day_ms / day_ms), V_INT(i->project), V_INT(i->owner_kind),
-             V_INT(i->owner), V_TEXT(i->flavor), V_INT(i->simulated), V_INT(d.attempts), V_INT(d.ms),
-             V_INT(d.gpu_milli_ms), V_INT(d.gpu_mib_ms), V_INT(d.cpu_milli_ms), V_INT(d.mem_mib_ms),
+             V_INT(i->owner), V_TEXT(i->flavor), V_INT(i->simulated), V_INT(sign * d.attempts), V_INT(sign * d.ms),
+             V_INT(sign * d.gpu_milli_ms), V_INT(sign * d.gpu_mib_ms), V_INT(sign * d.cpu_milli_ms), V_INT(sign * d.mem_mib_ms),
              V_INT(i->ended_ms - i->started_ms));
 }
+
+void usage_roll(struct call *c, const struct interval *i) { roll(c, i, 1); }
+void usage_unroll(struct call *c, const struct interval *i) { roll(c, i, -1); }
 
 struct interval usage_interval(const struct rows *r, size_t i)
 {

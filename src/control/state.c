@@ -443,7 +443,7 @@ struct task *job_add_task(struct job *j, int64_t index)
 }
 
 /* A lease is {"cpu":milli,"mem":mib,"address":"100.64.16.2","gpus":[{"index","uuid","milli","mem_mib","simulated"}]}, of a MIG slice also "mig", "slot" and "size":
- * written by job.place, read here. Of one that was suspended also "hold", "hold_n", "hold_ms", "parked", and "away" in the place of "gpus": job_suspend.c. */
+ * written by job.place, read here. Of one that was suspended also "hold", "hold_n", "hold_ms", "parked", "parts", and "away" in the place of "gpus": job_suspend.c, job_parts.c. */
 enum { UUID_BYTES = 48 };
 static struct attempt *attempt_of_lease(struct state *s, const char *lease_json)
 {
@@ -494,6 +494,7 @@ static struct attempt *attempt_of_lease(struct state *s, const char *lease_json)
         a->parked_mib = json_int(doc, "parked", 0);
         a->idle_mib = (int32_t)MIN(MAX(json_int(doc, "idle", away ? MAX(a->parked_mib, 1) : 0), 0), INT32_MAX);
         a->returns = json_int(doc, "returns", 0) != 0;
+        a->parts = attempt_parts_get(doc);
         a->hold_why = json_text(doc, "hold_why") ? must(strdup(json_text(doc, "hold_why"))) : NULL;
         a->cpu_milli = away ? 0 : a->own_cpu;
         a->mem_mib = away ? a->parked_mib : a->own_mem + a->parked_mib;
@@ -577,6 +578,7 @@ static void free_attempt(struct state *s, struct attempt *a)
     free(a->counted);
     free(a->stop_why);
     free(a->hold_why);
+    free(a->parts);
     slabs_give(s->slabs, a);
 }
 

@@ -112,6 +112,7 @@ struct attempt {
     int64_t mem_mib, gpu_mib;
     int64_t own_mem;            /* with own_cpu what it holds with its GPUs; cpu_milli and mem_mib are what it holds now */
     int64_t parked_mib;         /* of one that is away: all its memory there; else: what is set aside for it beyond its own */
+    struct parts *parts;        /* of its usage, closed while it ran: job_parts.c; NULL: none */
     char *hold_why;             /* it could not be suspended when that was last tried; NULL: it could, or never was */
     int32_t run_for_s, grace_s, cpu_milli, gpu_milli, own_cpu;      /* there are many attempts, and the bounds of these are far below */
     int32_t idle_mib;           /* its node said that it stands still with that much memory, and nothing else is metered; 0: all of its own is */
@@ -242,6 +243,8 @@ void attempt_why(struct attempt *a, const char *why);       /* it was told to en
 void attempt_begun(struct attempt *a);                      /* from now on its order is a short one */
 bool node_takes(const struct node *n);                      /* may something new be placed there? */
 void attempt_count(struct attempt *a);                      /* for limits, if it is not yet */
+struct json;
+struct parts *attempt_parts_get(const struct json *lease);  /* NULL: none */
 void attempt_away(struct attempt *a, bool away, int64_t parked_mib);    /* its GPUs are not its own, or are again; parked_mib: see there */
 int64_t node_kept_mib(const struct node *n);                /* of its memory: by suspended tasks */
 void attempt_hold(struct attempt *a, int sign);             /* adds (1) or takes away (-1) what it holds from the project's books */

@@ -174,6 +174,8 @@ void usage_sum_add_day(struct usage_sum *s, const struct usage_line *day)
                               .flavor = when_asked(s->by, BY_FLAVOR, day->flavor),
                               .day_ms = s->by & BY_DAY ? day->day_ms : 0,
                               .simulated = day->simulated };
+    if (!day->attempts && !day->ms) /* all of it was taken back */
+        return;
     struct usage_line *line = line_of(s, &key);
     line->attempts += day->attempts;
     add(&line->ms, 1, day->ms);

@@ -1,6 +1,6 @@
 /* meter.h - intervals -> usage. Pure and integer: what an attempt held, times how long.
  *
- * An interval is made once, when its attempt ends, and never changes. Sums cut it at midnight UTC, so days add up to the whole; they
+ * An interval is made once, when its attempt ends or is suspended, and never changes, but that it is not billed if the attempt ends by our fault. Sums cut it at midnight UTC, so days add up to the whole; they
  * hold what is billable and nothing else. An attempt counts once, in the line where it started. */
 #pragma once
 #include "base/arena.h"

@@ -164,6 +164,8 @@ static void work(struct lines *l, const struct state *s, int64_t only)
                    LL(a->mem_mib), LL(a->gpu_milli), LL(a->gpu_mib),
                    a->simulated ? " simulated" : "");
         str_printf(to, " address %u hold %d n %lld since %lld parked %lld away %d own %lld %lld idle %d returns %d why %s", a->address, a->hold, LL(a->hold_n), LL(a->hold_ms), LL(a->parked_mib), a->away, LL(a->own_cpu), LL(a->own_mem), a->idle_mib, a->returns, a->hold_why ? a->hold_why : "");
+        if (a->parts)
+            attempt_parts_put(a, &(struct json_out){ .to = to });
         for (int g = 0; g < a->gpu_count + a->away; g++)
             str_printf(to, " gpu %lld %s %lld %lld %s@%lld+%lld", LL(a->gpus[g].index), a->gpus[g].uuid,
                        LL(a->gpus[g].milli), LL(a->gpus[g].mem_mib), a->gpus[g].mig ? a->gpus[g].mig : "", LL(a->gpus[g].slot), LL(a->gpus[g].size));

@@ -5,16 +5,18 @@
 
 struct two { struct door *d; char key[SECRET_TEXT]; const char *one, *other; };     /* `one` runs on the only GPU of n1, `other` waits for it */
 
-static struct two two_new(void)
+static struct two two_with(const char *more)
 {
     struct two t = { .d = door_new(false) };
     struct door *d = t.d;
     door_node(d, "n1", 1, t.key);
-    t.one = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":1,\"cpus\":2,\"memory\":\"8GB\"}");
+    t.one = door_submit(d, d->admin, FMT(d, "{\"command\":[\"true\"],\"gpus\":1,\"cpus\":2,\"memory\":\"8GB\"%s}", more));
     t.other = door_submit(d, d->admin, "{\"command\":[\"true\"],\"gpus\":1,\"cpus\":2,\"memory\":\"8GB\"}");
     CHECK(door_place(d, t.one, 0, "n1", 0) && door_report(d, t.key, 1, door_attempt(d, t.one, 0), "started", NULL).ok);
     return t;
 }
+
+static struct two two_new(void) { return two_with(""); }
 
 static struct attempt *attempt_of(struct two *t, const char *job)
 {
@@ -395,4 +397,78 @@ TEST(the_parts_of_an_attempt_are_its_time_also_when_it_had_ended_before_the_wish
         CHECK(number_of(d, "SELECT MAX(ended_ms) FROM usage") == ended && rows_in(d, "usage") == 1 + back);
         CHECK(number_of(d, "SELECT COUNT(*) FROM usage WHERE gpu_milli > 0") == 1 && number_of(d, "SELECT MAX(mem_mib) FROM usage") == own + 2048 * back);
     }
+}
+
+/* --- what is billed of one that ends by our fault */
+
+static void check_days(struct door *d, const char *where)
+{
+    static const char *const rows = "SELECT COALESCE(SUM(ended_ms - started_ms), 0) FROM usage WHERE billable = 1", *const days = "SELECT COALESCE(SUM(ms), 0) FROM usage_day",
+                      *const held = "SELECT COALESCE(SUM((ended_ms - started_ms) * gpu_milli), 0) FROM usage WHERE billable = 1", *const gpus = "SELECT COALESCE(SUM(gpu_milli_ms), 0) FROM usage_day";
+    CHECK(number_of(d, rows) == number_of(d, days) && number_of(d, held) == number_of(d, gpus));
+    CHECK(number_of(d, "SELECT COUNT(*) FROM usage WHERE billable = 1") == number_of(d, "SELECT COALESCE(SUM(attempts), 0) FROM usage_day"));
+    check_books(d, where);
+}
+
+TEST(nothing_is_billed_of_one_that_was_suspended_and_ends_by_our_fault)
+{
+    for (int i = 0; i < 8; i++) {
+        bool lost = i & 1, crash = i & 2, away = i & 4;
+        struct two t = two_with(",\"max_duration\":\"10h\"");
+        AUTO(door_free) struct door *d = t.d;
+        CHECK(door_ask(d, d->admin, VERB_QUOTA_SET, "{\"project\":\"default\",\"gpu_hours_month\":1000}").ok);
+        for (int k = 0; k < 3; k++) {
+            pass(&t, 100);
+            CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+            told(&t, t.one, 2 * k + 1, "suspended", NULL);
+            pass(&t, 10);
+            if (k == 2 && away)
+                break;
+            CHECK(resumed(&t));
+            told(&t, t.one, 2 * k + 2, "running", NULL);
+        }
+        struct limit_row *r = books_row(&project_of_admin(&t)->limits, 0, "");
+        CHECK(r && r->used[PERIODS - 1] >= 300 * INT64_C(1000) * 1000 && number_of(d, "SELECT SUM(attempts) FROM usage_day") == (away ? 5 : 6));
+        check_days(d, "before");
+        if (crash)
+            CHECK(door_crash(d) && door_hello(d, t.key, "n1", 1, 2, (struct texts){ 0 }).ok);
+        check_days(d, "a new server");
+        if (lost)
+            door_run(d, 900 * 1000);
+        else
+            CHECK(door_report(d, t.key, 2, door_attempt(d, t.one, 0), "ended", ",\"outcome\":\"node_fault\"").ok);
+        CHECK(text_is(job_word(d, t.one, "state"), "queued"));
+        CHECK(number_of(d, "SELECT COUNT(*) FROM usage WHERE billable = 1") == 0 && rows_in(d, "usage") == (away ? 6 : 7));
+        struct answer sum = door_ask(d, d->admin, VERB_USAGE_SUM, "{\"by\":\"project,day\"}");
+        CHECK(sum.ok && item_count(&sum) == 0);
+        r = books_row(&project_of_admin(&t)->limits, 0, "");
+        CHECK(r && r->used[PERIODS - 1] == 0);
+        check_days(d, "nothing is left");
+    }
+}
+
+TEST(of_one_that_ends_otherwise_all_parts_are_billed_and_of_very_many_the_oldest_always)
+{
+    struct two t = two_new();
+    AUTO(door_free) struct door *d = t.d;
+    for (int k = 0; k < 40; k++) {
+        pass(&t, 5);
+        CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+        told(&t, t.one, 2 * k + 1, "suspended", NULL);
+        pass(&t, 5);
+        CHECK(resumed(&t));
+        told(&t, t.one, 2 * k + 2, "running", NULL);
+    }
+    check_days(d, "80 parts");
+    CHECK(door_crash(d) && door_hello(d, t.key, "n1", 1, 2, (struct texts){ 0 }).ok);
+    CHECK(door_report(d, t.key, 2, door_attempt(d, t.one, 0), "ended", ",\"outcome\":\"node_fault\"").ok);
+    CHECK(rows_in(d, "usage") == 81 && number_of(d, "SELECT COUNT(*) FROM usage WHERE billable = 1") == 80 - 64);
+    check_days(d, "over");
+    CHECK(door_place(d, t.one, 0, "n1", 0) && door_report(d, t.key, 3, door_attempt(d, t.one, 0), "started", NULL).ok);
+    pass(&t, 5);
+    CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+    told(&t, t.one, 1, "suspended", NULL);
+    CHECK(door_report(d, t.key, 4, door_attempt(d, t.one, 0), "ended", ",\"outcome\":\"exited\",\"exit_code\":1").ok);
+    CHECK(number_of(d, "SELECT COUNT(*) FROM usage WHERE billable = 1") == 80 - 64 + 2);
+    check_days(d, "its own fault");
 }
