@@ -163,13 +163,19 @@ static bool spawn(struct attempt *a, bool suspended, struct err *err)
     return (a->hold.helper = warm_take(r, line.at, on_over, a, err)) != NULL;
 }
 
-/* A simulated task has nothing on its GPUs. */
+/* In a simulated world a task has nothing on its GPUs, and stands still as long as there is a file that says so. */
 static void pretend(struct attempt *a)
 {
+    char path[RUNTIME_PATH + 16], folder[RUNTIME_PATH];
+    struct err err = { 0 };
+    snprintf(path, sizeof path, "%s/frozen", folder_of(a, folder));
+    bool went = a->hold.on ? file_replace(a->r->os, path, (struct slice){ "", 0 }, 0600, &err) : file_remove(a->r->os, path, &err);
+    bool frozen = disk_exists(a->r->os, path);
     take_note(a, &(struct suspend_note){ .n = a->hold.asked,
-                                         .state = a->hold.on ? SUSPEND_SUSPENDED : SUSPEND_RUNNING,
+                                         .state = frozen ? SUSPEND_SUSPENDED : SUSPEND_RUNNING,
                                          .mem_mib = 1,
-                                         .at_ms = os_wall_ms(a->r->os) });
+                                         .at_ms = os_wall_ms(a->r->os),
+                                         .why = went || frozen == a->hold.on ? NULL : err.text });
     tell(a);
 }
 

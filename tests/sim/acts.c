@@ -286,6 +286,32 @@ static void act_priority(struct cloud *c, const struct words *w)
     about_job(c, w->at[1], WISH_CHANGE, "PATCH", "", body);
 }
 
+static void hold(struct cloud *c, const struct words *w, const char *how)
+{
+    struct wish *target = job_named(c, w->at[1]);
+    int64_t task = number(w, 2);
+    char body[32] = "{}";
+    if (!target)
+        return;
+    if (task >= 0 && task < target->count)
+        snprintf(body, sizeof body, "{\"task\":%lld}", (long long)task);
+    target->held = true;
+    about_job(c, target->name, WISH_CHANGE, "POST", how, body);
+}
+static void act_suspend(struct cloud *c, const struct words *w) { hold(c, w, "/suspend"); }
+static void act_resume(struct cloud *c, const struct words *w) { hold(c, w, "/resume"); }
+
+static void act_spot(struct cloud *c, const struct words *w)
+{
+    struct wish *x = wish_new(c, WISH_CHANGE, 0);
+    if (!x)
+        return;
+    x->method = "PATCH";
+    snprintf(x->path, sizeof x->path, "/v1/rules");
+    str_printf(&x->body, "{\"spot_suspend\":\"%s\"}", w->at[1]);
+    wish_send(x);
+}
+
 static void act_node(struct cloud *c, const struct words *w)
 {
     struct wish *x = wish_new(c, WISH_CHANGE, 0);
@@ -362,6 +388,7 @@ static const struct act {
     { "submit", 14, act_submit },     { "cancel", 3, act_cancel },     { "read", 1, act_read },
     { "logs", 2, act_logs },          { "priority", 2, act_priority }, { "node", 2, act_node },
     { "drain", 2, act_drain },        { "reserve", 5, act_reserve },   { "unreserve", 1, act_unreserve },
+    { "suspend", 2, act_suspend },    { "resume", 2, act_resume },     { "spot", 1, act_spot },
     { "key", 0, act_key },            { "key-try", 1, act_key_try },   { "key-off", 1, act_key_off },
     { "secret", 1, act_secret },      { "quota", 0, act_quota },       { "faults", 0, act_faults },
     { "kill", 2, act_kill, true },    { "crash", 2, act_crash, true }, { "leave", 2, act_leave, true },

@@ -221,6 +221,15 @@ void wish_cancel(struct cloud *c)
             (long long)chance(c, 0, 1));
 }
 
+/* Mostly one that has a GPU to give back, or has given it back. */
+void wish_hold(struct cloud *c)
+{
+    bool on = chance(c, 0, 2);
+    struct wish *target = chance(c, 0, 5) ? watch_some(c, !on) : some_job(c);
+    if (target)
+        act(c, "%s %s %lld", on ? "suspend" : "resume", target->name, chance(c, 0, 1) ? -1LL : (long long)chance(c, 0, target->count - 1));
+}
+
 void wish_uncordon(struct cloud *c, int node)
 {
     act(c, "node %s ready", c->nodes[node].host);

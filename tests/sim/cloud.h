@@ -24,6 +24,7 @@ struct run {
     bool tried, told;               /* its end may be, or is, in its status file: a write that fails can be seen */
     bool lazy;                      /* its status is synced by nobody as long as its agent lives: that one has what it is told */
     bool lost;                      /* the power was cut right behind its end */
+    bool frozen;                    /* it is suspended, and holds no GPU */
     enum outcome outcome;
     int64_t exit_code;
     struct straw *alive;
@@ -55,6 +56,7 @@ struct wish {
     bool has_secret;
     struct wish *after, *target;    /* target: of a cancel or a read */
     int when;                       /* enum after_when */
+    bool held;                      /* somebody asked to suspend it */
     bool cancelled, partly;         /* somebody asked for all of it, or for a task */
     int state, outcome;             /* as the store has them in the end */
 };
@@ -90,6 +92,7 @@ struct cloud {
     struct rng rng, luck;           /* what is done to it; how people react to that. The world has its own */
     struct str acts;                /* how it began and what was done to it since */
     size_t misfortunes;             /* of those */
+    size_t freezes;                 /* so often a task stood still */
     struct machine_of heads[HEADS_MOST], nodes[NODES_MOST], client;
     int node_count, head_count;
     struct head_of { struct cloud *c; int h; struct server *server; struct sim_proc *self; int64_t told; } servers[HEADS_MOST];   /* server NULL: down; told: the last event that a follower inside it saw */
@@ -146,6 +149,7 @@ void head_kill(struct cloud *c, int h, int64_t back_after_ms);      /* SIGKILL *
 void head_crash(struct cloud *c, int h, int64_t back_after_ms);     /* the machine: what was not synced is lost */
 void head_leave(struct cloud *c, int h, int64_t back_after_ms);     /* as SIGTERM does */
 void head_pick(struct cloud *c);                                    /* who writes: of those that think so the one with the highest epoch */
+int64_t cloud_number(struct cloud *c, const char *sql);             /* out of the store */
 struct conn *cloud_conn(struct cloud *c);                           /* to look at the store; there is a server */
 void node_start(struct cloud *c, int node);
 void node_kill(struct cloud *c, int node, int64_t back_after_ms);   /* the agent alone */
@@ -175,6 +179,8 @@ void wish_read(struct cloud *c);
 void wish_change(struct cloud *c);                                  /* a job's priority, or whether a node takes new work */
 void wish_reserve(struct cloud *c);                                 /* room for a project in a time, or its end */
 void wish_drain(struct cloud *c);                                   /* a node is to be emptied */
+void wish_hold(struct cloud *c);                                    /* a job is suspended, or resumed */
+void wish_resume_all(struct cloud *c);                              /* what somebody suspended, and nobody resumed */
 void wish_uncordon(struct cloud *c, int node);
 void wish_unreserve_all(struct cloud *c);
 bool wishes_done(struct cloud *c);
@@ -199,6 +205,7 @@ void watch_server(struct cloud *c, int h);                          /* one has j
 void watch_commit(struct cloud *c, int h, const struct commit *k);  /* what it says is true, nothing is given twice */
 void watch_begins(struct cloud *c, struct run *r);                  /* a supervisor starts */
 void watch_runs(struct cloud *c, struct run *r);                    /* its container starts */
+struct wish *watch_some(struct cloud *c, bool frozen);              /* a job of which something runs on whole GPUs, or stands still; NULL: none */
 void watch_lease(struct cloud *c, int node, int64_t contact_ms);    /* a supervisor believes that the server was heard then */
 void watch_acknowledged(struct cloud *c, struct wish *w);           /* a submit */
 
@@ -212,7 +219,7 @@ void books_print(struct cloud *c);                                  /* every att
 void books_check(struct cloud *c);                                  /* all of it, when the cloud is idle */
 
 /* --- runs (runner.c) */
-struct result { uint64_t seed; bool ok, begun, fired; uint64_t trace; size_t failed, requests, attempts, misfortunes; int64_t commits, checks, events, ms; };
+struct result { uint64_t seed; bool ok, begun, fired; uint64_t trace; size_t failed, requests, attempts, misfortunes, freezes; int64_t commits, checks, events, ms; };
 typedef void story_fn(struct cloud *c, int64_t n);
 /* A cloud of this seed lives through `live`, then there is peace, then its books are checked; in a process of its own. */
 struct result run_apart(uint64_t seed, story_fn *live, int64_t n);

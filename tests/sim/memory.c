@@ -63,7 +63,11 @@ static void attempts(struct lines *l, const struct state *s)
             LL(a->placed_ms), LL(a->started_ms), LL(a->run_for_s), a->stop ? " stop" : "",
             a->stop ? a->stop_as : 0, a->stop_why ? a->stop_why : "", LL(a->cpu_milli), LL(a->mem_mib), LL(a->gpu_milli),
             LL(a->gpu_mib), a->gpu_count, a->address);
-        for (int g = 0; g < a->gpu_count; g++)
+        AUTO(str_done) struct str parts = { 0 };
+        attempt_parts_put(a, &(struct json_out){ .to = &parts });
+        ADD(l, "hold of %lld: %d n %lld since %lld parked %lld away %d own %lld %lld idle %d%s why %s %s", LL(a->id), a->hold, LL(a->hold_n), LL(a->hold_ms), LL(a->parked_mib),
+            a->away, LL(a->own_cpu), LL(a->own_mem), a->idle_mib, a->returns ? " returns" : "", a->hold_why ? a->hold_why : "", parts.at);
+        for (int g = 0; g < a->gpu_count + a->away; g++)
             ADD(l, "lease %lld gpu %lld %s milli %lld mem %lld", LL(a->id), LL(a->gpus[g].index),
                 a->gpus[g].uuid, LL(a->gpus[g].milli), LL(a->gpus[g].mem_mib));
     }

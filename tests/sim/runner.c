@@ -35,6 +35,14 @@ static struct start begins(const struct story *t)
     return s;
 }
 
+/* What somebody has suspended stays so until somebody wants it to go on; and it may have failed the first time, when its node was in trouble yet. */
+static bool at_peace(struct cloud *c)
+{
+    if (c->server && wishes_done(c))
+        wish_resume_all(c);
+    return books_idle(c);
+}
+
 static void tell(const struct story *t, struct cloud *c)
 {
     struct start start = begins(t);
@@ -52,7 +60,7 @@ static void tell(const struct story *t, struct cloud *c)
     for (int i = 0; i < c->node_count; i++)
         wish_uncordon(c, i);
     wish_unreserve_all(c);
-    if (cloud_ok(c) && !cloud_wait(c, PEACE_MS, books_idle))
+    if (cloud_ok(c) && !cloud_wait(c, PEACE_MS, at_peace))
         cloud_fail(c, "after %d s of peace: %s", PEACE_MS / 1000, books_busy(c));
     /* What was settled last is forgotten with the next beats; who follows a server that still stands still is there again half a
      * minute after that one. */
@@ -77,6 +85,7 @@ static struct result run_here(const struct story *t)
                         .requests = c.wish_count,
                         .attempts = c.run_count,
                         .misfortunes = c.misfortunes,
+                        .freezes = c.freezes,
                         .events = sim_steps(c.sim),
                         .commits = c.commits,
                         .checks = c.checks,
@@ -133,7 +142,7 @@ static bool hire(struct worker *w, uint64_t end)
 static void add_up(struct result *sum, const struct result *r)
 {
     sum->requests += r->requests, sum->attempts += r->attempts, sum->commits += r->commits;
-    sum->misfortunes += r->misfortunes, sum->events += r->events;
+    sum->misfortunes += r->misfortunes, sum->freezes += r->freezes, sum->events += r->events;
     sum->checks += r->checks, sum->ms += r->ms, sum->trace = r->trace, sum->fired = r->fired;
 }
 

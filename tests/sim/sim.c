@@ -129,6 +129,7 @@ static void wish_any(struct cloud *c)
     static void (*const others[])(struct cloud *c) = {
         wish_cancel, wish_cancel, wish_read, wish_change, wish_change, wish_key,
         wish_key,    wish_secret, wish_logs, wish_quota, wish_drain, wish_reserve,
+        wish_hold,   wish_hold,   wish_hold, wish_hold,
     };
     others[rng_below(&c->rng, COUNT(others))](c);
 }
@@ -175,6 +176,8 @@ static void storm(struct cloud *c, int64_t n)
     bool faults = chance(c, 0, 1);
     if (faults)
         act(c, "faults");
+    if (chance(c, 0, 2))
+        act(c, "spot always");
     for (int step = 0; step < STEPS && cloud_ok(c); step++) {
         int64_t what = chance(c, 0, 9);
         if (what < 5 && step < STEPS * 3 / 4)
@@ -214,9 +217,9 @@ static void report(const char *what, uint64_t count, const struct result *sum, i
     printf("# %llu seeds%s, %lld a minute: %zu requests, %zu attempts, %lld commits, %lld checks, %lld s of virtual time\n",
            (unsigned long long)count, what, LL(count) * 60000 / LL(ms), sum->requests, sum->attempts, LL(sum->commits),
            LL(sum->checks), LL(sum->ms) / 1000);
-    printf("# each: %.1f ms of CPU; %.1f requests, %.1f misfortunes, %.1f attempts, %.0f commits, %.0f checks, %.0f things that happened, "
+    printf("# each: %.1f ms of CPU; %.1f requests, %.1f misfortunes, %.1f attempts, %.1f of them suspended, %.0f commits, %.0f checks, %.0f things that happened, "
            "%.1f minutes of virtual time\n",
-           (double)cpu_ms / n, (double)sum->requests / n, (double)sum->misfortunes / n, (double)sum->attempts / n,
+           (double)cpu_ms / n, (double)sum->requests / n, (double)sum->misfortunes / n, (double)sum->attempts / n, (double)sum->freezes / n,
            (double)sum->commits / n, (double)sum->checks / n, (double)sum->events / n, (double)sum->ms / 60000 / n);
 }
 

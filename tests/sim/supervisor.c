@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { OBEYS_MS = 40, UNSYNCED_MS = 10000 }; /* an agent that does not stand still has what it was told on its disk, or on the server's, long before */
+enum { OBEYS_MS = 40, THAWS_MS = 200, UNSYNCED_MS = 10000 }; /* an agent that does not stand still has what it was told on its disk, or on the server's, long before */
 
 struct straw {
     struct cloud *c;
@@ -26,6 +26,7 @@ struct straw {
     int64_t begun, prepared_at, run_ms, exit_code;
     int64_t container_at; /* boot clock; 0: it is not there yet */
     bool stubborn;        /* SIGTERM is not enough */
+    int64_t frozen_at;    /* its container stands still since then; 0: it does not */
     enum outcome as;
     int64_t kill_at;
 };
@@ -112,7 +113,7 @@ static void end_it(struct straw *s, enum outcome as, int64_t grace_s)
     int64_t now = os_boot_ms(s->os), at = now + grace_s * 1000;
     if (s->as == OUTCOME_NONE)
         s->as = as;
-    if (!s->stubborn || !s->container_at)
+    if (!s->stubborn || !s->container_at || s->frozen_at)
         at = MIN(at, now + OBEYS_MS);
     if (!s->kill_at || at < s->kill_at)
         s->kill_at = at;
@@ -140,12 +141,29 @@ static bool begin_container(struct straw *s)
 
 static void on_timer(void *arg);
 
+/* The kernel's freezer: a file that the agent makes, and takes away. */
+static void freeze(struct straw *s, int64_t now)
+{
+    bool frozen = s->container_at && disk_exists(s->os, arena_printf(s->mem, "%s/frozen", s->plan.folder));
+    if (frozen == (s->frozen_at > 0))
+        return;
+    cloud_say(s->c, "%s %s", s->plan.id, frozen ? "stands still" : "goes on");
+    if (!frozen)
+        s->run_ms += now - s->frozen_at;
+    s->frozen_at = frozen ? now : 0;
+    s->run->frozen = frozen;
+    s->c->freezes += frozen;
+    if (!frozen)
+        watch_runs(s->c, s->run);
+}
+
 static void look(struct straw *s)
 {
     int64_t now = os_boot_ms(s->os), next = INT64_MAX;
     const struct plan *p = &s->plan;
     struct plan_stop stop = { 0 };
     const char *path = arena_printf(s->mem, "%s/stop", p->folder);
+    freeze(s, now);
     if (disk_exists(s->os, path) && read_as(s, path, &plan_stop_fields, &stop))
         end_it(s, (enum outcome)stop.as, stop.grace_s);
     if (p->run_for_s && now >= lease_ends(s)) {
@@ -161,7 +179,7 @@ static void look(struct straw *s)
                            : INT64_MAX;
     if (now >= deadline && !s->kill_at)
         end_it(s, OUTCOME_DEADLINE, p->grace_s);
-    int64_t over = s->container_at ? s->container_at + s->run_ms : s->prepared_at;
+    int64_t over = s->frozen_at ? INT64_MAX : s->container_at ? s->container_at + s->run_ms : s->prepared_at;
     bool by_itself = s->container_at && now >= over;
     if (by_itself || (s->kill_at && now >= s->kill_at)) {
         enum outcome own = s->exit_code ? OUTCOME_EXITED : OUTCOME_SUCCEEDED;
@@ -171,6 +189,8 @@ static void look(struct straw *s)
     next = MIN(over, s->kill_at ? s->kill_at : deadline);
     if (p->run_for_s)
         next = MIN(next, lease_ends(s));
+    if (s->frozen_at) /* nobody tells that a file is gone */
+        next = MIN(next, now + THAWS_MS);
     timer_cancel(s->timer);
     s->timer = timer_start(s->os, MAX(next - now, 1), on_timer, s);
 }
@@ -184,7 +204,7 @@ static void on_timer(void *arg)
 
 static void on_stop_file(void *arg, const char *name)
 {
-    if (!name || text_is(name, "stop"))
+    if (!name || text_is(name, "stop") || text_is(name, "frozen"))
         look(arg);
 }
 

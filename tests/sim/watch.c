@@ -54,7 +54,7 @@ static void note_given(struct cloud *c, const struct attempt *a)
                          .task = a->task->index,
                          .host = host_of(c, a->node->name),
                          .wish = wish_of(c, j->name) };
-    for (int i = 0; i < a->gpu_count; i++)
+    for (int i = 0; i < a->gpu_count + a->away; i++)
         if (a->gpus[i].index < GPUS_MOST)
             g->milli[a->gpus[i].index] += a->gpus[i].milli;
     if (g->wish && g->wish->cancelled && !a->stop)
@@ -158,10 +158,11 @@ static void check_nodes(struct cloud *c, struct state *s)
 #define BAD_USAGE                                                                                  \
     "(SELECT COUNT(*) FROM attempt a LEFT JOIN usage u ON u.attempt = a.id"                       \
     " WHERE (a.state >= 4 AND a.started_ms > 0) <> (u.attempt IS NOT NULL)"                       \
-    " OR u.started_ms <> a.started_ms OR u.ended_ms <> MAX(a.ended_ms, a.started_ms))"
+    " OR u.ended_ms <> MAX(a.ended_ms, a.started_ms) OR (u.started_ms <> a.started_ms"             \
+    " AND u.started_ms - a.started_ms <> (SELECT COALESCE(SUM(p.ended_ms - p.started_ms), 0) FROM usage p WHERE p.part_of = a.id)))"
 #define EVENT_GAP "(SELECT COALESCE(MAX(seq) - COUNT(*), 0) FROM event)"
 
-static int64_t number(struct cloud *c, const char *sql)
+int64_t cloud_number(struct cloud *c, const char *sql)
 {
     struct conn *conn = cloud_conn(c);
     int64_t n = -1;
@@ -176,11 +177,11 @@ static int64_t number(struct cloud *c, const char *sql)
 
 static void check_store(struct cloud *c, const char *sql)
 {
-    int64_t wrong = cloud_ok(c) ? number(c, sql) : 0;
+    int64_t wrong = cloud_ok(c) ? cloud_number(c, sql) : 0;
     if (wrong)
         cloud_fail(c, "%lld breaches in the store: live attempts %lld, usage %lld, event log %lld",
-                   LL(wrong), LL(number(c, "SELECT " LIVE_TWICE)), LL(number(c, "SELECT " BAD_USAGE)),
-                   LL(number(c, "SELECT " EVENT_GAP)));
+                   LL(wrong), LL(cloud_number(c, "SELECT " LIVE_TWICE)), LL(cloud_number(c, "SELECT " BAD_USAGE)),
+                   LL(cloud_number(c, "SELECT " EVENT_GAP)));
 }
 
 static bool ends_attempts(const struct commit *k)
@@ -282,13 +283,29 @@ void watch_runs(struct cloud *c, struct run *r)
         if (x != r && o->job == g->job && o->task == g->task)
             cloud_fail(c, "task %lld of %s runs on n%d and on n%d", LL(g->task),
                        g->wish ? g->wish->name : "?", x->node + 1, r->node + 1);
-        for (int k = 0; x->node == r->node && k < GPUS_MOST; k++)
+        for (int k = 0; x->node == r->node && !x->frozen && k < GPUS_MOST; k++)
             held[k] += o->milli[k];
     }
     for (int k = 0; k < GPUS_MOST; k++)
         if (held[k] > 1000)
             cloud_fail(c, "GPU %d of n%d really has %lld thousandths in use", k, r->node + 1,
                        LL(held[k]));
+}
+
+struct wish *watch_some(struct cloud *c, bool frozen)
+{
+    struct wish *found = NULL;
+    uint64_t seen = 0;
+    for (size_t i = 0; i < c->run_count; i++) {
+        const struct run *r = &c->runs[i];
+        const struct given *g = r->alive && r->container_ms && r->frozen == frozen ? given_of(c, r->attempt) : NULL;
+        bool whole = false;
+        for (int k = 0; g && k < GPUS_MOST; k++)
+            whole |= g->milli[k] == 1000;
+        if (whole && g->wish && rng_below(&c->rng, ++seen) == 0)
+            found = g->wish;
+    }
+    return found;
 }
 
 void watch_lease(struct cloud *c, int node, int64_t contact_ms)
