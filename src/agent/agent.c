@@ -713,7 +713,7 @@ struct agent *agent_new(struct os *os, const struct agent_config *config, struct
     return start(a, err) ? TAKE(a) : NULL;
 }
 
-void agent_free(struct agent *a)
+void agent_leave(struct agent *a, void (*gone)(void *arg), void *arg)
 {
     if (!a)
         return;
@@ -728,7 +728,7 @@ void agent_free(struct agent *a)
     swept_free(a);
     gpus_free(a->gpus);
     join_free(a->join);
-    link_free(a->link);
+    link_leave(a->link, gone, arg);
     streams_free(a->streams);
     if (a->runtime)
         runtime_close(a->runtime);
@@ -742,6 +742,8 @@ void agent_free(struct agent *a)
     arena_free(a->mem);
     free(a);
 }
+
+void agent_free(struct agent *a) { agent_leave(a, NULL, NULL); }
 
 bool agent_linked(const struct agent *a)
 {

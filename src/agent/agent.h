@@ -39,6 +39,7 @@ struct agent_config {
 struct agent *agent_new(struct os *os, const struct agent_config *config, struct err *err);    /* NULL: *err says why; all is copied */
 void agent_free(struct agent *a);               /* lets go; containers stay. NULL is fine */
 AUTO_FN(struct agent *, agent_free)
+void agent_leave(struct agent *a, void (*gone)(void *arg), void *arg);  /* the same, and gone when its server knows, see link_leave */
 bool agent_linked(const struct agent *a);       /* the server has answered */
 
 int agent_main(int argc, char **argv);          /* `arcus agent ...`; argv[0] is "agent" */

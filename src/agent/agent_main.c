@@ -16,7 +16,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { MAX_SERVERS = 8, MAX_LABELS = 64, MAX_HIDE = 16, PEM_LIMIT = 1 << 20, GOODBYE_MS = 200, LOCK_TRIES = 100, LOCK_PAUSE_US = 20000 };
+enum { MAX_SERVERS = 8, MAX_LABELS = 64, MAX_HIDE = 16, PEM_LIMIT = 1 << 20, GOODBYE_MS = 5000, LOCK_TRIES = 100, LOCK_PAUSE_US = 20000 };
 
 struct flags {
     struct agent_config config;
@@ -321,15 +321,15 @@ static void stop(void *arg)
     os_stop(arg);
 }
 
-/* A moment for the goodbye, so that the server knows at once. */
+/* The goodbye is waited for, so that the server knows at once and nothing of the connection is left. */
 static void on_signal(void *arg)
 {
     struct life *life = arg;
     if (!life->agent)
         return;
     log_line(LOG_INFO, "agent", "leaving; containers go on");
-    agent_free(TAKE(life->agent));
     timer_start(life->os, GOODBYE_MS, stop, life->os);
+    agent_leave(TAKE(life->agent), stop, life->os);
 }
 
 static void on_failed(void *arg, const struct err *why)

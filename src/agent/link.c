@@ -24,6 +24,8 @@ struct wire {
     struct link *link;
     struct ws *ws;
     struct str parts; /* binary messages; a text ends them */
+    void (*gone)(void *arg);
+    void *arg;
 };
 
 struct link {
@@ -287,6 +289,8 @@ static void on_close(void *arg, struct ws *ws, const struct err *why)
 {
     struct wire *w = arg;
     struct link *l = w->link;
+    if (!l && w->gone)
+        w->gone(w->arg);
     str_done(&w->parts);
     free(w);
     if (!l)
@@ -346,19 +350,26 @@ struct link *link_new(struct os *os, struct heads *heads, int64_t beat_ms,
     return l;
 }
 
-void link_free(struct link *l)
+void link_leave(struct link *l, void (*gone)(void *arg), void *arg)
 {
+    struct wire *w = l ? l->wire : NULL;
+    if (w) {
+        w->link = NULL;
+        w->gone = gone;
+        w->arg = arg;
+        ws_close(w->ws, 1001, "the agent leaves");
+    } else if (gone) {
+        gone(arg);
+    }
     if (!l)
         return;
     timer_cancel(l->again);
     timer_cancel(l->tick);
     timer_cancel(l->opening);
-    if (l->wire) {
-        l->wire->link = NULL;
-        ws_close(l->wire->ws, 1001, "the agent leaves");
-    }
     free(l);
 }
+
+void link_free(struct link *l) { link_leave(l, NULL, NULL); }
 
 bool link_up(const struct link *l)
 {

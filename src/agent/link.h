@@ -26,6 +26,7 @@ struct link_events {
 /* heads: where to dial, in turn; borrowed. */
 struct link *link_new(struct os *os, struct heads *heads, int64_t beat_ms, const struct link_events *events, void *arg);
 void link_free(struct link *l);             /* NULL is fine; no callback follows */
+void link_leave(struct link *l, void (*gone)(void *arg), void *arg);    /* the same; gone: the goodbye was heard, or nobody hears it: 2 s at most, at once where there is no connection */
 void link_kick(struct link *l);             /* there are items to send */
 void link_tell(struct link *l);             /* there are figures: they go up with a report of their own, unless the connection is slow */
 void link_greet(struct link *l);            /* what hello() tells has changed: say it again, if the link is up */

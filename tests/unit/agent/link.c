@@ -351,6 +351,39 @@ TEST(a_link_may_be_freed_at_any_moment)
     }
 }
 
+static void count_gone(void *arg) { ++*(int *)arg; }
+
+/* Whoever ends the process before that leaves a connection behind that nobody frees. */
+TEST(who_leaves_hears_when_its_server_knows_or_will_not_answer)
+{
+    for (int kind = 0; kind < 3; kind++) { /* it answers; it does not; there is no connection */
+        struct both b;
+        int gone = 0;
+        both_open(&b, 71);
+        CHECK(run_until(b.sim, 5000, is_up, &b));
+        if (kind == 1)
+            sim_partition(b.sim, "n1", "head", true);
+        if (kind == 2) {
+            head_free(&b.head);
+            run_for(b.sim, 50);
+        }
+        link_leave(TAKE(b.half.link), count_gone, &gone);
+        CHECK(gone == (kind == 2));
+        run_for(b.sim, 1000);
+        CHECK(gone == (kind != 1));
+        run_for(b.sim, 3000);
+        CHECK(gone == 1);
+        sim_partition(b.sim, "n1", "head", false);
+        if (kind != 2) {
+            both_close(&b);
+            continue;
+        }
+        heads_free(b.half.heads);
+        run_for(b.sim, 10000);
+        sim_free(b.sim);
+    }
+}
+
 /* --- several head nodes */
 
 struct two { struct both b; struct head other; };
