@@ -36,7 +36,7 @@ two=$(part two)
 ok "the next share" until_ok 60 state_is "$two" running
 ok "has the same one" begun 1
 half=$(part half 0.5)
-waits() { [ "$(get "/v1/jobs/$half" | jq -r .state)" = queued ] && [ "$(attempts "$half" '.items | length')" = 0 ]; }
+waits() { [ "$(job "$half" '.state + " " + .reason')" = 'queued Resources' ] && [ "$(attempts "$half" '.items | length')" = 0 ]; }       # looked at, and not taken
 ok "another size of share goes nowhere near it" until_ok 60 waits
 arcus cancel "$half" >/dev/null
 
