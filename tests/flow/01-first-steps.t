@@ -29,6 +29,7 @@ env:
   EPOCHS: "3"
 run: |
   for i in $(seq $EPOCHS); do echo epoch $i; sleep 0.2; done
+  while [ ! -e /tmp/seen ]; do sleep 0.1; done
   echo done > /outputs/result
 max_duration: 10m
 retries: 2
@@ -36,6 +37,8 @@ EOF
 id=$(arcus submit -f train.yaml)
 like "submit prints the id and nothing else" "$id" '^job-[0-9a-z]{13}$'
 like "ps shows what is alive" "$(arcus ps)" 'train'
+wait_for train running
+arcus exec train -- touch /tmp/seen </dev/null
 printf 'name: one\ncommand: ["true"]\n---\nname: two\ncommand: ["true"]\ncount: 2\n' >many.yaml
 like "several workloads in one file are submitted together" "$(arcus submit -f many.yaml --cpus 0.1 --memory 64MB | tr '\n' ' ')" '^job-[0-9a-z]{13} job-[0-9a-z]{13} $'
 printf -- '---\nname: three\ncommand: ["true"]\nsecrets: [nosuch]\n' >>many.yaml
