@@ -48,7 +48,7 @@ else
 fi
 if command -v ssh >/dev/null && mkdir -p -m 700 "$BASE/.ssh" && ssh-keygen -q -t ed25519 -N '' -f "$BASE/.ssh/id_ed25519" </dev/null; then
     into() { # into JOB COMMAND: by ssh
-        timeout 60 ssh -F none -i "$BASE/.ssh/id_ed25519" -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ProxyCommand="$ARCUS ssh --stdio -- $1" "root@$1" "$2" </dev/null >"$BASE/ssh.out" 2>&1
+        timeout 60 ssh -F none -i "$BASE/.ssh/id_ed25519" -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ProxyCommand="$ARCUS ssh --stdio $1" "root@$1" "$2" </dev/null >"$BASE/ssh.out" 2>&1
     }
     like "refused: ... by ssh" "$(share ssh "$(program hold "$QUARTER" 1 "$PIECE")" 'into "$JOB" "$(program hold "$QUARTER" 2 "$PIECE")" &') $(tail -n 3 "$BASE/ssh.out" 2>/dev/null | tr '\n' ' ')" "$over"
 else

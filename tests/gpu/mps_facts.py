@@ -8,6 +8,7 @@ HERE, PY, BEGUN = os.path.dirname(os.path.abspath(__file__)), sys.executable, ti
 MPS = shutil.which("nvidia-cuda-mps-control") or "/usr/local/nvidia/bin/nvidia-cuda-mps-control"
 UUID = subprocess.getoutput("nvidia-smi --query-gpu=uuid --format=csv,noheader").splitlines()[0].strip()
 TOP = "/run/mps-facts"
+DRY = {k: v for k, v in os.environ.items() if k.startswith("DRY_")}     # dry.sh
 PIPE, LOG, SHM = TOP + "/pipe", TOP + "/log", TOP + "/shm"
 
 def say(*a): print("%6.1f" % (time.time() - BEGUN), *a, flush=True)
@@ -62,7 +63,7 @@ def client(*words, base=300000):
             kid = os.fork()
             if kid == 0:
                 mount("proc", "/proc", "proc", 0)
-                os.execve(PY, [PY, SPIN, *map(str, words)], {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""), "CUDA_MPS_PIPE_DIRECTORY": "/mnt/pipe", "HOME": "/mnt"})
+                os.execve(PY, [PY, SPIN, *map(str, words)], {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""), "CUDA_MPS_PIPE_DIRECTORY": "/mnt/pipe", "HOME": "/mnt", **DRY})
             os._exit(os.waitstatus_to_exitcode(os.waitpid(kid, 0)[1]) & 127)
         except BaseException as e:
             os.write(1, f"could not: {e!r}\n".encode()); os._exit(99)
@@ -78,7 +79,7 @@ def client(*words, base=300000):
 def words_of(job): return b"".join(job[1]).decode(errors="replace").strip()
 def says(job, word, wait=20):
     end = time.time() + wait
-    while word not in words_of(job) and time.time() < end: time.sleep(0.05)
+    while not any(w in words_of(job) for w in (word, "failed", "could not")) and time.time() < end: time.sleep(0.05)
 def kids(job): return [int(k) for k in subprocess.run(["pgrep", "-P", str(job[0])], text=True, capture_output=True).stdout.split()]
 def done(job, wait=20):
     end = time.time() + wait

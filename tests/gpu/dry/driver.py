@@ -4,7 +4,11 @@ import glob, os, socket, struct, sys, threading, time
 folder = sys.argv[1]
 TOTAL, QUARTER, lock, clients = 143155, 35797, threading.Lock(), {}
 class Client:
-    def __init__(self, pid): self.pid, self.mib, self.kind, self.until, self.fault, self.counts = pid, 0, "process", 0.0, 0, False
+    def __init__(self, pid, door): self.door = door; self.pid, self.mib, self.kind, self.until, self.fault, self.counts = pid, 0, "process", 0.0, 0, False
+def gone(c):
+    try: return c.door.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError: return False
+    except OSError: return True
 def tell():
     lines = ["gpus 1", "gpu 0 name NVIDIA H200", "gpu 0 mem 143771", f"cuda {folder}/cuda.conf"]
     used = 0
@@ -37,7 +41,7 @@ def answer(c, words):
         if w[1] == "bad": c.fault = 700; fail_all(c.pid)
         c.until = time.time() + int(w[2]) / 1.8e9
     elif w[0] == "sync":
-        while time.time() < c.until and not c.fault:
+        while time.time() < c.until and not c.fault and not gone(c):
             lock.release(); time.sleep(0.005); lock.acquire()
         return str(c.fault)
     elif w[0] in ("lock", "checkpoint", "restore", "unlock", "state"):
@@ -45,7 +49,7 @@ def answer(c, words):
     return "0"
 def serve(s):
     pid = struct.unpack("3i", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-    c = Client(pid)
+    c = Client(pid, s)
     with lock: clients[id(c)] = c
     while True:
         try: words = s.recv(128).decode()
