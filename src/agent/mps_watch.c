@@ -62,6 +62,7 @@ static void fault(struct daemon *d, const char *how, int64_t guilty)
         return;
     d->fault_ms = os_boot_ms(d->m->os);
     log_line(LOG_WARN, "mps", "%s: a process on it failed: %s", d->uuid, how);
+    *d->fault = 0;              /* what is said there may be of another time */
     if (!is_shared(d))
         return;
     d->guilty = guilty;

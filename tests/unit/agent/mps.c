@@ -422,6 +422,9 @@ TEST(a_fault_of_one_is_told_to_all_who_share_its_gpu_and_the_next_have_a_new_dae
     t.done = 0;
     until(&t, is_done);
     CHECK(t.done == 1 && pid_of(&t) != pid);
+    writes(&t, "[2026-11-16 03:27:00.001 Server   899] Device status is FAULT\n");
+    mps_look(t.m);
+    CHECK(t.lost == 1 && !mps_fault(t.m, 3, GPU));      /* alone again: the last one's words are not for it */
 }
 
 TEST(one_that_failed_and_left_has_still_hit_who_was_beside_it)
