@@ -93,7 +93,7 @@ shows "a changed bill" "segment 1: archive of usage: " "UPDATE archive SET to_ms
 call GET '/v1/events?since=2'
 refused "events that were dropped: 410" 410 gone 'take the snapshot'
 is "... with a snapshot and its number" "$(field '.snapshot.number')" "$(sql "SELECT max(seq) FROM event")"
-arcus events -f --since 2 -o json >"$BASE/events" 2>"$BASE/events.err" &
+"$ARCUS" events -f --since 2 -o json >"$BASE/events" 2>"$BASE/events.err" &
 pids+=($!)
 ok "a follower gets the snapshot" until_ok 60 grep -q snapshot "$BASE/events"
 NEW=$(submit '{"command":["true"],"gpus":64,"name":"later"}')

@@ -41,13 +41,13 @@ kept() { [ "$(jq -r '.servers // [] | length' "$BASE/$NODE.data/node.json")" = 3
 ok "... and keeps what it is told about the others" until_ok 60 kept
 
 # --- followed through a kill
-arcus run --name count -c 0.1 -m 64MB -- sh -c 'i=1; while [ $i -le 120 ]; do echo "line $i"; i=$((i + 1)); sleep 0.1; done; exit 3' >"$BASE/run.out" 2>"$BASE/run.err" &
+"$ARCUS" run --name count -c 0.1 -m 64MB -- sh -c 'i=1; while [ $i -le 120 ]; do echo "line $i"; i=$((i + 1)); sleep 0.1; done; exit 3' >"$BASE/run.out" 2>"$BASE/run.err" &
 RUN_PID=$!
 pids+=("$RUN_PID")
 until_ok 60 grep -q 'line 5$' "$BASE/run.out" || note "$(tail -n 3 "$BASE/run.err")"
-arcus logs -f count >"$BASE/logs.out" 2>"$BASE/logs.err" &
+"$ARCUS" logs -f count >"$BASE/logs.out" 2>"$BASE/logs.err" &
 LOGS_PID=$!
-arcus events -f -o json >"$BASE/events.out" 2>"$BASE/events.err" &
+"$ARCUS" events -f -o json >"$BASE/events.out" 2>"$BASE/events.err" &
 EVENTS_PID=$!
 pids+=("$LOGS_PID" "$EVENTS_PID")
 until_ok 60 grep -q 'line 9$' "$BASE/logs.out"
