@@ -7,7 +7,10 @@ enum {
     SEEN_MAX = 1 << 17,
     ONE_JOB_MAX = 1 << 14,
     FIRST_SETTLE = 16,
-    SLIVER_END = 12
+    SETTLE_PART = 8,
+    LOOK_PART = 64,             /* how often what is free is looked at: a walk over all lots */
+    GONE_PART = 8,              /* the last fourth of a small kind can go while an eighth arrives, and nothing of it is dear before the tables know */
+    SLIVER_END = 24
 };
 
 static int64_t row_hash(const struct mix_row *r)
@@ -67,7 +70,8 @@ static void thin_out(struct mix *m, bool fade)
         m->seen += r->seen;
         m->rows[m->count++] = r;
     }
-    m->settle_at = MIN(m->settle_at, m->seen + m->seen / 8);
+    m->settle_at = MIN(m->settle_at, m->seen + m->seen / SETTLE_PART);
+    m->look_at = MIN(m->look_at, m->seen + m->seen / LOOK_PART);
 }
 
 void mix_seen(struct mix *m, const struct shape *shape, int64_t tasks)
@@ -277,6 +281,22 @@ static void make_slivers(struct mix *m, const struct typical *t, size_t count)
     }
 }
 
+/* Free GPU of each kind in thousandths, and the floor. */
+static int64_t *idle_of(const struct fleet *f)
+{
+    int64_t *idle = must(calloc(f->kind_count + 1, sizeof *idle)), all = 0;
+    for (size_t i = 0; i < f->make_count; i++)
+        all += f->makes[i].nodes * f->makes[i].gpu_count * 1000;
+    for (size_t k = 0; k < f->kind_count; k++)
+        idle[k] = all * MIX_FLOOR / 1000;
+    for (size_t i = 0; i < f->lot_count; i++) {
+        const struct lot *l = f->lots[i];
+        for (int g = 0; l && g < l->groups; g++)
+            idle[l->group[g].kind] += (int64_t)l->group[g].free_milli * l->group[g].count * l->count;
+    }
+    return idle;
+}
+
 /* Which shapes are usual is told by how many tasks there are of each, as published; what is scarce, needs CPUs or leaves slivers by all that
  * any node could run. */
 static void make_tables(struct mix *m, const struct fleet *f)
@@ -299,16 +319,33 @@ static void make_tables(struct mix *m, const struct fleet *f)
         sum_up(&m->kinds[k]);
     make_feeds(m, all, all_count);
     make_slivers(m, all, all_count);
+    free(m->idle);
+    m->idle = idle_of(f);
+    m->settle_at = m->seen + MAX(m->seen / SETTLE_PART, FIRST_SETTLE);
+    m->look_at = m->seen + MAX(m->seen / LOOK_PART, FIRST_SETTLE);
     m->epoch++;
+}
+
+/* Is much of some kind gone, or back, since the tables were made? */
+static bool moved(struct mix *m, const struct fleet *f)
+{
+    bool much = false;
+    if (m->fixed || m->seen < m->look_at)
+        return false;
+    m->look_at = m->seen + MAX(m->seen / LOOK_PART, FIRST_SETTLE);
+    int64_t *idle = idle_of(f);
+    for (size_t k = 0; k < f->kind_count; k++)
+        much = much || llabs(m->idle[k] - idle[k]) * GONE_PART > m->idle[k];
+    free(idle);
+    return much;
 }
 
 void mix_settle(struct mix *m, const struct fleet *f)
 {
     bool grown = !m->fixed && m->seen && m->seen >= m->settle_at;
-    if (grown || (m->epoch && (m->kind_count != f->kind_count || m->make_count != f->make_count))) {
+    bool other = m->epoch && (m->kind_count != f->kind_count || m->make_count != f->make_count);
+    if (grown || other || (m->epoch && moved(m, f)))
         make_tables(m, f);
-        m->settle_at = m->seen + MAX(m->seen / 8, FIRST_SETTLE);
-    }
 }
 
 void mix_fix(struct mix *m, const struct fleet *f)
@@ -324,4 +361,5 @@ void mix_done(struct mix *m)
         free(m->rows[i]);
     map_free(m->known);
     free(m->kinds);
+    free(m->idle);
 }

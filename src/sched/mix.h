@@ -1,7 +1,7 @@
 /* mix.h - what the cluster is asked for: how often each shape has arrived, and tables made from the commonest ones.
  *
- * Learned as tasks arrive, old arrivals fade. The tables are made anew only when what was seen has grown by an eighth (mix_settle), since
- * every score hangs on them. Nothing in the picture does: a picture from scratch has its own memory of arrivals, and may therefore choose
+ * Learned as tasks arrive, old arrivals fade. The tables are made anew only when what was seen has grown by an eighth or some kind of GPU has an
+ * eighth less, or more, free (mix_settle), since every score hangs on them. Nothing in the picture does: a picture from scratch has its own memory of arrivals, and may therefore choose
  * other nodes, all of them good. Integers only, and the same arrivals give the same tables. */
 #pragma once
 #include "base/map.h"
@@ -20,7 +20,7 @@ struct mix {
     struct map *known;          /* of rows, by hash; rows of one hash that differ take the next number */
     struct mix_row *rows[MIX_ROWS];
     size_t count;
-    int64_t seen, settle_at;
+    int64_t seen, settle_at, look_at;
     uint32_t epoch;             /* which tables these are; 0: none yet */
     bool fixed;                 /* arrivals do not count any more */
     int64_t cpu_at[MIX_STEPS];
@@ -30,6 +30,7 @@ struct mix {
     int64_t fed[MIX_FEEDS];     /* GPU that one CPU feeds, in eight equal parts of what is asked for; of MIX_ONE */
     int64_t sliver[1001];       /* what a GPU with so much left, and somebody on it, is short of being useful; millionths of a GPU */
     struct mix_kind *kinds;
+    int64_t *idle;              /* what was free of each kind when they were made, see idle_of */
     size_t kind_count, make_count;
 };
 void mix_done(struct mix *m);

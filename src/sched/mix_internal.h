@@ -3,7 +3,10 @@
 #include "sched/mix.h"
 
 struct typical { const struct mix_row *row; int64_t part; };    /* part: of MIX_ONE */
-enum { MIX_COVER = 95 };            /* percent of the tasks that the usual shapes make up */
+enum {
+    MIX_COVER = 95,                 /* percent of the tasks that the usual shapes make up */
+    MIX_FLOOR = 3                   /* thousandths of the fleet count as free besides what is: the last GPUs are not fought for */
+};
 
 /* Where a shape stands in the tables: it can use what is at these steps or above. */
 struct stand { int cpu, part, gpus; };  /* gpus: 0 for one or less, where `part` counts */

@@ -3,15 +3,17 @@
  * Of each such shape: how much of all that will come it is, against how much of all that is free now it could use. At one it will take
  * everything there is; a GPU that somebody else takes from it then is a task that will be refused. Below one that is unlikely, so what counts is the
  * square. It is summed up per set of models and size, since many shapes with the same needs share one supply. Until enough tasks were seen nobody
- * knows which models people name: they are taken to name them as often as there are such GPUs, so that no model is used up first by chance. */
+ * knows which models people name: they are taken to name them as often as there are such GPUs, so that no model is used up first by chance. Nor is it
+ * known who needs several GPUs at once: some few are taken to need all that the larger nodes have, or a fleet with few of these had none left when the
+ * first such task came. */
 #include "sched/mix_internal.h"
 #include "sched/score.h"
 #include <stdlib.h>
 
 enum {
     PRIOR_TASKS = 1000,         /* so many tasks must be seen to know as much as was assumed */
-    FLOOR = 3,                  /* thousandths of the fleet count as free besides what is: the last GPUs are not fought for */
     SEVERAL_PERCENT = 60,       /* keeping nodes whole costs good fits elsewhere, which keeping a model does not */
+    SIZE_SHARE = MIX_ONE / 50,  /* of all that is asked for, by those who need all GPUs of a node of that size; as long as nobody was seen */
     RATIO_MOST = 16 * MIX_ONE
 };
 
@@ -73,7 +75,7 @@ static struct market market_open(const struct mix *m, const struct fleet *f, con
             w.free_milli += milli;
         }
     }
-    w.free_milli += w.all_milli * FLOOR / 1000;
+    w.free_milli += w.all_milli * MIX_FLOOR / 1000;
     for (size_t k = 0; k < f->kind_count; k++)
         sum_down(&w.of[k]);
     return w;
@@ -88,7 +90,7 @@ static int64_t ratio(const struct market *w, int64_t share, int64_t supply)
 static int64_t ratio_of(const struct market *w, const struct typical *t, const struct stand *at)
 {
     const struct gpu_ask *g = &t->row->gpu;
-    int64_t supply = w->all_milli * FLOOR / 1000;
+    int64_t supply = w->all_milli * MIX_FLOOR / 1000;
     for (size_t k = 0; k < w->fleet->kind_count; k++)
         if (suit_of(&w->fleet->kinds[k], g).choice)
             supply += at->gpus ? w->of[k].many[at->cpu][at->gpus] : w->of[k].one[at->cpu][at->part];
@@ -103,8 +105,33 @@ static void assume(struct mix *m, const struct market *w)
         for (size_t i = 0; i < w->fleet->make_count; i++)
             has += w->fleet->makes[i].kind == k ? w->fleet->makes[i].nodes * w->fleet->makes[i].gpu_count * 1000 : 0;
         int64_t share = has ? MIX_ONE * has / w->all_milli * PRIOR_TASKS / (m->seen + PRIOR_TASKS) : 0;
-        m->kinds[k].one[1][1].dear += (uint32_t)ratio(w, share, w->of[k].one[1][1] + has * FLOOR / 1000);
+        m->kinds[k].one[1][1].dear += (uint32_t)ratio(w, share, w->of[k].one[1][1] + has * MIX_FLOOR / 1000);
     }
+}
+
+static void assume_size(struct mix *m, const struct market *w, int gpus)
+{
+    int64_t supply = 0;
+    for (size_t i = 0; i < w->fleet->make_count; i++) {
+        const struct make *is = &w->fleet->makes[i];
+        supply += is->gpu_count >= gpus ? is->nodes * is->gpu_count * MIX_FLOOR : 0;
+    }
+    for (size_t k = 0; k < w->fleet->kind_count; k++)
+        supply += w->of[k].many[1][gpus];
+    int64_t is = MIN(ratio(w, SIZE_SHARE * PRIOR_TASKS / (m->seen + PRIOR_TASKS), supply), MIX_ONE);
+    for (size_t k = 0; k < w->fleet->kind_count; k++)
+        m->kinds[k].many[1][gpus].dear += (uint32_t)(is * is / MIX_ONE * SEVERAL_PERCENT / 100);
+}
+
+static void assume_sizes(struct mix *m, const struct market *w)
+{
+    bool there[SCHED_GPUS + 1] = { false };
+    for (size_t i = 0; i < w->fleet->make_count; i++)
+        if (w->fleet->makes[i].nodes)
+            there[MIN(w->fleet->makes[i].gpu_count, SCHED_GPUS)] = true;
+    for (int gpus = 2; gpus <= SCHED_GPUS; gpus++)
+        if (there[gpus])
+            assume_size(m, w, gpus);
 }
 
 struct need { uint64_t set; int64_t ratio; struct stand at; };      /* set: of kinds, and in the upper bits how many GPUs */
@@ -146,5 +173,7 @@ void mix_scarce(struct mix *m, const struct fleet *f, const struct typical *t, s
     }
     if (w.asked && (w.kinds & (w.kinds - 1)))
         assume(m, &w);
+    if (w.asked)
+        assume_sizes(m, &w);
     free(w.of);
 }

@@ -98,6 +98,43 @@ TEST(nodes_stay_whole_for_tasks_of_several_gpus_when_few_are_left)
     CHECK(needed(s, 1, 4) - needed(s, 1, 3) > 4 * broken);
 }
 
+TEST(as_long_as_nobody_is_known_the_few_large_nodes_are_kept_for_those_who_need_all_of_one)
+{
+    AUTO(sched_free) struct sched *s = sched_new();
+    for (int64_t id = 1; id <= 20; id++)
+        node(s, id, "L4", 2);
+    node(s, 21, "L4", 4);
+    seen(s, "1", 8, 16);
+    settle(s);
+    int64_t large = needed(s, 21, 4) - needed(s, 21, 3), small = needed(s, 1, 2) - needed(s, 1, 1);
+    CHECK(large > 50 * MICRO && small < 5 * MICRO);
+    seen(s, "1", 8, 60000);
+    settle(s);
+    CHECK(needed(s, 21, 4) - needed(s, 21, 3) < 5 * MICRO);
+}
+
+TEST(tables_are_made_anew_when_much_of_a_kind_is_gone_or_back_and_not_for_a_little)
+{
+    AUTO(sched_free) struct sched *s = with_nodes();
+    seen(s, "1", 8, 9700);
+    seen(s, "L4:1", 8, 300);
+    settle(s);
+    uint32_t epoch = s->mix.epoch;
+    int64_t idle = needed(s, 5, 1);
+    seen(s, "1", 8, 200);               /* enough to look, too little to count anew */
+    take(s, 1, 1);
+    fleet_settle(&s->fleet);
+    mix_settle(&s->mix, &s->fleet);
+    CHECK(s->mix.epoch == epoch);
+    seen(s, "1", 8, 200);
+    take(s, 5, 3);
+    fleet_settle(&s->fleet);
+    mix_settle(&s->mix, &s->fleet);
+    CHECK(s->mix.epoch == epoch + 1 && needed(s, 5, 1) > 4 * idle);
+    mix_settle(&s->mix, &s->fleet);
+    CHECK(s->mix.epoch == epoch + 1);
+}
+
 TEST(in_a_fleet_of_one_model_no_model_is_dear)
 {
     AUTO(sched_free) struct sched *s = sched_new();
@@ -105,5 +142,5 @@ TEST(in_a_fleet_of_one_model_no_model_is_dear)
     seen(s, "H200:1", 8, 500);
     seen(s, "L4:1", 8, 500);
     settle(s);
-    CHECK(s->mix.epoch == 1 && needed(s, 1, 4) == 0);
+    CHECK(s->mix.epoch == 1 && needed(s, 1, 3) == 0);
 }
