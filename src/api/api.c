@@ -9,6 +9,7 @@
 
 /* ROOM_LEAST: a stream tells only then that it has drained. */
 enum { RECHECK_MS = 30 * 1000, ROOM_MOST = 256 * 1024, ROOM_LEAST = 64 * 1024, PLENTY = 64 * 1024 * 1024, BATCH_BYTES = 8 << 20 };
+enum { DOCUMENT_USUAL = 4 * 1024 };
 
 /* --- requests */
 
@@ -195,6 +196,10 @@ static void api_free(struct api *a)
     turns_free(a->turns);
     limits_free(a->limits);
     str_done(&a->openapi);
+    while (a->spares)
+        arena_free(a->spare[--a->spares]);
+    arena_free(a->scratch);
+    arena_free(a->settled_mem);
     free(a);
     if (closed)
         closed(arg);
@@ -256,6 +261,8 @@ bool api_open(struct os *os, struct control *control, const struct api_config *c
     a->crowds = map_new();
     a->turns = turns_new(os);
     a->limits = limits_new(os, config->rates);
+    a->scratch = arena_new_for(DOCUMENT_USUAL);
+    a->settled_mem = arena_new();
     a->simulated = config->simulated;
     snprintf(a->version, sizeof a->version, "%s", config->version);
     os_random(os, &a->ids.s, sizeof a->ids.s);

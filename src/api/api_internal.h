@@ -14,7 +14,7 @@
 #include "net/ws.h"
 #include "wire/bind.h"
 
-enum { PATH_PARTS = 8, PATH_PARAMS = 2, REQUEST_ID = 24 };
+enum { PATH_PARTS = 8, PATH_PARAMS = 2, REQUEST_ID = 24, SPARE_VISITS = 64 };
 
 struct api {
     struct os *os;
@@ -40,6 +40,11 @@ struct api {
     struct passer *passer;              /* to the server that writes */
     struct asking *asking;              /* that one, by ourselves; NULL: nothing */
     struct logs *tails;                 /* log followers that wait for something to happen */
+    struct arena *spare[SPARE_VISITS];  /* of visits that are over, for the next */
+    int spares;
+    const void *settled[VERB_COUNT];    /* what a verb takes when nothing is given, of those that were asked for; in settled_mem */
+    struct arena *settled_mem;
+    struct arena *scratch;              /* of the document that is being read: only what is bound of it stays */
     size_t users;                       /* visits, messages of links: they keep this struct alive */
     enum page { PAGE_UNKNOWN, PAGE_THERE, PAGE_NONE } pages[VERB_COUNT];    /* about what this verb makes, for Location */
     bool closing, http_gone;

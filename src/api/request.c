@@ -189,9 +189,10 @@ static void hash_wish(struct visit *v)
     sha256_end(h, v->body_hash);
 }
 
+/* A document takes many times its size: only what is bound stays. */
 static bool bind(struct visit *v, const struct match *m, struct json *query, struct err *err)
 {
-    AUTO(arena_free) struct arena *mem = arena_new();   /* a document takes many times its size: only what is bound stays */
+    AUTO(arena_clear) struct arena *mem = v->api->scratch;
     struct json *doc = NULL;
     void *out = arena_take(v->mem, 1, v->verb->takes->size);
     if (!path_read(v, m, out, err) || !body_read(v, mem, &doc, err))
@@ -201,7 +202,10 @@ static bool bind(struct visit *v, const struct match *m, struct json *query, str
     else if (doc->type == JSON_OBJECT && !merge(doc, query, err))
         return false;
     bool agents = v->verb->roles == NODES || v->verb_id == VERB_NODE_JOIN;      /* one of them may be newer than we are */
-    if (!(agents ? bind_read_ours : bind_read)(doc, v->verb->takes, v->mem, out, &v->given, err))
+    const void **settled = &v->api->settled[v->verb_id];
+    if (agents ? !bind_read_ours(doc, v->verb->takes, v->mem, out, &v->given, err)
+               : (!*settled && !bind_settled(v->verb->takes, v->api->settled_mem, settled, err))
+                     || !bind_read_over(doc, v->verb->takes, *settled, v->mem, out, &v->given, err))
         return false;
     v->body = out;
     return true;

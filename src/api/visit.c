@@ -21,9 +21,12 @@ void request_id(struct api *a, char out[static REQUEST_ID])
 
 struct visit *visit_new(struct api *a, struct http_request *rq, const struct match *m)
 {
-    struct arena *mem = arena_new_for(sizeof(struct visit) + USUAL);
+    struct arena *mem = a->spares ? a->spare[--a->spares] : arena_new_for(sizeof(struct visit) + USUAL);
     struct visit *v = ARENA_NEW(mem, struct visit);
-    *v = (struct visit){ .api = a, .rq = rq, .mem = mem, .began_ms = os_boot_ms(a->os) };
+    v->api = a;
+    v->rq = rq;
+    v->mem = mem;
+    v->began_ms = os_boot_ms(a->os);
     if (m) {
         v->verb_id = m->verb;
         v->verb = &verbs[m->verb];
@@ -66,7 +69,10 @@ void visit_end(struct visit *v)
     if (v->waiting)
         return;
     visit_forget(v);
-    arena_free(v->mem);
+    if (a->spares < SPARE_VISITS)
+        arena_clear(a->spare[a->spares++] = v->mem);
+    else
+        arena_free(v->mem);
     api_release(a);
 }
 

@@ -4,6 +4,7 @@
  * Where the chain ends is one more row, written once a commit, so that cutting off its end shows too. If that row does not
  * fit what is there when the writer starts, a number is left out: a hole that stays, for audit.verify to find. */
 #include "control/audit.h"
+#include <endian.h>
 #include <stdio.h>
 
 enum { ROW_USUAL = 500 };       /* bytes */
@@ -12,9 +13,8 @@ enum { ROW_USUAL = 500 };       /* bytes */
 
 void audit_put_int(struct str *s, int64_t n)
 {
-    unsigned char *to = (unsigned char *)(s->room - s->len < 9 ? str_grow(s, 8) : s->at + s->len);
-    for (int i = 0; i < 8; i++)
-        to[i] = (unsigned char)((uint64_t)n >> (8 * i));
+    uint64_t little = htole64((uint64_t)n);
+    memcpy(s->room - s->len < 9 ? str_grow(s, 8) : s->at + s->len, &little, sizeof little);
     s->len += 8;
     s->at[s->len] = 0;
 }

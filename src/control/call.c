@@ -52,7 +52,10 @@ void emit_event(struct call *c, int64_t project, const char *kind, const char *s
 struct sched_event *emit_news(struct call *c, enum sched_kind kind)
 {
     struct batch *b = c->batch;
-    b->news = arena_more(b->mem, b->news, b->news_count, &b->news_room, sizeof *b->news);
+    struct arena *mem = b->news_mem ? b->news_mem : b->mem;
+    if (!b->news_room && b->news_first)
+        b->news = ARENA_ARRAY(mem, struct sched_event, b->news_room = b->news_first);
+    b->news = arena_more(mem, b->news, b->news_count, &b->news_room, sizeof *b->news);
     struct sched_event *e = &b->news[b->news_count++];
     e->kind = kind;             /* what an arena gives is zeroed */
     e->at_ms = c->now_ms;

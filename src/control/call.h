@@ -15,7 +15,8 @@ struct batch {                  /* what all verbs of one commit want written; li
     struct event *events;
     size_t event_count, event_room;
     struct sched_event *news;   /* for the planner */
-    size_t news_count, news_room;
+    size_t news_count, news_room, news_first;   /* news_first: room that is made for them at first; 0: as usual */
+    struct arena *news_mem;     /* where they are; NULL: in mem */
     int64_t *nodes;             /* that have something to be pushed */
     size_t node_count, node_room;
     bool asked;                 /* by somebody outside: the answer counts even if nothing is written */

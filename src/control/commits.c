@@ -8,30 +8,32 @@
 #include "control/audit.h"
 #include <stdlib.h>
 
+enum { VERB_USUAL = 2048, NEWS_FIRST = 64 };    /* bytes of rows and events of a verb */
+
 struct group *group_new(size_t room)
 {
     struct group *g = calloc(1, sizeof *g + room * sizeof *g->all);
     if (!g)
         abort();
-    g->b.mem = arena_new();
+    g->b.mem = arena_new_for(room * VERB_USUAL);
+    g->b.news_mem = arena_new();
+    g->b.news_first = MIN(room, (size_t)NEWS_FIRST);
     return g;
 }
 
 void group_free(struct group *g)
 {
     arena_free(g->b.mem);
+    arena_free(g->b.news_mem);
     arena_free(g->news_mem);
     free(g);
 }
 
 /* News may point into the memory, which goes on: what the planner gets is its own. */
-static struct sched_event *news_copy(const struct batch *b, struct arena *mem)
+static void news_own(struct sched_event *news, size_t count, struct arena *mem)
 {
-    struct sched_event *copy = ARENA_ARRAY(mem, struct sched_event, b->news_count);
-    if (b->news_count)
-        memcpy(copy, b->news, b->news_count * sizeof *copy);
-    for (size_t i = 0; i < b->news_count; i++) {
-        struct sched_event *e = &copy[i];
+    for (size_t i = 0; i < count; i++) {
+        struct sched_event *e = &news[i];
         if (e->gpu_count)
             e->gpus = memcpy(ARENA_ARRAY(mem, struct sched_gpu, (size_t)e->gpu_count), e->gpus,
                              (size_t)e->gpu_count * sizeof *e->gpus);
@@ -47,7 +49,6 @@ static struct sched_event *news_copy(const struct batch *b, struct arena *mem)
             e->held = memcpy(ARENA_ARRAY(mem, struct sched_held, (size_t)e->held_count), e->held,
                              (size_t)e->held_count * sizeof *e->held);
     }
-    return copy;
 }
 
 void commits_tell_planner(struct control *c, const struct batch *b, bool reset, bool more)
@@ -55,7 +56,11 @@ void commits_tell_planner(struct control *c, const struct batch *b, bool reset, 
     if (!c->planner)
         return;
     struct arena *mem = arena_new();
-    planner_tell(c, news_copy(b, mem), b->news_count, reset, more, mem);
+    struct sched_event *copy = ARENA_ARRAY(mem, struct sched_event, b->news_count);
+    if (b->news_count)
+        memcpy(copy, b->news, b->news_count * sizeof *copy);
+    news_own(copy, b->news_count, mem);
+    planner_tell(c, copy, b->news_count, reset, more, mem);
 }
 
 void group_decided(struct control *c, struct group *g)
@@ -83,8 +88,11 @@ void group_decided(struct control *c, struct group *g)
         s->audit.headed = g->chained = s->audit.number;
         memcpy(g->chain, s->audit.chain, sizeof g->chain);
     }
-    if (b->news_count && c->planner)
-        g->news = news_copy(b, g->news_mem = arena_new());
+    if (b->news_count && c->planner) {
+        g->news = b->news;
+        g->news_mem = TAKE(b->news_mem);
+        news_own(g->news, b->news_count, g->news_mem);
+    }
     state_forget_ended(s);
 }
 

@@ -33,6 +33,18 @@ static void short_model(const char *model, char *out, size_t room)
     out[n] = 0;
 }
 
+/* Of each job without a GPU, and so by hand. */
+static void cpu_name(uint64_t cpus, uint64_t gib, char out[static 48])
+{
+    char text[48], *p = text + sizeof text - 1;
+    *p = 0;
+    p = text_digits(p, gib);
+    *--p = 'x';
+    p = text_digits(p, cpus);
+    memcpy(p -= 4, "cpu.", 4);
+    strcpy(out, p);
+}
+
 const char *flavor_of(const struct shape *shape, const char *gpu_model, char out[static 48])
 {
     char model[20] = "";
@@ -47,8 +59,7 @@ const char *flavor_of(const struct shape *shape, const char *gpu_model, char out
     else if (g->milli)
         snprintf(out, 48, "%s.share-%lld", model, (long long)g->milli);
     else
-        snprintf(out, 48, "cpu.%lldx%lld", (long long)((shape->cpu_milli + 999) / 1000),
-                 (long long)((shape->mem_mib + 1023) / 1024));
+        cpu_name((uint64_t)(shape->cpu_milli + 999) / 1000, (uint64_t)(shape->mem_mib + 1023) / 1024, out);
     return out;
 }
 

@@ -58,7 +58,7 @@ const char *http_header(const struct http_request *rq, const char *name)
     const char *all = NULL;
     for (size_t i = 0; i < rq->head.header_count; i++) {
         const struct http_pair *h = &rq->head.headers[i];
-        if (strcasecmp(h->name, name) != 0)
+        if (h->name[0] != (name[0] | 32) || strcasecmp(h->name, name) != 0)     /* what came is in small letters */
             continue;
         all = all ? arena_printf(http_parse_mem(rq->conn->parse), "%s, %s", all, h->value)
                   : h->value;

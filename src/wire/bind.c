@@ -24,6 +24,8 @@ struct level {                  /* one struct being filled */
     uint64_t maybe;             /* a bit for each that was seen, shared by some: most questions are answered by it */
     struct arena *mem;
     struct err *err;
+    const char *settled;        /* the struct with all that stands for what is missing; NULL: it is read from the table */
+    bool empty;                 /* only that is wanted: nothing is required */
     bool ours;                  /* written by a part of this system, which may be newer: what is not known is left out */
 };
 
@@ -369,11 +371,14 @@ static bool settle_rows(struct level *l, const struct at *at, const struct field
         }
         if (f->in_path || was_seen(l, f, &as))
             continue;
-        if (f->required)
+        if (f->required && !l->empty)
             return err_set(l->err, RC_BAD_INPUT, "is required but not given")
                    || name_it(&here, l->err);
-        if (f->def) {
+        if (f->def)
             mark_seen(l, f, f->name);
+        if (f->def && l->settled) {
+            memcpy(l->base + f->offset, l->settled + f->offset, value_size(f));
+        } else if (f->def) {
             memset(l->base + f->offset, 0, value_size(f));
             if (!bind_text(f, f->def, l->mem, l->base, l->err))
                 return false;
@@ -403,6 +408,7 @@ static bool read_struct(const struct level *up, const struct at *at, const struc
                        .mem = up->mem,
                        .err = up->err,
                        .ours = up->ours,
+                       .settled = at ? NULL : up->settled,
                        .seen = rows <= COUNT(few) ? few : ARENA_ARRAY(up->mem, struct seen, rows) };
     memcpy(l.base, out, fields->size);
     if (!read_rows(&l, at, fields, doc) || !settle_rows(&l, at, fields))
@@ -427,6 +433,24 @@ bool bind_read(const struct json *doc, const struct fields *fields, struct arena
                uint64_t *given, struct err *err)
 {
     return read_all(&(struct level){ .mem = mem, .err = err }, fields, doc, out, given);
+}
+
+bool bind_read_over(const struct json *doc, const struct fields *fields, const void *settled, struct arena *mem, void *out,
+                    uint64_t *given, struct err *err)
+{
+    return read_all(&(struct level){ .mem = mem, .err = err, .settled = settled }, fields, doc, out, given);
+}
+
+bool bind_settled(const struct fields *fields, struct arena *mem, const void **out, struct err *err)
+{
+    struct level l = { .fields = fields,
+                       .base = arena_take(mem, 1, fields->size),
+                       .mem = mem,
+                       .err = err,
+                       .empty = true,
+                       .seen = ARENA_ARRAY(mem, struct seen, row_count(fields)) };
+    err->field[0] = 0;
+    return settle_rows(&l, NULL, fields) && (*out = l.base, true);
 }
 
 bool bind_read_ours(const struct json *doc, const struct fields *fields, struct arena *mem, void *out,

@@ -11,6 +11,10 @@
 /* `given` (may be NULL) gets a bit for each row that the document held, for updates of a part. */
 MUST_CHECK bool bind_read(const struct json *doc, const struct fields *fields, struct arena *mem, void *out,
                           uint64_t *given, struct err *err);
+/* The same, often: what stands for missing members is copied from a struct that bind_settled made, and what that points to is shared. */
+MUST_CHECK bool bind_read_over(const struct json *doc, const struct fields *fields, const void *settled, struct arena *mem, void *out,
+                               uint64_t *given, struct err *err);
+MUST_CHECK bool bind_settled(const struct fields *fields, struct arena *mem, const void **out, struct err *err);
 /* The same for what a part of Arcus wrote: another process, the store, a file of ours. It may be of a newer version, so members that no row knows
  * are left out; all else is as strict. What people write goes through bind_read. */
 MUST_CHECK bool bind_read_ours(const struct json *doc, const struct fields *fields, struct arena *mem, void *out,

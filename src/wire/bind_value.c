@@ -172,7 +172,8 @@ static bool read_int(const struct field *f, struct slice t, struct arena *mem, v
     char word[32];
     int64_t named;
     if (f->named && t.len < sizeof word) {
-        snprintf(word, sizeof word, "%.*s", (int)t.len, t.at);
+        memcpy(word, t.at, t.len);
+        word[t.len] = 0;
         if (f->named(word, &named))
             return set_number(f, named, to, err);
     }

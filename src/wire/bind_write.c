@@ -92,7 +92,7 @@ void bind_write(struct json_out *o, const struct fields *fields, const void *fro
         if (f->secret || f->type == F_INLINE || (f->hidden && printed_before(fields, i))
             || (f->when_set && value_is_zero(f, at)))
             continue;
-        json_key(o, f->name);
+        json_name(o, f->name);
         value_write(o, f, at);
     }
     json_close(o, '}');

@@ -39,6 +39,7 @@ struct json_out { struct str *to; bool comma; };
 void json_open(struct json_out *o, char bracket);                       /* '{' or '[' */
 void json_close(struct json_out *o, char bracket);                      /* '}' or ']' */
 void json_key(struct json_out *o, const char *name);
+void json_name(struct json_out *o, const char *name);                   /* the same with a name of ours, in which nothing is to be escaped */
 void json_put_text(struct json_out *o, const char *text);               /* NULL becomes null; bad UTF-8 becomes U+FFFD */
 void json_put_bytes(struct json_out *o, const char *at, size_t n);
 void json_put_int(struct json_out *o, int64_t n);

@@ -25,17 +25,24 @@ static void put_odd(struct str *s, unsigned char c)     /* ASCII that must be es
         str_printf(s, "\\u%04x", c);
 }
 
-/* How many bytes stand for themselves; eight are looked at together. A byte is odd if it is below a blank, '"', '\\' or not ASCII. */
-static size_t plain(const char *at, size_t n)
+/* One of them is below a blank, '"', '\\' or not ASCII; or maybe not. */
+static bool odd(const char *eight)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+    uint64_t w;
+    memcpy(&w, eight, sizeof w);
+    uint64_t quote = w ^ (ones * '"'), back = w ^ (ones * '\\');
+    return (w | (w - ones * 0x20) | (quote - ones) | (back - ones)) & high;
+}
+
+/* How many bytes stand for themselves; eight are looked at together. */
+static size_t plain(const char *at, size_t n)
+{
     size_t i = 0;
-    for (uint64_t w; i + sizeof w <= n; i += sizeof w) {
-        memcpy(&w, at + i, sizeof w);
-        uint64_t quote = w ^ (ones * '"'), back = w ^ (ones * '\\');
-        if ((w | (w - ones * 0x20) | (quote - ones) | (back - ones)) & high)
-            break;
-    }
+    while (i + sizeof(uint64_t) <= n && !odd(at + i))
+        i += sizeof(uint64_t);
+    if (i < n && i + sizeof(uint64_t) > n && n >= sizeof(uint64_t) && !odd(at + n - sizeof(uint64_t)))
+        return n;                       /* the rest, with some of what was seen before it */
     while (i < n && ordinary[(unsigned char)at[i]])
         i++;
     return i;
@@ -82,28 +89,40 @@ void json_close(struct json_out *o, char bracket)
     o->comma = true;
 }
 
-/* A short text in which nothing is odd, as nearly all names and most values are: looked at and copied in one go. */
-static bool put_short(struct json_out *o, const char *text)
+/* A text in which nothing is odd, as nearly all names and most values are. */
+static bool put_plain(struct json_out *o, const char *text)
 {
-    enum { SHORT = 64 };
     struct str *s = o->to;
-    char *to = s->room - s->len < SHORT + 4 ? str_grow(s, SHORT + 3) : s->at + s->len;
-    size_t before = o->comma, n = 0;
+    size_t before = o->comma, n = strlen(text);
+    if (plain(text, n) < n)
+        return false;
+    char *to = s->room - s->len < n + 4 ? str_grow(s, n + 3) : s->at + s->len;
     to[0] = ',';
     to += before;
     *to++ = '"';
-    for (; n < SHORT && ordinary[(unsigned char)text[n]]; n++)
-        to[n] = text[n];
-    if (text[n])
-        return s->at[s->len] = 0, false;
+    memcpy(to, text, n);
     memcpy(to + n, "\"", 2);
     s->len += before + n + 2;
     return o->comma = true;
 }
 
+void json_name(struct json_out *o, const char *name)
+{
+    size_t n = strlen(name), before = o->comma;
+    struct str *s = o->to;
+    char *to = s->room - s->len < n + 5 ? str_grow(s, n + 4) : s->at + s->len;
+    to[0] = ',';
+    to += before;
+    *to++ = '"';
+    memcpy(to, name, n);
+    memcpy(to + n, "\":", 3);
+    s->len += before + n + 3;
+    o->comma = false;
+}
+
 void json_key(struct json_out *o, const char *name)
 {
-    if (!put_short(o, name)) {
+    if (!put_plain(o, name)) {
         comma(o);
         quoted(o->to, name, strlen(name));
     }
@@ -121,7 +140,7 @@ void json_put_text(struct json_out *o, const char *text)
 {
     if (!text)
         json_put_raw(o, NULL);
-    else if (!put_short(o, text))
+    else if (!put_plain(o, text))
         json_put_bytes(o, text, strlen(text));
 }
 

@@ -74,7 +74,7 @@ static void check_rows(const struct fields *f, int depth)
     CHECK(depth < 8 && (f->count == 0 || f->rows) && f->size > 0 && f->count <= 64);
     for (size_t i = 0; i < f->count; i++) {
         const struct field *r = &f->rows[i];
-        CHECK(text_given(r->name) && r->offset < f->size);
+        CHECK(text_given(r->name) && r->offset < f->size && !r->name[strcspn(r->name, "\"\\\t\r\n")]);     /* they are printed as they are */
         CHECK((r->type == F_OBJECT || r->type == F_OBJECTS || r->type == F_INLINE) == (r->sub != NULL));
         CHECK((r->type == F_ENUM) == (r->names != NULL));
         CHECK(r->type != F_ID || r->prefix);

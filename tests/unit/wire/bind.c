@@ -2,11 +2,30 @@
 #include "base/id.h"
 #include "tap.h"
 
+static const char *printed(const struct sample *s, struct arena *mem)
+{
+    AUTO(str_done) struct str text = { 0 };
+    bind_write(&(struct json_out){ .to = &text }, &sample_fields, s);
+    return arena_text(mem, text.at);
+}
+
+/* Both ways: what is missing is read from the table, or copied from where it was read before. */
 static bool read_doc(const char *text, struct arena *mem, struct sample *out, uint64_t *given, struct err *err)
 {
     struct json *doc;
+    struct sample over = *out;
+    struct err why = { 0 };
+    uint64_t bits = given ? *given : 0;
+    const void *settled;
     *err = (struct err){ 0 };
-    return json_parse(SLICE(text), mem, &doc, err) && bind_read(doc, &sample_fields, mem, out, given, err);
+    if (!json_parse(SLICE(text), mem, &doc, err))
+        return false;
+    bool ok = bind_read(doc, &sample_fields, mem, out, given, err);
+    CHECK(bind_settled(&sample_fields, mem, &settled, &why));
+    CHECK(bind_read_over(doc, &sample_fields, settled, mem, &over, &bits, &why) == ok);
+    CHECK(ok ? text_is(printed(out, mem), printed(&over, mem)) : text_is(err->text, why.text) && text_is(err->field, why.field));
+    CHECK(!given || bits == *given);
+    return ok;
 }
 
 TEST(a_document_becomes_the_struct_it_means)

@@ -36,3 +36,31 @@ TEST(bytes_that_are_no_text_become_the_replacement_character)
         CHECK(text_is(out.at, rows[i].out));
     }
 }
+
+TEST(names_of_ours_are_put_as_they_are)
+{
+    AUTO(str_done) struct str s = { 0 };
+    struct json_out o = { .to = &s };
+    json_open(&o, '{');
+    json_name(&o, "a");
+    json_put_int(&o, 1);
+    json_name(&o, "a_name_that_is_longer_than_what_a_buffer_has_at_first_and_so_makes_it_grow");
+    json_put_text(&o, "x");
+    json_close(&o, '}');
+    CHECK(text_is(s.at, "{\"a\":1,\"a_name_that_is_longer_than_what_a_buffer_has_at_first_and_so_makes_it_grow\":\"x\"}"));
+}
+
+/* Eight bytes are looked at together, the last eight with some of those before: an odd one must be found wherever it is. */
+TEST(what_must_be_escaped_is_found_at_every_place)
+{
+    for (size_t n = 1; n < 40; n++)
+        for (size_t at = 0; at < n; at++) {
+            AUTO(str_done) struct str s = { 0 };
+            struct json_out o = { .to = &s };
+            char text[40] = "";
+            memset(text, 'a', n);
+            text[at] = '"';
+            json_put_text(&o, text);
+            CHECK(s.len == n + 3 && s.at[1 + at] == '\\' && s.at[2 + at] == '"' && strlen(s.at) == s.len);
+        }
+}
