@@ -148,6 +148,7 @@ void pass_close(struct api *a);                                 /* nothing more 
 void pass_free_all(struct api *a);
 const char *pass_address(struct api *a, struct http_request *rq, struct arena *mem, bool *passed);
 bool pass_wanted(const struct visit *v);                        /* it is for the one that writes, and that is not this server */
+void pass_needed(const struct visit *v);                        /* somebody came who needs that one */
 void pass_begin(struct visit *v);
 void pass_begin_stream(struct visit *v, size_t most);           /* in on_head: the body goes on as it comes */
 void pass_whole(struct visit *v);                               /* that body has come */

@@ -286,6 +286,7 @@ static void answered_link(struct visit *v)
         return;
     }
     if (!control_writes(a->control)) {
+        pass_needed(v);
         reply_not_writer(v);
         return;
     }

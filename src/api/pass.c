@@ -12,7 +12,16 @@
 #include <stdlib.h>
 
 enum { WAIT_MS = 4000, COMING_MS = 12 * 1000, AGAIN_MS = 100, LATE_MS = 2000 };
-enum { PING_MS = 400, PING_LOST_MS = 1500, USURP_MS = 10 * 1000, USURP_MOST_MS = 10 * 60 * 1000, BLIND_MS = 800 };
+enum {
+    LOOK_MS = 100,              /* how often is looked whether the one that writes has answered, */
+    PING_MS = 250,              /* how often it is asked, */
+    PING_STUCK_MS = 600,        /* and when on a new connection */
+    PING_LATE_MS = 950,         /* it has not answered for so long: it is taken from one that writes nothing, */
+    PING_LOST_MS = 1500,        /* ... and from any */
+    ASKED_MS = 10 * 1000,       /* so long ago somebody came with a wish for who writes */
+    USURP_MS = 10 * 1000, USURP_MOST_MS = 10 * 60 * 1000,
+    BLIND_MS = 600,
+};
 
 struct far {                            /* another server */
     struct far *next;
@@ -21,7 +30,7 @@ struct far {                            /* another server */
     size_t users;                       /* passes that go there */
     struct http_call *ping;
     struct passer *passer;
-    int64_t answered_ms;
+    int64_t answered_ms, asked_ms;
 };
 
 struct pass {
@@ -48,6 +57,10 @@ struct passer {
     struct timer *timer;
     char url[256];
     int64_t looked_ms, usurped_ms, patience_ms;
+    bool usurping;                      /* it was asked for, and may be refused */
+    bool wrote;                         /* this one did, at the last turn */
+    int64_t stood_ms;                   /* and does not since then */
+    int64_t asked_ms, asked_far_ms;     /* when somebody last came who needs the one that writes; the same from another machine */
 };
 
 /* --- who asked, really */
@@ -257,6 +270,15 @@ static void drained(struct visit *v)
         http_pass_drained(p->on);
 }
 
+/* What came while this server wrote says nothing about who reaches it now. */
+void pass_needed(const struct visit *v)
+{
+    struct passer *ps = v->api->passer;
+    bool near = text_starts(v->peer, "127.") || text_is(v->peer, "::1") || text_is(v->peer, "unix");
+    ps->asked_ms = MAX(ps->asked_ms, v->began_ms);
+    ps->asked_far_ms = near ? ps->asked_far_ms : MAX(ps->asked_far_ms, v->began_ms);
+}
+
 static struct pass *pass_new(struct visit *v)
 {
     struct api *a = v->api;
@@ -273,6 +295,7 @@ static struct pass *pass_new(struct visit *v)
     if (p->next)
         p->next->prev = p;
     a->passer->all = p;
+    pass_needed(v);
     v->work = p;
     v->gone = gone;
     v->drained = drained;
@@ -346,12 +369,25 @@ bool pass_instead(struct visit *v)
 
 /* --- the one that writes: another, or out of reach */
 
+static void usurped(struct passer *ps)
+{
+    if (ps->usurped_ms)
+        ps->patience_ms = MIN(ps->patience_ms * 2, USURP_MOST_MS);
+    ps->usurped_ms = os_boot_ms(ps->api->os);
+    ps->usurping = false;
+}
+
 static void on_turn(void *arg)
 {
     struct api *a = arg;
     struct passer *ps = a->passer;
     const char *url = control_writer(a->control);
-    bool other = !text_is(url, ps->url) && (*url || control_writes(a->control));
+    bool writes = control_writes(a->control), other = !text_is(url, ps->url) && (*url || writes);
+    if (ps->usurping && writes)
+        usurped(ps);
+    if (ps->wrote && !writes)
+        ps->stood_ms = os_boot_ms(a->os);
+    ps->wrote = writes;
     if (other)
         snprintf(ps->url, sizeof ps->url, "%s", url);
     for (struct pass *p = ps->all, *next; p; p = next) {
@@ -397,36 +433,53 @@ static void pinged(void *arg, int status, struct slice body, const struct err *e
     if (err)
         return;
     f->answered_ms = os_boot_ms(f->passer->api->os);
-    if (text_is(f->url, f->passer->url))
-        f->passer->patience_ms = USURP_MS;
+    if (!text_is(f->url, f->passer->url))
+        return;
+    f->passer->patience_ms = USURP_MS;  /* what was, is mended */
+    f->passer->usurped_ms = 0;
+    f->passer->usurping = false;
 }
 
-/* Clients behind us cannot reach it either. Each time that this did not help we wait longer. */
+static bool lately(const struct passer *ps, int64_t asked_ms)
+{
+    return asked_ms > ps->stood_ms && os_boot_ms(ps->api->os) - asked_ms < ASKED_MS;
+}
+
+/* Clients behind us cannot reach it either. Each time that this did not help we wait longer, until it has answered again.
+ * Nobody behind us: nobody is helped, and it may be us who are cut off from all but the store. So a server from which the lease was taken for
+ * that reason does not take it back, unless somebody has come to it since.
+ * PING_LATE_MS are two packets lost in a row, which TCP sends again after 200 and 400 ms, and another connection: one that writes nothing meanwhile is
+ * reached by nobody. One that does write is reached by others, and then a bad link of ours alone is given time until PING_LOST_MS; and if all who came
+ * to us are on our own machine, it is left alone. */
 static void usurp(struct passer *ps, const struct far *f)
 {
     int64_t now = os_boot_ms(ps->api->os);
-    if (!text_is(f->url, control_writer(ps->api->control)) || (ps->usurped_ms && now - ps->usurped_ms < ps->patience_ms))
+    bool idle = now - f->answered_ms <= PING_LOST_MS || !lately(ps, ps->asked_far_ms);
+    if (!text_is(f->url, control_writer(ps->api->control)) || !lately(ps, ps->asked_ms)
+        || (ps->usurped_ms && now - ps->usurped_ms < ps->patience_ms))
         return;
-    log_line(LOG_WARN, "api", "the server that writes, %s, is out of reach for %lld ms", f->url,
-             (long long)(now - f->answered_ms));
-    if (ps->usurped_ms)
-        ps->patience_ms = MIN(ps->patience_ms * 2, USURP_MOST_MS);
-    ps->usurped_ms = now;
-    control_usurp(ps->api->control);
+    if (!idle || !ps->usurping)
+        log_line(LOG_WARN, "api", "the server that writes, %s, is out of reach for %lld ms", f->url,
+                 (long long)(now - f->answered_ms));
+    ps->usurping = idle;
+    if (!idle)
+        usurped(ps);
+    control_usurp(ps->api->control, idle);
 }
 
 static void ping(struct passer *ps, struct far *f)
 {
     static const struct http_call_events events = { .on_end = pinged };
-    if (os_boot_ms(ps->api->os) - f->answered_ms > PING_LOST_MS) {
+    int64_t now = os_boot_ms(ps->api->os), silent_ms = now - f->answered_ms;
+    if (silent_ms > PING_LOST_MS)
         cut_all(ps, f->url);
-        if (text_is(f->url, ps->url))
-            usurp(ps, f);
-    }
-    if (f->ping)
+    if (silent_ms > PING_LATE_MS && text_is(f->url, ps->url))
+        usurp(ps, f);
+    if (f->ping || now - f->asked_ms < PING_MS)
         return;
+    f->asked_ms = now;
     f->ping = http_call(f->client, "GET", "/healthz", NULL, 0, (struct slice){ 0 }, 0, &events, f);
-    http_call_timeout(f->ping, PING_LOST_MS);
+    http_call_timeout(f->ping, PING_STUCK_MS);
 }
 
 static void on_ping(void *arg)
@@ -434,7 +487,7 @@ static void on_ping(void *arg)
     struct passer *ps = arg;
     struct err err;
     int64_t now = os_boot_ms(ps->api->os), before = ps->looked_ms;
-    ps->timer = timer_start(ps->api->os, PING_MS, on_ping, ps);
+    ps->timer = timer_start(ps->api->os, LOOK_MS, on_ping, ps);
     ps->looked_ms = now;
     far_sweep(ps, false);
     for (struct far *f = ps->fars; f && now - before > BLIND_MS; f = f->next)
@@ -452,12 +505,12 @@ void pass_open(struct api *a, const char *ca_pem)
     struct passer *ps = calloc(1, sizeof *ps);
     if (!ps)
         abort();
-    *ps = (struct passer){ .api = a, .patience_ms = USURP_MS };
+    *ps = (struct passer){ .api = a, .patience_ms = USURP_MS, .wrote = control_writes(a->control) };
     ps->ca_pem = ca_pem ? strdup(ca_pem) : NULL;
     a->passer = ps;
     control_watch(a->control, on_turn, a);
     if (control_shared(a->control))
-        ps->timer = timer_start(a->os, PING_MS, on_ping, ps);
+        ps->timer = timer_start(a->os, LOOK_MS, on_ping, ps);
 }
 
 const char *pass_ca(const struct api *a) { return a->passer->ca_pem; }

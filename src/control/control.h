@@ -106,5 +106,5 @@ void control_watch(struct control *c, void (*on_turn)(void *arg), void *arg);   
 /* Gives the lease up once what was asked is done, and takes it no more; done follows when another server writes, or does not in time: until then
  * what is asked is to be passed on. False: nobody else could take it; nothing follows. */
 bool control_resign(struct control *c, void (*done)(void *arg), void *arg);
-void control_usurp(struct control *c);                          /* who writes is out of reach: take the lease from it */
+void control_usurp(struct control *c, bool idle);               /* who writes is out of reach: take the lease from it; idle: if it writes nothing */
 void control_mac(const struct control *c, const char *text, char out[static DIGEST_HEX]);   /* made with a key that all servers of the cloud have */

@@ -38,6 +38,7 @@ struct writer {                 /* belongs to its actor */
 struct look {
     struct post post;
     char address[256], usurp[256];      /* ours; of one that is out of reach, if it still has the lease */
+    bool usurp_idle;                    /* and writes nothing */
     bool resign, soon;                  /* soon: the next one is due before its time */
 };
 struct planner;
@@ -65,6 +66,7 @@ struct control {
     /* several servers: what the loop knows */
     bool writes, coming;
     char address[256], writer_url[256], usurping[256];
+    bool usurping_idle;
     struct look look;
     bool looking, look_again, resigning;
     struct timer *look_timer;

@@ -19,6 +19,7 @@ enum {
     CHANCE_MS = 100,            /* so that two do not try at the same moment */
     HAND_OVER_MS = 4000,        /* who leaves passes on what it is asked for so long, until the next one writes */
     COMING_MS = 12 * 1000,      /* ... or if it has the lease already, and reads what is there */
+    IDLE_MS = 700,              /* nothing was written for so long: nobody seems to reach who could write it */
     BLIND_MS = 700,             /* between two looks: then nothing can be said about what was between */
     SEEN_MS = 5000,             /* a server says that it lives */
     PEERS_MS = 1000,
@@ -32,6 +33,7 @@ struct standby {                        /* belongs to the writer's actor */
     char address[256];
     struct lease seen;                  /* the last look */
     int64_t looked_ms, moved_ms, patience_ms;
+    int64_t wrote_ms;                   /* when the log of events last grew, as we saw it */
     int64_t said_ms, peers_ms;
     struct peer peers[PEERS];
     size_t peer_count;
@@ -195,6 +197,7 @@ void lease_lost(struct control *c)
     if (c->planner)
         planner_tell(c, NULL, 0, true, false, arena_new());
     s->seen = (struct lease){ 0 };
+    s->wrote_ms = now(c);
     be_patient(c);
     tell_turn(c, false, "", false, false);
 }
@@ -234,7 +237,16 @@ static void hand_over(struct control *c, const struct lease *l)
     tell_turn(c, false, l->address, l->server && !l->address[0], true);
 }
 
-static void stand_by(struct control *c, const char *usurp)
+/* Who is out of reach for one of us may serve all others: then it is our link that is bad, and it would be taken from each other in turns
+ * over it. Its counter does not tell, since it renews alone; the log does: what others ask of it is written there. So one that stands still is taken early, one that
+ * grows only from who waited long. That costs no safety: whoever takes it, the epoch fences the one before. */
+static bool may_usurp(struct control *c, const struct look *look, const struct lease *l)
+{
+    return look->usurp[0] && text_is(l->address, look->usurp)       /* and not one that took it since */
+           && (!look->usurp_idle || now(c) - here(c)->wrote_ms >= IDLE_MS);
+}
+
+static void stand_by(struct control *c, const struct look *look)
 {
     struct standby *s = here(c);
     struct lease l;
@@ -250,6 +262,8 @@ static void stand_by(struct control *c, const char *usurp)
     }
     if (l.epoch != s->seen.epoch || !text_is(l.address, s->seen.address))
         tell_turn(c, false, l.address, l.server && !l.address[0], false);
+    if (told != c->writer.told)
+        s->wrote_ms = s->looked_ms;
     s->doubts = same(&l, &s->seen) && told == c->writer.told;
     if (!s->doubts)
         be_patient(c);
@@ -258,7 +272,7 @@ static void stand_by(struct control *c, const char *usurp)
         hand_over(c, &l);
         return;
     }
-    if (*usurp && text_is(l.address, usurp))    /* and not one that took it since */
+    if (may_usurp(c, look, &l))
         take_over(c, "the one before is out of reach");
     else if (is_silent(c, &l, &why))
         take_over(c, why);
@@ -399,7 +413,7 @@ void lease_look(struct control *c, struct post *p)
     } else if (c->writer.state) {
         renew(c);
     } else {
-        stand_by(c, l->usurp);
+        stand_by(c, l);
     }
     say_hello(c);
     l->soon = here(c)->doubts || here(c)->resigned_ms;
@@ -420,6 +434,7 @@ static void look_now(void *arg)
     c->look.post = (struct post){ .fn = looked, .arg = c };
     snprintf(c->look.address, sizeof c->look.address, "%s", c->address);
     memcpy(c->look.usurp, c->usurping, sizeof c->look.usurp);
+    c->look.usurp_idle = c->usurping_idle;
     c->usurping[0] = 0;
     actor_post(c->writer.actor, &c->look.post);
 }
@@ -470,8 +485,9 @@ bool control_resign(struct control *c, void (*done)(void *arg), void *arg)
     return true;
 }
 
-void control_usurp(struct control *c)
+void control_usurp(struct control *c, bool idle)
 {
+    c->usurping_idle = idle;
     snprintf(c->usurping, sizeof c->usurping, "%s", c->writer_url);
     look_now(c);
 }
@@ -496,7 +512,7 @@ bool lease_open(struct control *c, struct err *err)
         return false;
     c->writer.told = c->last_event = row_int(&r, 0, 0);
     be_patient(c);
-    s->looked_ms = now(c);
+    s->looked_ms = s->wrote_ms = now(c);
     if (!c->config.shared || holder == HOLDER_GONE) {
         c->writes = take(c, &s->seen, err);
         if (!c->writes && (err->rc != RC_CONFLICT || !c->config.shared))

@@ -134,7 +134,7 @@ bool control_coming(const struct control *c) { return (void)c, false; }
 bool control_shared(const struct control *c) { return c->writer != NULL; }
 const char *control_writer(const struct control *c) { return c->writer ? c->writer : ""; }
 const char *control_address(const struct control *c) { return (void)c, "http://here"; }
-void control_usurp(struct control *c) { c->usurped++; }
+void control_usurp(struct control *c, bool idle) { c->usurped++, c->usurped_idle += idle; }
 void control_mac(const struct control *c, const char *text, char out[static DIGEST_HEX])
 {
     (void)c;

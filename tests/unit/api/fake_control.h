@@ -23,7 +23,7 @@ struct control {
     const char *writer;                 /* the URL of another server that writes; "" nobody does; NULL: this one */
     void (*on_turn)(void *arg);
     void *turn_arg;
-    int usurped;
+    int usurped, usurped_idle;
     bool lost;                          /* writes are answered with RC_NOT_WRITER */
     const char *disabled;               /* this bearer is no longer good */
 };

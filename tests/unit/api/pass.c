@@ -21,13 +21,14 @@ static bool note(void *arg, struct control *c, struct request *r)
 static void on_closed(void *arg) { *(bool *)arg = true; }
 static bool is_true(void *arg) { return *(bool *)arg; }
 
-static void two_open(struct two *t)
+static void two_open_of(struct two *t, const char *writer)
 {
     struct err err = { 0 };
     world_open(&t->w);
     memset(&seen, 0, sizeof seen);
     t->far = fake_control_new(t->w.os);
     t->far->script = note;
+    t->far->writer = writer;
     t->closed = false;
     snprintf(t->data, sizeof t->data, "%s/far", t->w.data);
     struct api_config config = { .address = "127.0.0.1:0", .data = t->data, .version = "1", .on_closed = on_closed, .arg = &t->closed };
@@ -35,6 +36,8 @@ static void two_open(struct two *t)
     snprintf(t->url, sizeof t->url, "http://%s", api_address(t->api));
     fake_turn(t->w.control, t->url);
 }
+
+static void two_open(struct two *t) { two_open_of(t, NULL); }
 
 static void two_close(struct two *t)
 {
@@ -267,5 +270,34 @@ TEST(a_server_is_given_a_token_for_its_own_agent_and_nobody_else_is_without_a_ke
     }
     fake_turn(t.w.control, "");
     CHECK(!api_ask_token(t.w.api, SLICE("{}"), told, answer));
+    two_close(&t);
+}
+
+static bool far_usurps(void *arg) { return ((struct two *)arg)->far->usurped > 0; }
+
+/* Nobody came to it since: it may be the one that is cut off. */
+TEST(who_is_out_of_reach_is_usurped_for_those_who_came_and_for_nobody_else)
+{
+    static const char dead[] = "http://127.0.0.1:1";
+    struct two t;
+    struct got g;
+    struct err err = { 0 };
+    two_open_of(&t, dead);
+    struct http_client *near = t.w.client;
+    CHECK(http_client_new(t.w.os, t.url, NULL, NULL, NULL, &t.w.client, &err));
+    fake_turn(t.far, dead);
+    world_wait(&t.w, 1200);
+    CHECK(t.far->usurped == 0);
+    submit_start(&g, &t);
+    CHECK(world_until(&t.w, far_usurps, &t) && t.far->usurped == t.far->usurped_idle);      /* only from one that writes nothing: who came is on this machine */
+    fake_turn(t.far, NULL);
+    CHECK(got_wait(&g, &t.w) && g.status == 201);
+    fake_turn(t.far, dead);
+    t.far->usurped = 0;
+    world_wait(&t.w, 1200);
+    CHECK(t.far->usurped == 0);
+    got_done(&g);
+    http_client_free(t.w.client);
+    t.w.client = near;
     two_close(&t);
 }

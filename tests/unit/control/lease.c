@@ -300,9 +300,34 @@ TWO(who_resigns_leaves_the_lease_to_the_next_and_takes_it_no_more)
 TWO(who_is_out_of_reach_loses_the_lease_although_it_renews_it)
 {
     CHECK(wait_until(p, second_knows));
-    control_usurp(p->heads[1].control);
+    control_usurp(p->heads[1].control, false);
     CHECK(wait_until(p, second_writes));
     CHECK(wait_until(p, first_knows));
+    CHECK(ask(p, 1, VERB_JOB_SUBMIT, SUBMIT, NULL)->r.ok);
+}
+
+/* A bad link of ours alone is no reason. The very look that is to take the lease sees that somebody was served. */
+static bool second_heard(struct pair_of *p) { return control_last_event(p->heads[1].control) == control_last_event(p->heads[0].control) && !p->heads[1].control->looking; }
+TWO(who_is_out_of_reach_for_one_keeps_the_lease_while_others_are_served)
+{
+    CHECK(wait_until(p, second_knows) && second_is_at_rest(p));
+    pause_head(&p->heads[1]);
+    CHECK(ask(p, 0, VERB_JOB_SUBMIT, SUBMIT, NULL)->r.ok);
+    p->heads[1].control->looking = false;
+    control_usurp(p->heads[1].control, true);
+    CHECK(wait_until(p, second_heard) && control_writes(p->heads[0].control) && !second_writes(p));
+}
+
+static bool second_usurps(struct pair_of *p)
+{
+    if (!second_writes(p))
+        control_usurp(p->heads[1].control, true);
+    return second_writes(p);
+}
+TWO(who_is_out_of_reach_and_writes_nothing_loses_the_lease)
+{
+    CHECK(wait_until(p, second_knows));
+    CHECK(wait_until(p, second_usurps) && wait_until(p, first_knows));
     CHECK(ask(p, 1, VERB_JOB_SUBMIT, SUBMIT, NULL)->r.ok);
 }
 
@@ -353,6 +378,6 @@ TWO(who_was_out_of_reach_is_not_usurped_once_another_has_the_lease)
 {
     CHECK(wait_until(p, second_knows) && second_is_at_rest(p));
     snprintf(p->heads[1].control->writer_url, sizeof p->heads[1].control->writer_url, "http://three");  /* as it was a moment ago */
-    control_usurp(p->heads[1].control);
+    control_usurp(p->heads[1].control, false);
     CHECK(wait_until(p, a_while) && control_writes(p->heads[0].control) && !second_writes(p));
 }
