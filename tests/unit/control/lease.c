@@ -311,7 +311,7 @@ static bool second_heard(struct pair_of *p) { return control_last_event(p->heads
 TWO(who_is_out_of_reach_for_one_keeps_the_lease_while_others_are_served)
 {
     CHECK(wait_until(p, second_knows) && second_is_at_rest(p));
-    pause_head(&p->heads[1]);
+    pause_head(p, 1);
     CHECK(ask(p, 0, VERB_JOB_SUBMIT, SUBMIT, NULL)->r.ok);
     p->heads[1].control->looking = false;
     control_usurp(p->heads[1].control, true);
