@@ -63,6 +63,7 @@ leave() {
     for p in $(pgrep -f "^$BASE/run/bin/arcus-task "); do kill "$p" 2>/dev/null; done
     for p in "$BASE"/run/mps/*/daemon; do [ -e "$p" ] && kill "$(cut -d' ' -f1 "$p")" 2>/dev/null; done
     sleep 1
+    [ ! -d "$BASE/over" ] || umount -l "$BASE/over" 2>/dev/null
     note "$NAME: $((count - bad)) of $count in $SECONDS s"
     if [ -n "${KEEP:-}" ]; then note "left: $BASE"; else rm -rf --one-file-system "$BASE" 2>/dev/null; fi
     echo "1..$count"
