@@ -238,7 +238,7 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
 {
     struct ending believed = believable(c, a, told), *how = &believed;
     if (how->started_ms && a->hold_ms) /* parts of it are metered: a clock that jumped since must not make them more than the whole */
-        how->started_ms = a->started_ms, how->ended_ms = MAX(how->ended_ms, a->hold_ms);
+        how->started_ms = a->started_ms, how->ended_ms = attempt_parts_cut(c, a, how->ended_ms);
     struct task *t = a->task;
     struct job *j = t->job;
     struct node *n = a->node;

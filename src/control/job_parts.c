@@ -62,31 +62,66 @@ struct parts *attempt_parts_get(const struct json *lease)
     return l;
 }
 
-/* Out of what is limited, too: as it was counted there, by days. */
-static void unroll(struct call *c, struct attempt *a, const struct part *p)
+/* Into the sums (1) or out of them (-1); what is limited, too: as it was counted there, by days. */
+static void count(struct call *c, struct attempt *a, const struct part *p, int sign)
 {
     struct job *j = a->task->job;
     struct interval i = { .project = j->project->id, .owner_kind = (int)j->owner_kind, .owner = j->owner, .flavor = p->flavor, .gpu_milli = p->gpu_milli,
                           .gpu_mib = p->gpu_mib, .cpu_milli = p->cpu_milli, .mem_mib = p->mem_mib, .started_ms = p->from_ms, .ended_ms = p->until_ms,
                           .billable = true, .simulated = a->simulated };
     struct usage_line d;
-    EMIT(c, USAGE_VOID, V_INT(p->id));
-    usage_unroll(c, &i);
+    (sign > 0 ? usage_roll : usage_unroll)(c, &i);
     for (int64_t at = 0; j->project->limits.count && usage_day_next(&i, &at, &d);)
-        books_used_day(&j->project->limits, j->owner, p->flavor, d.day_ms, -d.gpu_milli_ms);
+        books_used_day(&j->project->limits, j->owner, p->flavor, d.day_ms, sign * d.gpu_milli_ms);
+}
+
+/* In the table, and not in the archive yet. */
+static bool is_there(const struct call *c, const struct part *p)
+{
+    int64_t keep_s = control_settings(c->control)->keep_usage_s;
+    return !keep_s || p->until_ms >= c->now_ms - keep_s * 1000;
+}
+
+static void tell_limits(struct call *c, const struct project *p)
+{
+    for (size_t i = 0; i < p->limits.count; i++)
+        sched_of_limit(p, &p->limits.at[i], emit_news(c, SCHED_LIMIT));
 }
 
 void attempt_parts_void(struct call *c, struct attempt *a)
 {
-    int64_t keep_s = control_settings(c->control)->keep_usage_s;
     struct project *p = a->task->job->project;
     if (!a->parts)
         return;
     if (p->limits.count)
         books_roll(&p->limits, c->now_ms);
     for (size_t i = 0; i < a->parts->count; i++)
-        if (!keep_s || a->parts->at[i].until_ms >= c->now_ms - keep_s * 1000)
-            unroll(c, a, &a->parts->at[i]);
-    for (size_t i = 0; i < p->limits.count; i++)
-        sched_of_limit(p, &p->limits.at[i], emit_news(c, SCHED_LIMIT));
+        if (is_there(c, &a->parts->at[i])) {
+            EMIT(c, USAGE_VOID, V_INT(a->parts->at[i].id));
+            count(c, a, &a->parts->at[i], -1);
+        }
+    tell_limits(c, p);
+}
+
+/* Its node found out later that it had ended before it was suspended, or resumed. */
+int64_t attempt_parts_cut(struct call *c, struct attempt *a, int64_t ended_ms)
+{
+    struct project *p = a->task->job->project;
+    if (!a->parts || ended_ms >= a->hold_ms)
+        return MAX(ended_ms, a->hold_ms);
+    ended_ms = MAX(ended_ms, a->parts->at[0].from_ms);
+    if (p->limits.count)
+        books_roll(&p->limits, c->now_ms);
+    for (size_t i = 0; i < a->parts->count; i++) {
+        struct part *at = &a->parts->at[i];
+        if (at->until_ms <= ended_ms || !is_there(c, at))
+            continue;
+        count(c, a, at, -1);
+        at->from_ms = MIN(at->from_ms, ended_ms);
+        at->until_ms = ended_ms;
+        count(c, a, at, 1);
+        EMIT(c, USAGE_CUT, V_INT(at->id), V_INT(at->from_ms), V_INT(at->until_ms));
+    }
+    tell_limits(c, p);
+    return a->hold_ms = ended_ms;
 }

@@ -472,3 +472,30 @@ TEST(of_one_that_ends_otherwise_all_parts_are_billed_and_of_very_many_the_oldest
     CHECK(number_of(d, "SELECT COUNT(*) FROM usage WHERE billable = 1") == 80 - 64 + 2);
     check_days(d, "its own fault");
 }
+
+TEST(a_part_does_not_go_on_behind_the_end_that_a_node_tells_later)
+{
+    for (int back = 0; back < 2; back++) {
+        struct two t = two_with(",\"max_duration\":\"10h\"");
+        AUTO(door_free) struct door *d = t.d;
+        CHECK(door_ask(d, d->admin, VERB_QUOTA_SET, "{\"project\":\"default\",\"gpu_hours_month\":1000}").ok);
+        pass(&t, 10);
+        int64_t ended = os_wall_ms(d->os), began = attempt_of(&t, t.one)->started_ms;
+        pass(&t, 10);
+        CHECK(wish(&t, VERB_JOB_SUSPEND, t.one).ok);
+        told(&t, t.one, 1, "suspended", NULL);
+        if (back) {
+            pass(&t, 10);
+            CHECK(resumed(&t));
+            told(&t, t.one, 2, "running", NULL);
+        }
+        check_days(d, "it is not known yet");
+        CHECK(door_ask(d, t.key, VERB_NODE_REPORT,
+                       FMT(d, "{\"kind\":\"report\",\"items\":[{\"n\":2,\"attempt\":\"%s\",\"news\":\"ended\",\"at_ms\":%lld,\"outcome\":\"succeeded\"}]}",
+                           door_attempt(d, t.one, 0), (long long)ended)).ok);
+        check_days(d, "over");
+        CHECK(number_of(d, "SELECT MAX(ended_ms) FROM attempt") == ended && number_of(d, "SELECT MAX(ended_ms) FROM usage") == ended);
+        CHECK(number_of(d, "SELECT SUM(ended_ms - started_ms) FROM usage") == ended - began && rows_in(d, "usage") == 2 + back);
+        CHECK(books_row(&project_of_admin(&t)->limits, 0, "")->used[PERIODS - 1] == (ended - began) * 1000);
+    }
+}
