@@ -271,6 +271,12 @@ static void clean_detail(char out[static DETAIL_LIMIT + 1], const char *text)
     out[n] = 0;
 }
 
+/* A spool that begins again at 1 tells the server that the whole disk was lost: that must not come of a power cut. */
+static bool first_synced(struct spool *s, struct err *err)
+{
+    return disk_sync(s->file) || (s->doubt = true, err_set(err, RC_UNAVAILABLE, "cannot sync %s", s->path));
+}
+
 bool spool_add(struct spool *s, const struct report_item *item, struct err *err)
 {
     const struct spool_told *t = map_get(s->told, item->attempt);
@@ -291,7 +297,7 @@ bool spool_add(struct spool *s, const struct report_item *item, struct err *err)
         return err_wrap(err, "the spool of reports");
     AUTO(str_done) struct str line = { 0 };
     line_item(&line, &one);
-    if (!append(s, &line, err))
+    if (!append(s, &line, err) || (one.n == 1 && !first_synced(s, err)))
         return err_wrap(err, "the spool of reports");
     keep_item(s, &one);
     return true;

@@ -292,6 +292,23 @@ TEST(what_was_synced_outlives_a_power_cut)
     CHECK(lost > 0);        /* else this would tell nothing */
 }
 
+TEST(a_power_cut_does_not_look_like_a_lost_disk)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct err err = { 0 };
+        struct sim *sim = sim_new(seed);
+        struct os *os = sim_machine(sim, "n1");
+        struct spool *s = NULL, *later = NULL;
+        CHECK(dir_make(os, "/data", 0700, &err) && spool_open(os, "/data/spool", &s, &err) && spool_align(s, 0, &err));
+        CHECK(ended(s, 1) && spool_items(s, 0, 9).count == 1 && spool_kept(s, 1, &err));     /* the server has it, and no sync followed */
+        sim_crash(sim, os);
+        spool_free(s);
+        CHECK(spool_open(sim_machine(sim, "n1"), "/data/spool", &later, &err) && spool_next(later) == 2);
+        spool_free(later);
+        sim_free(sim);
+    }
+}
+
 TEST(what_the_server_has_need_not_be_synced)
 {
     AUTO(place_drop) struct place p = place_make();
