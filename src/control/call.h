@@ -81,6 +81,9 @@ const struct keyring *control_keys(const struct control *c);
 const struct control_config *control_settings(const struct control *c);
 size_t lease_servers(struct control *c, struct arena *mem, const char ***out, int64_t *version);   /* URLs of the servers that live; the writer's actor */
 #define VERB(name) bool name(struct call *c, const void *body, struct err *err)
+/* keys.c - who changes what its owner keeps for good must come with all of its owner's roles here; and who adds to it with a key that stays, or a session. */
+MUST_CHECK bool key_is_owners(struct call *c, const char *what, struct err *err);
+MUST_CHECK bool key_stays(struct call *c, const char *what, struct err *err);
 VERB(login); VERB(login_prepare); VERB(whoami); VERB(password_change); VERB(password_prepare); VERB(org_create); VERB(org_list);
 VERB(project_create); VERB(project_list); VERB(project_get); VERB(project_update); VERB(quota_list); VERB(quota_set); VERB(job_queue); VERB(job_why); VERB(job_why_ask); VERB(job_plan); VERB(job_plan_ask); VERB(member_list); VERB(member_set); VERB(member_remove);
 VERB(user_create); VERB(user_prepare); VERB(user_list); VERB(user_update); VERB(account_create); VERB(account_list); VERB(account_disable);

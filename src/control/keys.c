@@ -93,6 +93,20 @@ static int64_t last_ms(struct call *c)
     return with && !text_starts(with->hint, SESSION_PREFIX) ? with->expires_ms : 0;
 }
 
+bool key_is_owners(struct call *c, const char *what, struct err *err)
+{
+    struct auth_facts f;
+    state_facts(c->s, &c->r->from, &f);
+    unsigned own = (f.owner_roles | (f.owner_kind == PRINCIPAL_USER ? f.member_roles : 0)) & (PROJECT_ROLES | PLATFORM_ROLES);
+    return !f.key_roles || !(own & ~role_reach(f.key_roles))
+           || err_set(err, RC_DENIED, "this API key may do less than its owner may here, so it cannot %s the profile; log in (arcus login) to do that", what);
+}
+
+bool key_stays(struct call *c, const char *what, struct err *err)
+{
+    return !last_ms(c) || err_set(err, RC_DENIED, "what is in a profile outlives this API key, which expires, so it cannot %s the profile; log in (arcus login) to do that", what);
+}
+
 bool key_create(struct call *c, const void *body, struct err *err)
 {
     const struct key_ask *ask = body;

@@ -2,18 +2,59 @@
  *
  * They are their owner's alone: nobody else lists, adds or removes them, and they open nothing by themselves, since a session must be let in by the door
  * first (job.ssh). What was removed is remembered, so that it does not come in when a client brings it along either; it may be added again. Memory
- * holds none of them: they are asked for when somebody changes them or uses SSH. */
+ * holds none of them: they are asked for when somebody changes them or uses SSH, and what the same commit is about to change is put on top. */
 #include "control/call.h"
 #include "model/ssh_key.h"
 
 enum { REMEMBERED_MOST = 256, BARRED_MS = 10 * 60 * 1000, BARRED_BYTES = 16 << 10 };
 
 struct own { int64_t id; const char *name, *bare, *comment; int64_t created_ms, removed_ms; };
-struct profile { struct own *at; size_t count, active, bytes; };
+struct profile { struct own *at; size_t count, room, active, bytes; };
 
 static const char *line_of(struct call *c, const struct own *k)
 {
     return arena_printf(c->mem, "%s%s%s", k->bare, *k->comment ? " " : "", k->comment);
+}
+
+static bool is_whose(const struct call *c, const struct value *kind_owner)
+{
+    return kind_owner[0].n == (int64_t)c->who->kind && kind_owner[1].n == c->who->id;
+}
+
+static void profile_add(struct call *c, struct profile *p, struct own k)
+{
+    p->at = arena_more(c->mem, p->at, p->count, &p->room, sizeof *p->at);
+    p->at[p->count++] = k;
+}
+
+static struct own *find_id(struct profile *p, int64_t id)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (p->at[i].id == id)
+            return &p->at[i];
+    return NULL;
+}
+
+static void strike(struct profile *p, const char *bare, int64_t at_ms)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (!p->at[i].removed_ms && text_is(p->at[i].bare, bare))
+            p->at[i].removed_ms = at_ms;
+}
+
+/* A verb before this one, of the same commit, whose rows cannot be read yet. */
+static void profile_write(struct call *c, struct profile *p, const struct write *w)
+{
+    const struct value *v = w->args;
+    struct own *k;
+    if (w->st == ST_SSH_KEY_ADD && is_whose(c, v + 1))
+        profile_add(c, p, (struct own){ v[0].n, v[3].text, v[4].text, v[5].text, v[6].n, 0 });
+    else if (w->st == ST_SSH_KEY_REMOVE && is_whose(c, v))
+        strike(p, v[2].text, v[3].n);
+    else if (w->st == ST_SSH_KEY_BACK && (k = find_id(p, v[0].n)))
+        *k = (struct own){ k->id, v[1].text, k->bare, v[2].text, v[3].n, 0 };
+    else if (w->st == ST_SSH_KEY_FORGET && (k = find_id(p, v[0].n)))
+        memmove(k, k + 1, (size_t)(p->at + --p->count - k) * sizeof *k);
 }
 
 static bool profile_read(struct call *c, struct profile *p, struct err *err)
@@ -21,24 +62,27 @@ static bool profile_read(struct call *c, struct profile *p, struct err *err)
     struct rows r;
     if (!ROWS(c, SSH_KEY_ALL, &r, err, V_INT(c->who->kind), V_INT(c->who->id), V_INT(REMEMBERED_MOST + 1)))
         return false;
-    *p = (struct profile){ .at = ARENA_ARRAY(c->mem, struct own, r.count + 1) };
-    for (size_t i = 0; i < r.count; i++) {
-        struct own *k = &p->at[p->count++];
-        *k = (struct own){ row_int(&r, i, 0), row_text(&r, i, 1), row_text(&r, i, 2), row_text(&r, i, 3), row_int(&r, i, 4), row_int(&r, i, 5) };
-        if (k->removed_ms)
-            continue;
-        p->active++;
-        p->bytes += strlen(line_of(c, k)) + 1;
-    }
+    *p = (struct profile){ .room = r.count + 1, .at = ARENA_ARRAY(c->mem, struct own, r.count + 1) };
+    for (size_t i = 0; i < r.count; i++)
+        profile_add(c, p, (struct own){ row_int(&r, i, 0), row_text(&r, i, 1), row_text(&r, i, 2), row_text(&r, i, 3), row_int(&r, i, 4), row_int(&r, i, 5) });
+    for (size_t i = 0; c->batch && i < c->batch->write_count; i++)
+        profile_write(c, p, &c->batch->writes[i]);
+    for (size_t i = 0; i < p->count; i++)
+        if (!p->at[i].removed_ms) {
+            p->active++;
+            p->bytes += strlen(line_of(c, &p->at[i])) + 1;
+        }
     return true;
 }
 
+/* One that lets in, if there is one: an older program may have written a key several times. */
 static struct own *find_bare(struct profile *p, const char *bare)
 {
+    struct own *found = NULL;
     for (size_t i = 0; i < p->count; i++)
-        if (text_is(p->at[i].bare, bare))
-            return &p->at[i];
-    return NULL;
+        if ((!found || (found->removed_ms && !p->at[i].removed_ms)) && text_is(p->at[i].bare, bare))
+            found = &p->at[i];
+    return found;
 }
 
 static bool name_taken(const struct profile *p, const char *name)
@@ -95,9 +139,10 @@ static void forget_oldest(struct call *c, const struct profile *p)
         EMIT(c, SSH_KEY_FORGET, V_INT(oldest->id));
 }
 
+/* A profile is of no project: those who look at one are told nothing. */
 static void tell(struct call *c, const char *kind, const struct own *k)
 {
-    emit_event(c, c->who->project, kind, id_of(c, PREFIX_SSH_KEY, k->id),
+    emit_event(c, 0, kind, id_of(c, PREFIX_SSH_KEY, k->id),
                arena_printf(c->mem, "{\"name\":\"%s\",\"fingerprint\":\"%s\"}", k->name, ssh_key_fingerprint(k->bare, c->mem)));
 }
 
@@ -110,6 +155,8 @@ bool ssh_key_add(struct call *c, const void *body, struct err *err)
         struct err why = *err;
         return err_field(err, "key", "%s", why.text);
     }
+    if (!key_is_owners(c, "add public keys to", err) || !key_stays(c, "add public keys to", err))
+        return false;
     if ((text_given(ask->name) && !name_check(ask->name, PREFIX_SSH_KEY, err)) || !profile_read(c, &p, err))
         return false;
     const char *bare = ssh_key_bare(line, c->mem, &comment);
@@ -147,13 +194,13 @@ bool ssh_key_remove(struct call *c, const void *body, struct err *err)
 {
     const struct ssh_key_ask *ask = body;
     struct profile p;
-    if (!profile_read(c, &p, err))
+    if (!key_is_owners(c, "remove public keys of", err) || !profile_read(c, &p, err))
         return false;
     for (size_t i = 0; i < p.count; i++) {
         struct own *k = &p.at[i];
         if (k->removed_ms || !is_named(c, k, ask->ssh_key))
             continue;
-        EMIT(c, SSH_KEY_REMOVE, V_INT(k->id), V_INT(c->now_ms));
+        EMIT(c, SSH_KEY_REMOVE, V_INT(c->who->kind), V_INT(c->who->id), V_TEXT(k->bare), V_INT(c->now_ms));
         tell(c, "ssh_key.removed", k);
         reply(c, k, "removed");
         return true;
@@ -219,10 +266,10 @@ bool ssh_keys_settle(struct call *c, const struct texts *brought, struct texts *
     *barred = (struct texts){ ARENA_ARRAY(c->mem, const char *, p.count + 1), 0 };
     size_t bytes = 0;
     for (size_t i = 0; i < p.count; i++)
-        if (!p.at[i].removed_ms)
+        if (!p.at[i].removed_ms && !among(c, let_in, p.at[i].bare))
             let_in->at[let_in->count++] = line_of(c, &p.at[i]);
     for (size_t i = p.count; i-- > 0;)
-        if (p.at[i].removed_ms > c->now_ms - BARRED_MS && (bytes += strlen(p.at[i].bare) + 1) <= BARRED_BYTES)
+        if (p.at[i].removed_ms > c->now_ms - BARRED_MS && find_bare(&p, p.at[i].bare)->removed_ms && (bytes += strlen(p.at[i].bare) + 1) <= BARRED_BYTES)
             barred->at[barred->count++] = p.at[i].bare;
     for (size_t i = 0; i < brought->count; i++)
         if (!add_brought(c, &p, brought->at[i], let_in, &removed, err))

@@ -57,7 +57,7 @@
     X(KEY_STATE, "ii", "UPDATE apikey SET state = ?2 WHERE id = ?1")                                                           \
     X(SSH_KEY_ADD, "iiittti", "INSERT INTO ssh_key (id, owner_kind, owner, name, bare, comment, created_ms, removed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)") \
     X(SSH_KEY_BACK, "itti", "UPDATE ssh_key SET name = ?2, comment = ?3, created_ms = ?4, removed_ms = 0 WHERE id = ?1")         \
-    X(SSH_KEY_REMOVE, "ii", "UPDATE ssh_key SET removed_ms = ?2 WHERE id = ?1")                                                \
+    X(SSH_KEY_REMOVE, "iiti", "UPDATE ssh_key SET removed_ms = ?4 WHERE owner_kind = ?1 AND owner = ?2 AND bare = ?3 AND removed_ms = 0") \
     X(SSH_KEY_FORGET, "i", "DELETE FROM ssh_key WHERE id = ?1")                                                                \
     X(SECRET_ADD, "iitti", "INSERT INTO secret (id, project, name, sealed, created_ms, updated_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, ?5, 1)") \
     X(SECRET_SET, "itii", "UPDATE secret SET sealed = ?2, updated_ms = ?3, version = ?4 WHERE id = ?1")                        \

@@ -1,5 +1,6 @@
 /* ssh_keys.c - public keys of profiles: whose they are, what is refused, and who is let in with them. */
 #include "door.h"
+#include "model/ssh_key.h"
 #include <stdio.h>
 
 /* The n-th key of ed25519, which nobody has the other half of. */
@@ -34,6 +35,10 @@ static const char *person(struct door *d, const char *name, const char *role)
     CHECK(door_ask(d, d->admin, VERB_USER_CREATE, FMT(d, "{\"name\":\"%s\"}", name)).ok);
     CHECK(door_ask(d, d->admin, VERB_MEMBER_SET, FMT(d, "{\"user\":\"%s\",\"roles\":\"%s\"}", name, role)).ok);
     return door_grant(d, PRINCIPAL_USER, name, NULL, 0, 0);
+}
+static struct flying *send_add(struct door *d, int n, const char *name)
+{
+    return door_send(d, d->admin, NULL, VERB_SSH_KEY_ADD, FMT(d, "{\"key\":\"%s\"%s}", key(d, n), name ? FMT(d, ",\"name\":\"%s\"", name) : ""), NULL);
 }
 /* A session that brings the keys of `brought`, a list in JSON; what the door says of it. */
 static struct answer session(struct door *d, const char *who, const char *brought)
@@ -138,4 +143,93 @@ TEST(a_removed_key_lets_nobody_in_even_when_it_is_brought_until_it_is_added_agai
     CHECK(add(d, d->admin, 1, "", "again").ok);
     struct answer back = session(d, d->admin, bring);
     CHECK(back.ok && lists(&back, "let_in", key(d, 1)) && rows_in(d, "ssh_key") == 2);
+}
+
+TEST(those_who_come_at_once_see_what_the_one_before_decided)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct flying *all[40];
+    size_t good = 0;
+    for (int i = 0; i < 40; i++) /* together in one commit */
+        all[i] = send_add(d, 1, NULL);
+    for (int i = 0; i < 40; i++)
+        good += door_landed(d, all[i]).ok;
+    CHECK(good == 40 && count(d, d->admin) == 1 && rows_in(d, "ssh_key") == 1 && door_events(d, "ssh_key.added") == 1);
+    for (int i = 0; i < 40; i++)
+        all[i] = send_add(d, 1 + i, NULL);
+    good = 0;
+    for (int i = 0; i < 40; i++)
+        good += door_landed(d, all[i]).ok;
+    CHECK(good == 16 && count(d, d->admin) == 16);
+    for (int i = 0; i < 16; i++)
+        all[i] = door_send(d, d->admin, NULL, VERB_SSH_KEY_REMOVE, FMT(d, "{\"ssh_key\":\"%s\"}", ssh_key_fingerprint(key(d, 1 + i), d->mem)), NULL);
+    for (int i = 0; i < 16; i++)
+        CHECK(door_landed(d, all[i]).ok);
+    all[0] = send_add(d, 1, "one");
+    all[1] = send_add(d, 2, "one");
+    all[2] = door_send(d, d->admin, NULL, VERB_SSH_KEY_REMOVE, "{\"ssh_key\":\"one\"}", NULL);
+    all[3] = door_send(d, d->admin, NULL, VERB_SSH_KEY_REMOVE, "{\"ssh_key\":\"one\"}", NULL);
+    all[4] = send_add(d, 50, "one");
+    struct answer a[5];
+    for (int i = 0; i < 5; i++)
+        a[i] = door_landed(d, all[i]);
+    CHECK(a[0].ok && !a[1].ok && a[1].err.rc == RC_CONFLICT && a[2].ok && !a[3].ok && a[3].err.rc == RC_NOT_FOUND && a[4].ok);
+    CHECK(count(d, d->admin) == 1 && rows_in(d, "ssh_key") == 17);
+}
+
+TEST(what_must_be_forgotten_at_once_is_forgotten_once_each)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct flying *all[16];
+    for (int i = 0; i < 256; i++)
+        CHECK(add(d, d->admin, i, "", FMT(d, "k%d", i)).ok && drop(d, d->admin, FMT(d, "k%d", i)).ok);
+    for (int i = 0; i < 16; i++)
+        all[i] = send_add(d, 256 + i, NULL);
+    for (int i = 0; i < 16; i++)
+        CHECK(door_landed(d, all[i]).ok);
+    CHECK(rows_in(d, "ssh_key") == 256 && count(d, d->admin) == 16);
+}
+
+TEST(of_a_key_that_is_there_several_times_nothing_lets_in_once_it_is_removed)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    struct err err;
+    bool unknown;
+    CHECK(text_given(door_submit(d, d->admin, "{\"name\":\"lab\",\"command\":[\"true\"]}")));
+    struct answer first = add(d, d->admin, 1, "", "k1"), me = door_ask(d, d->admin, VERB_WHOAMI, NULL);
+    int64_t owner;
+    CHECK(first.ok && me.ok && id_parse(get(&me, "id"), PREFIX_USER, &owner));
+    for (int i = 0; i < 3; i++) { /* as an older program could leave them */
+        struct value args[] = { V_INT(70 + i), V_INT(PRINCIPAL_USER), V_INT(owner), V_TEXT("k1"), V_TEXT(key(d, 1)), V_TEXT(""), V_INT(1) };
+        CHECK(store_commit(d->control->writer.conn, &(struct write){ ST_SSH_KEY_ADD, COUNT(args), args }, 1, &unknown, &err));
+    }
+    struct answer in = session(d, d->admin, "");
+    CHECK(count(d, d->admin) == 4 && in.ok && how_many(&in, "let_in") == 1);
+    CHECK(drop(d, d->admin, "k1").ok && count(d, d->admin) == 0 && !session(d, d->admin, FMT(d, "[\"%s\"]", key(d, 1))).ok);
+    CHECK(add(d, d->admin, 1, "", NULL).ok && count(d, d->admin) == 1);
+    struct answer back = session(d, d->admin, "");
+    CHECK(back.ok && how_many(&back, "let_in") == 1 && how_many(&back, "barred") == 0);
+}
+
+TEST(an_api_key_that_may_less_than_its_owner_or_ends_before_it_leaves_the_profile_alone)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    const char *ada = person(d, "ada", "admin"), *vic = person(d, "vic", "viewer");
+    const char *looks = door_grant(d, PRINCIPAL_USER, "ada", "default", ROLE_VIEWER, 0), *all = door_grant(d, PRINCIPAL_USER, "ada", "default", ROLE_ADMIN, 0),
+               *ends = door_grant(d, PRINCIPAL_USER, "ada", "default", ROLE_ADMIN, os_wall_ms(d->os) + 3600 * 1000),
+               *hers = door_grant(d, PRINCIPAL_USER, "vic", "default", ROLE_VIEWER, 0);
+    CHECK(add(d, ada, 1, "", "desk").ok && add(d, all, 2, "", "lap").ok && add(d, hers, 3, "", NULL).ok && add(d, vic, 4, "", NULL).ok);
+    struct answer put = add(d, looks, 5, "", NULL), again = add(d, looks, 1, "", NULL), cut = drop(d, looks, "desk"), late = add(d, ends, 5, "", NULL);
+    CHECK(!put.ok && put.err.rc == RC_DENIED && !again.ok && again.err.rc == RC_DENIED && !cut.ok && cut.err.rc == RC_DENIED);
+    CHECK(!late.ok && late.err.rc == RC_DENIED && count(d, looks) == 2 && drop(d, ends, "desk").ok && count(d, ada) == 1);
+}
+
+TEST(a_project_does_not_hear_of_the_profiles_of_its_people)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    const char *ada = person(d, "ada", "developer"), *vic = person(d, "vic", "viewer"), *body = FMT(d, "{\"key\":\"%s of-ada\"}", key(d, 1));
+    struct answer a = door_landed(d, door_send(d, ada, "default", VERB_SSH_KEY_ADD, body, "once")), again = door_landed(d, door_send(d, ada, "default", VERB_SSH_KEY_ADD, body, "once"));
+    CHECK(a.ok && again.ok && text_is(get(&a, "id"), get(&again, "id")) && door_events(d, "ssh_key.added") == 1);
+    struct answer events = door_landed(d, door_send(d, vic, "default", VERB_EVENT_LIST, NULL, NULL));
+    CHECK(events.ok && !strstr(events.text, "ssh_key") && !strstr(events.text, "of-ada"));
 }
