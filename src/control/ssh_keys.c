@@ -255,7 +255,7 @@ static bool add_brought(struct call *c, struct profile *p, const char *text, str
 }
 
 /* let_in: the profile's, and what was brought and not removed from it. barred: what was removed so lately that an earlier session may have left it where
- * it would still let this one in (task/session_ssh.c strikes its own lines after five minutes). */
+ * it would still let this one in (agent/authorized_keys.c strikes its own lines when a session begins after five minutes). */
 bool ssh_keys_settle(struct call *c, const struct texts *brought, struct texts *let_in, struct texts *barred, struct err *err)
 {
     struct profile p;

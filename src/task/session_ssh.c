@@ -4,18 +4,18 @@
  * (once, to /run/arcus-ssh), so any image will do that has a shell. The copying and the keys are done inside the container's user and mount namespaces:
  * whatever a path means there, it means nothing of the node; whoever changes those files there fools only himself. */
 #include "task/task.h"
+#include "agent/authorized_keys.h"
 #include "agent/task_proto.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #define FOLDER "/run/arcus-ssh"
-enum { PASSWD_BYTES = 1 << 20, KEYS_BYTES = 256 << 10, BLOCK = 64 << 10, SAID = 256 };
+enum { PASSWD_BYTES = 1 << 20, BLOCK = 64 << 10, SAID = 256 };
 
 static const char script[] =
     "run() { program=$1; shift; \"$D/ld\" --inhibit-cache --library-path \"$D\" \"$D/$program\" \"$@\"; }\n"
@@ -122,10 +122,10 @@ static bool copy_all(const int fds[static COUNT(parts)], struct arena *mem, stru
 }
 
 /* A small regular file; whatever else stands there is not waited for. */
-static bool read_regular(int dir, const char *path, size_t most, struct arena *mem, char **out)
+static bool read_regular(const char *path, size_t most, struct arena *mem, char **out)
 {
     struct stat st;
-    AUTO(fd_close) int fd = openat(dir, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    AUTO(fd_close) int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd == -1 || fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) || (size_t)st.st_size > most)
         return false;
     *out = ARENA_ARRAY(mem, char, (size_t)st.st_size + 1);
@@ -135,7 +135,7 @@ static bool read_regular(int dir, const char *path, size_t most, struct arena *m
 static bool find_home(int64_t uid, struct arena *mem, const char **home, struct err *err)
 {
     char *text = NULL;
-    if (!read_regular(AT_FDCWD, "/etc/passwd", PASSWD_BYTES, mem, &text))
+    if (!read_regular("/etc/passwd", PASSWD_BYTES, mem, &text))
         return err_set(err, RC_CONFLICT, "the image has no /etc/passwd, which SSH needs");
     for (char *line, *rest = text; (line = strsep(&rest, "\n"));) {
         const char *f[7];
@@ -148,86 +148,6 @@ static bool find_home(int64_t uid, struct arena *mem, const char **home, struct 
     return err_set(err, RC_CONFLICT, "the image's /etc/passwd knows no user with number %lld, which SSH needs", (long long)uid);
 }
 
-/* Lines that we write carry when: "TYPE BASE64 arcus-1790000000 comment". They are good as long as a client may take to log in, then they go; so a key
- * that was removed from a profile is in no file for long, and `barred` strikes it at once. What the task's owner put there himself stays. */
-#define OURS "arcus-"
-enum { LINE_S = 310, LOCK_TRIES = 250, LOCK_MS = 20 };
-
-static size_t bare_bytes(const char *line)
-{
-    size_t type = strcspn(line, " ");
-    return line[type] ? type + 1 + strcspn(line + type + 1, " ") : type;
-}
-
-static bool same_key(const char *a, const char *b)
-{
-    size_t n = bare_bytes(a);
-    return n == bare_bytes(b) && memcmp(a, b, n) == 0;
-}
-
-static bool among(const struct texts *keys, const char *line)
-{
-    for (size_t i = 0; i < keys->count; i++)
-        if (same_key(keys->at[i], line))
-            return true;
-    return false;
-}
-
-static bool is_ours(const char *line, int64_t *at_s)
-{
-    const char *rest = line + bare_bytes(line);
-    if (!text_starts(rest, " " OURS))
-        return false;
-    *at_s = strtoll(rest + sizeof OURS, NULL, 10);
-    return true;
-}
-
-static void rewrite(struct str *out, char *old, const struct task_request *rq, int64_t now_s, struct arena *mem)
-{
-    bool *there = ARENA_ARRAY(mem, bool, rq->argv.count + 1);
-    int64_t at_s;
-    for (char *line; (line = strsep(&old, "\n"));) {
-        if (!*line || (is_ours(line, &at_s) && (at_s > now_s || now_s - at_s > LINE_S || among(&rq->barred, line) || among(&rq->argv, line))))
-            continue;
-        for (size_t i = 0; i < rq->argv.count; i++)
-            there[i] |= same_key(rq->argv.at[i], line);
-        str_printf(out, "%s\n", line);
-    }
-    for (size_t i = 0; i < rq->argv.count; i++) {
-        const char *key = rq->argv.at[i];
-        size_t n = bare_bytes(key);
-        if (!there[i])
-            str_printf(out, "%.*s " OURS "%lld%s\n", (int)n, key, (long long)now_s, key + n);
-    }
-}
-
-/* Two sessions that begin at once must not lose each other's lines. Whoever holds the lock from inside holds up nobody for long. */
-static void lock(int dir)
-{
-    for (int i = 0; i < LOCK_TRIES && flock(dir, LOCK_EX | LOCK_NB) == -1 && errno == EWOULDBLOCK; i++)
-        nanosleep(&(struct timespec){ .tv_nsec = LOCK_MS * 1000000L }, NULL);
-}
-
-static bool let_in(const char *home, const struct task_request *rq, struct arena *mem, struct err *err)
-{
-    const char *folder = arena_printf(mem, "%s/.ssh", home), *fresh = arena_printf(mem, ".authorized_keys-%d", getpid());
-    char *old = arena_text(mem, "");
-    mkdir(folder, 0700);
-    AUTO(fd_close) int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir == -1)
-        return err_errno(err, "cannot make %s in the task", folder);
-    lock(dir);
-    (void)!read_regular(dir, "authorized_keys", KEYS_BYTES, mem, &old);
-    AUTO(str_done) struct str all = { 0 };
-    rewrite(&all, old, rq, time(NULL), mem);
-    AUTO(fd_close) int to = openat(dir, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (to != -1 && write_whole(to, all.at, all.len) && renameat(dir, fresh, dir, "authorized_keys") == 0)
-        return true;
-    err_errno(err, "cannot write %s/authorized_keys in the task", folder);
-    unlinkat(dir, fresh, 0);
-    return false;
-}
-
 static bool prepare(struct task *t, const struct task_request *rq, const char **home, struct err *err)
 {
     int fds[COUNT(parts)];
@@ -236,7 +156,7 @@ static bool prepare(struct task *t, const struct task_request *rq, const char **
     uid_t uid = (uid_t)t->plan.uid;
     return find_parts(t->plan.runtime, fds, err) && container_enter(t, &root, err) && copy_all(fds, t->mem, err) && find_home(t->plan.uid, t->mem, home, err)
            && ((setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0) || err_errno(err, "cannot become the task's user"))
-           && let_in(*home, rq, t->mem, err);
+           && authorized_keys_put(arena_printf(t->mem, "%s/.ssh", *home), &rq->argv, &rq->barred, time(NULL), t->mem, err);
 }
 
 /* In a child of ours, which nobody gets out of the container again. It says where the home is, or what went wrong. */
