@@ -141,7 +141,7 @@ static bool start(struct serve *s, struct err *err)
     for (size_t i = 0; i < s->ask.argv.count; i++)
         bytes += strlen(s->ask.argv.at[i]) + 8;
     if (bytes > FRAME_MAX / 2)
-        return err_field(err, "argv", "the command is too long");
+        return err_field(err, "argv", text_is(s->ask.what, "ssh") ? "the public keys are too long together" : "the command is too long");
     struct bridge *b = calloc(1, sizeof *b);
     if (!b)
         abort();

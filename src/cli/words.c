@@ -217,10 +217,10 @@ const struct word words[] = {
     { "keys create", VERB_KEY_CREATE, word_generic, "[NAME]", "Make an API key; it is shown once", .takes = "name", .examples = "arcus keys create laptop --expires-in 30d\narcus keys create ci-key --account ci --roles viewer" },
     { "keys disable", VERB_KEY_DISABLE, word_generic, "KEY...", "Disable a key at once", .many = true, .examples = "arcus keys disable laptop" },
     { "ssh-keys list", VERB_SSH_KEY_LIST, word_generic, "", "List the public keys of your profile", COLUMNS(ssh_key_columns), .examples = "arcus ssh-keys" },
-    { "ssh-keys create", VERB_SSH_KEY_ADD, word_ssh_key_add, "FILE [--name NAME]", "Put a public key into your profile: it lets you in wherever you may use arcus ssh", .own = &ssh_key_add_fields, .takes = "file",
-      .more = "`add` is the same word. With a key in the profile ssh works from machines that have no .pub file of it: with an agent, or a piece of\nhardware. One that is there already stays as it is.",
+    { "ssh-keys add", VERB_SSH_KEY_ADD, word_ssh_key_add, "FILE [--name NAME]", "Put a public key into your profile: it lets you in wherever you may use arcus ssh", .own = &ssh_key_add_fields, .takes = "file",
+      .more = "With a key in the profile ssh works from machines that have no .pub file of it: with an agent, or a piece of\nhardware. One that is there already stays as it is.",
       .examples = "arcus ssh-keys add ~/.ssh/id_ed25519.pub\nssh-add -L | head -n 1 | arcus ssh-keys add - --name yubikey" },
-    { "ssh-keys remove", VERB_SSH_KEY_REMOVE, word_generic, "KEY...", "Remove a public key: no new SSH session of yours comes in with it", .many = true,
+    { "ssh-keys remove", VERB_SSH_KEY_REMOVE, word_generic, "SSH_KEY...", "Remove a public key: no new SSH session of yours comes in with it", .many = true,
       .more = "By name, id or fingerprint. It does not come in either when a client brings it along, until it is added again; sessions that are open stay.",
       .examples = "arcus ssh-keys remove laptop" },
     { "secrets list", VERB_SECRET_LIST, word_generic, "", "List the names of secrets", COLUMNS(secret_columns), .examples = "arcus secrets" },
@@ -273,7 +273,7 @@ const size_t word_count = COUNT(words);
 /* --- finding */
 
 static const struct { const char *said, *meant; } synonyms[] = {
-    { "ls", "list" }, { "rm", "remove" }, { "delete", "remove" }, { "add", "create" }, { "new", "create" }, { "show", "get" }, { "describe", "get" }, { "put", "set" },
+    { "ls", "list" }, { "rm", "remove" }, { "delete", "remove" }, { "add", "create" }, { "create", "add" }, { "new", "create" }, { "new", "add" }, { "show", "get" }, { "describe", "get" }, { "put", "set" },
 };
 
 static bool same_part(const char *known, size_t n, const char *said, bool subject)

@@ -388,16 +388,27 @@ bool job_stream(struct call *c, const void *body, struct err *err)
     return locate_task(c, ask->job, ask->task, ask->attempt_number, ask->from, err);
 }
 
+/* The one that was named, else the first that runs, or is about to; where none does the first says why not. */
+static bool locate_running(struct call *c, const char *ref, int64_t task, struct err *err)
+{
+    struct rows job, r;
+    if (task >= 0)
+        return locate_task(c, ref, task, 0, NULL, err);
+    if (!find(c, ref, &job, err) || !ROWS(c, TASK_RUNNING, &r, err, V_INT(c->who->project), V_INT(row_int(&job, 0, 0))))
+        return false;
+    return locate_task(c, id_of(c, PREFIX_JOB, row_int(&job, 0, 0)), r.count ? row_int(&r, 0, 0) : 0, 0, NULL, err);
+}
+
 bool job_exec(struct call *c, const void *body, struct err *err)
 {
     const struct job_exec_ask *ask = body;
-    return locate_task(c, ask->job, ask->task, 0, NULL, err);
+    return locate_running(c, ask->job, ask->task, err);
 }
 
 bool job_dial(struct call *c, const void *body, struct err *err)
 {
     const struct job_dial_ask *ask = body;
-    return locate_task(c, ask->job, ask->task, 0, NULL, err);
+    return locate_running(c, ask->job, ask->task, err);
 }
 
 static void put_texts(struct json_out *o, const char *name, const struct texts *list)
@@ -413,7 +424,7 @@ bool job_ssh(struct call *c, const void *body, struct err *err)
 {
     const struct job_ssh_ask *ask = body;
     struct texts let_in, barred;
-    if (!ssh_keys_settle(c, &ask->keys, &let_in, &barred, err) || !locate_task(c, ask->job, ask->task, 0, NULL, err))
+    if (!ssh_keys_settle(c, &ask->keys, &let_in, &barred, err) || !locate_running(c, ask->job, ask->task, err))
         return false;
     struct json_out o = { .to = &c->r->reply, .comma = true };
     c->r->reply.len--;      /* behind what says where: before its brace */

@@ -85,6 +85,8 @@ bool ssh_key_parse(const char *line, struct arena *mem, const char **settled, st
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strlen(kinds[i].type) == n && memcmp(kinds[i].type, text, n) == 0)
             k = &kinds[i];
+    if (!*text)
+        return err_set(err, RC_BAD_INPUT, "there is no public key in it; give the line of a .pub file");
     if (!k)
         return err_set(err, RC_BAD_INPUT,
                        "'%.40s' is not a public key of OpenSSH; give the line of a .pub file that begins with ssh-ed25519, ecdsa-sha2-..., ssh-rsa or sk-..., without options",

@@ -85,6 +85,20 @@ TEST(a_terminal_of_an_ended_task_is_refused)
     node_close(&x);
 }
 
+TEST(what_is_too_long_for_a_frame_is_called_by_its_name)
+{
+    static char long_word[FRAME_MAX];
+    memset(long_word, 'x', sizeof long_word - 1);
+    for (int ssh = 0; ssh < 2; ssh++) {
+        struct node x;
+        node_open(&x, 15);
+        ask(&x, (struct open_stream){ .what = ssh ? "ssh" : "exec", .argv = { (const char *[]){ long_word }, 1 } });
+        run_for(x.sim, 1000);
+        CHECK(control_is(&x, ssh ? "{\"error\":\"the public keys are too long together\"}" : "{\"error\":\"the command is too long\"}") && x.dials == 0);
+        node_close(&x);
+    }
+}
+
 TEST(a_terminal_waits_for_the_word_that_its_task_runs)
 {
     struct node x;

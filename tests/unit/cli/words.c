@@ -154,4 +154,8 @@ TEST(a_word_that_is_not_there_gets_the_nearest)
           && err.rc == RC_BAD_INPUT);
     CHECK(!word_unknown(2, sub, &err)
           && strstr(err.text, "nodes knows no 'foo'; it knows list, get, token"));
+    char *keys[] = { "ssh-keys", "frob" };
+    int used;
+    CHECK(!word_unknown(2, keys, &err) && strstr(err.text, "it knows list, add, remove"));
+    CHECK(text_is(found("ssh-keys", "create", &used), "ssh-keys add") && text_is(found("ssh-keys", "add", &used), "ssh-keys add") && text_is(found("keys", "add", &used), "keys create"));
 }

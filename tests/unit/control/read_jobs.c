@@ -33,6 +33,32 @@ TEST(jobs_are_listed_newest_first_page_by_page_without_a_gap)
     CHECK(!bad.ok && text_is(bad.err.field, "page") && !odd.ok && text_is(odd.err.field, "state"));
 }
 
+/* exec, dial and ssh of an array that names no task */
+static bool all_go_to(struct door *d, int64_t task)
+{
+    struct answer all[] = { door_ask(d, d->admin, VERB_JOB_EXEC, "{\"job\":\"x\",\"argv\":[\"sh\"]}"), door_ask(d, d->admin, VERB_JOB_DIAL, "{\"job\":\"x\",\"port\":80}"),
+                            door_ask(d, d->admin, VERB_JOB_SSH, "{\"job\":\"x\",\"keys\":[\"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINAFP4FVHFSQR5i8x2p0NXH8yArPvV+ue+K7UlRDjM3p\"]}") };
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (!all[i].ok || get_int(&all[i], "task") != task)
+            return false;
+    return true;
+}
+
+TEST(who_names_no_task_of_an_array_goes_into_the_first_that_runs)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 3, key);
+    const char *job = door_submit(d, d->admin, "{\"name\":\"x\",\"command\":[\"true\"],\"gpus\":\"1\",\"count\":4}");
+    CHECK(all_go_to(d, 0));
+    CHECK(door_place(d, job, 0, "n1", 0) && door_place(d, job, 1, "n1", 1) && door_place(d, job, 2, "n1", 2));
+    CHECK(door_report(d, key, 1, door_attempt(d, job, 0), "started", NULL).ok && all_go_to(d, 0));
+    CHECK(door_report(d, key, 2, door_attempt(d, job, 0), "ended", ",\"outcome\":\"succeeded\"").ok && all_go_to(d, 1));
+    CHECK(door_report(d, key, 3, door_attempt(d, job, 2), "started", NULL).ok && all_go_to(d, 2));
+    struct answer logs = door_ask(d, d->admin, VERB_JOB_LOGS, "{\"job\":\"x\"}"), named = door_ask(d, d->admin, VERB_JOB_EXEC, "{\"job\":\"x\",\"task\":0,\"argv\":[\"sh\"]}");
+    CHECK(logs.ok && get_int(&logs, "task") == 0 && named.ok && get_int(&named, "task") == 0);
+}
+
 TEST(a_job_is_shown_by_id_or_as_the_newest_of_its_name_with_its_tasks_and_attempts)
 {
     AUTO(door_free) struct door *d = door_new(false);

@@ -67,6 +67,9 @@ TEST(a_key_is_what_it_says_to_the_last_byte)
                                                        "ssh-ed25519 /////w==", "# comment", "-----BEGIN OPENSSH PRIVATE KEY-----", NULL };
          *p; p++)
         CHECK(!good(*p));
+    const char *settled;
+    struct err err = { 0 };
+    CHECK(!ssh_key_parse("\n", m, &settled, &err) && strstr(err.text, "there is no public key in it"));
 }
 
 TEST(nothing_can_come_along_with_a_key)
