@@ -104,7 +104,8 @@ bool key_is_owners(struct call *c, const char *what, struct err *err)
 
 bool key_stays(struct call *c, const char *what, struct err *err)
 {
-    return !last_ms(c) || err_set(err, RC_DENIED, "what is in a profile outlives this API key, which expires, so it cannot %s the profile; log in (arcus login) to do that", what);
+    return !last_ms(c)
+           || err_set(err, RC_DENIED, "what is in a profile outlives this API key, which expires, so it cannot %s the profile; log in (arcus login) to do that", what);
 }
 
 bool key_create(struct call *c, const void *body, struct err *err)
