@@ -146,6 +146,7 @@ static void unlink_claim(struct map *m, int64_t key, struct claim *cl, size_t me
 void claim_drop(struct sched *s, struct claim *cl)
 {
     struct claims *c = &s->claims;
+    s->dirty = s->dirty || cl->taken; /* who was kept from there is tried again */
     claim_lift(s, cl);
     unlink_claim(c->on, cl->node, cl, offsetof(struct claim, next));
     if (cl->job)
@@ -189,12 +190,13 @@ static bool has_gpus(const struct node *n, const struct claim *cl)
 void claims_node(struct sched *s, int64_t node)
 {
     struct node *n = fleet_node(&s->fleet, node);
-    for (struct claim *cl = s->claims.count ? map_get(s->claims.on, node) : NULL, *next; cl; cl = next) {
-        bool was = cl->taken;
+    struct claim *first = s->claims.count ? map_get(s->claims.on, node) : NULL;
+    for (struct claim *cl = first; cl; cl = cl->next)
+        cl->taken = false; /* all of them, before one is counted again beside the others */
+    for (struct claim *cl = first, *next; cl; cl = next) {
         next = cl->next;
-        cl->taken = false;
         if (n && n->usable && has_gpus(n, cl)) {
-            if (was)
+            if (!cl->aside)
                 claim_take(s, cl);
         } else if (cl->reserve) {
             reserve_lost(s, cl);

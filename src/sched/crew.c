@@ -30,11 +30,11 @@ struct seat *gang_for(struct sched *s, struct job *j, struct arena *mem, enum re
 
 void gang_back(struct sched *s, struct job *j, bool placed)
 {
-    if (placed)
-        claims_drop_of(s, j->id);
     for (size_t i = 0; i < s->claims.count; i++)
         if (!s->claims.at[i]->aside)
             claim_take(s, s->claims.at[i]);
+    if (placed) /* perhaps elsewhere */
+        claims_drop_of(s, j->id);
 }
 
 /* --- n nodes of one place */

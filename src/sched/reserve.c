@@ -118,7 +118,7 @@ bool reserves_move(struct sched *s, int64_t node, const struct job *j)
     struct was was[MOVED_MOST];
     struct claim *cl;
     int count = 0;
-    bool all = true;
+    bool all = true, dirty = s->dirty;
     for (; count < MOVED_MOST && (cl = of_others(s, node, j)); count++) {
         was[count] = (struct was){ *cl, part_at(cl) };
         cl->reserve->parts[was[count].part] = NULL;
@@ -139,6 +139,7 @@ bool reserves_move(struct sched *s, int64_t node, const struct job *j)
         const struct was *w = &was[count];
         claim_lift(s, w->like.reserve->parts[w->part] = claim_new(s, &w->like));
     }
+    s->dirty = dirty;
     return false;
 }
 
@@ -222,11 +223,13 @@ void reserves_time(struct sched *s, int64_t now_ms)
 int64_t sched_can_reserve(struct sched *s, const struct sched_event *e, int64_t now_ms)
 {
     int64_t count = 0;
+    bool dirty = s->dirty; /* nobody was kept from anything meanwhile */
     struct reserve *r = reserve_new(s, e);
     if (e->until_ms > now_ms)
         pin(s, r);
     for (int64_t k = 0; k < r->count; k++)
         count += r->parts[k] != NULL;
     reserve_free(s, r);
+    s->dirty = dirty;
     return count;
 }

@@ -53,6 +53,22 @@ TEST(what_ends_before_is_not_kept_from_others_twice)
     CHECK(n->cpu_claimed == 8000);      /* they are free now, and still wanted */
 }
 
+TEST(of_claims_that_fall_together_with_their_devices_nothing_is_left)
+{
+    PLAY;
+    play_node(&p, 2, 8);
+    struct claim like = { .kind = CLAIM_HEAD, .job = 98, .node = 1, .start_ms = 10000, .cpu_milli = 4000, .count = 1, .gpus = { { 0, 1000, 1000 } } };
+    claim_new(p.s, &like);
+    like.job = 99;
+    claim_new(p.s, &like);
+    CHECK(fleet_node(&p.s->fleet, 1)->cpu_claimed == 8000);
+    p.nodes[0].gpus[0].healthy = false;
+    sched_apply(p.s, &p.nodes[0]);
+    CHECK(p.s->claims.count == 0 && !fleet_node(&p.s->fleet, 1)->cpu_claimed);
+    play_submit(&p, 7, 50, "0", 8, 0);
+    CHECK(sched_plan(p.s, p.now, 10, p.mem).count == 1);
+}
+
 /* --- everything that can happen */
 
 static void oldest_ends(struct play *p, enum play_fate fate)

@@ -65,6 +65,20 @@ TEST(an_eviction_that_the_door_did_not_take_is_asked_again_after_a_moment)
     CHECK(sched_plan(p.s, plan.next_ms, 10, p.mem).eviction_count == 1 && play_claim(&p, job));
 }
 
+TEST(who_was_kept_from_a_place_by_an_eviction_that_the_door_did_not_take_is_tried_at_once)
+{
+    PLAY;
+    play_rules(&p);
+    play_node(&p, 2, 16);
+    int64_t spot = play_submit(&p, 7, 10, "1", 1, 0);
+    play_plan(&p);
+    int64_t both = play_submit(&p, 8, 50, "2", 1, 0), other = play_submit(&p, 7, 10, "1", 1, 0);
+    CHECK(sched_plan(p.s, p.now, 10, p.mem).eviction_count == 1 && play_claim(&p, both));
+    kit_task(p.s, SCHED_TASK_KEPT, spot, 0, 0);
+    struct sched_plan plan = sched_plan(p.s, p.now, 10, p.mem);
+    CHECK(plan.count == 1 && plan.placements[0].job == other);
+}
+
 TEST(many_tasks_of_a_line_are_made_room_for_at_once)
 {
     PLAY;
