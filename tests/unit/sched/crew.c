@@ -224,3 +224,34 @@ TEST(what_is_held_for_a_gang_is_never_delayed_by_those_behind_it)
     }
     CHECK(held > 500);
 }
+
+TEST(who_waits_where_others_yielded_for_a_gang_that_started_elsewhere_is_tried_again)
+{
+    PLAY;
+    play_rules(&p);
+    play_node(&p, 1, 4);
+    int64_t small = play_submit(&p, 7, 10, "1", 1, 0);
+    play_plan(&p);
+    play_node(&p, 1, 4);
+    play_node(&p, 1, 4);
+    int64_t a = play_submit(&p, 7, 50, "1", 1, 0), b = play_submit(&p, 7, 50, "1", 1, 0);
+    play_plan(&p);
+    p.now += 10;
+    play_node(&p, 1, 16);
+    int64_t large = play_submit(&p, 7, 10, "1", 8, 0);
+    play_plan(&p);
+    int64_t gang = play_gang(&p, 8, 50, 2, "1", 0);
+    play_plan(&p);
+    CHECK(play_is(&p, small, PLAY_YIELDS, 1) && play_is(&p, large, PLAY_YIELDS, 4) && play_claim(&p, gang));
+    play_end(&p, large);
+    kit_task(p.s, SCHED_JOB_GONE, large, 0, 0); /* it does not come back to the place that it left */
+    int64_t other = play_submit(&p, 9, 90, "1", 8, 0);
+    play_plan(&p);
+    CHECK(play_is(&p, other, PLAY_WAITS, 0));   /* the large node is kept for the gang */
+    play_end(&p, a);
+    play_end(&p, b);
+    play_plan(&p);
+    CHECK(play_job(&p, gang)->at_node[0] == 2 && play_job(&p, gang)->at_node[1] == 3 && !p.s->claims.count);
+    play_plan(&p);
+    CHECK(play_is(&p, other, PLAY_RUNS, 4));
+}
