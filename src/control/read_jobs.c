@@ -394,9 +394,13 @@ static bool locate_running(struct call *c, const char *ref, int64_t task, struct
     struct rows job, r;
     if (task >= 0)
         return locate_task(c, ref, task, 0, NULL, err);
-    if (!find(c, ref, &job, err) || !ROWS(c, TASK_RUNNING, &r, err, V_INT(c->who->project), V_INT(row_int(&job, 0, 0))))
+    if (!find(c, ref, &job, err))
         return false;
-    return locate_task(c, id_of(c, PREFIX_JOB, row_int(&job, 0, 0)), r.count ? row_int(&r, 0, 0) : 0, 0, NULL, err);
+    int64_t id = row_int(&job, 0, 0);
+    if (!ROWS(c, TASK_FIRST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(JOB_RUNNING))
+        || (!r.count && !ROWS(c, TASK_FIRST, &r, err, V_INT(c->who->project), V_INT(id), V_INT(JOB_PLACED))))
+        return false;
+    return locate_task(c, id_of(c, PREFIX_JOB, id), r.count ? row_int(&r, 0, 0) : 0, 0, NULL, err);
 }
 
 bool job_exec(struct call *c, const void *body, struct err *err)
