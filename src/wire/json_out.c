@@ -89,34 +89,33 @@ void json_close(struct json_out *o, char bracket)
     o->comma = true;
 }
 
-/* A text in which nothing is odd, as nearly all names and most values are. */
-static bool put_plain(struct json_out *o, const char *text)
+/* A text in quotes as it is, and what follows them; all of it in one growth. */
+static void put_quoted(struct json_out *o, const char *text, size_t n, const char *end)
 {
     struct str *s = o->to;
-    size_t before = o->comma, n = strlen(text);
-    if (plain(text, n) < n)
-        return false;
-    char *to = s->room - s->len < n + 4 ? str_grow(s, n + 3) : s->at + s->len;
+    size_t before = o->comma, after = strlen(end);
+    char *to = s->room - s->len < n + 5 ? str_grow(s, n + 4) : s->at + s->len;
     to[0] = ',';
     to += before;
     *to++ = '"';
     memcpy(to, text, n);
-    memcpy(to + n, "\"", 2);
-    s->len += before + n + 2;
+    memcpy(to + n, end, after + 1);
+    s->len += before + 1 + n + after;
+}
+
+/* A text in which nothing is odd, as nearly all names and most values are. */
+static bool put_plain(struct json_out *o, const char *text)
+{
+    size_t n = strlen(text);
+    if (plain(text, n) < n)
+        return false;
+    put_quoted(o, text, n, "\"");
     return o->comma = true;
 }
 
 void json_name(struct json_out *o, const char *name)
 {
-    size_t n = strlen(name), before = o->comma;
-    struct str *s = o->to;
-    char *to = s->room - s->len < n + 5 ? str_grow(s, n + 4) : s->at + s->len;
-    to[0] = ',';
-    to += before;
-    *to++ = '"';
-    memcpy(to, name, n);
-    memcpy(to + n, "\":", 3);
-    s->len += before + n + 3;
+    put_quoted(o, name, strlen(name), "\":");
     o->comma = false;
 }
 

@@ -49,8 +49,8 @@ if ! command -v mpirun orted cc >/dev/null; then
     finish
     exit
 fi
-mkdir "$BASE/work"
-cat >"$BASE/work/ring.c" <<'END'
+mkdir "$BASE/mpi"
+cat >"$BASE/mpi/ring.c" <<'END'
 #include <stdio.h>
 #include <unistd.h>
 /* As Open MPI's mpi.h has them, which is in another package than mpirun. */
@@ -76,8 +76,8 @@ int main(void)
     return MPI_Finalize();
 }
 END
-ok "a program of MPI is built" cc -O1 -o "$BASE/work/ring" "$BASE/work/ring.c" -l:libmpi.so.40
-RING=$(base64 -w0 "$BASE/work/ring")
+ok "a program of MPI is built" cc -O1 -o "$BASE/mpi/ring" "$BASE/mpi/ring.c" -l:libmpi.so.40
+RING=$(base64 -w0 "$BASE/mpi/ring")
 J=$(submit "$(sh_job "echo $RING | base64 -d >/tmp/ring; chmod 755 /tmp/ring; exec \$ARCUS_LAUNCH --gang mpirun --oversubscribe -np 4 /tmp/ring" '{"nodes":2,"gpus":2,"memory":"2GB"}')")
 is "mpirun starts its ranks on both nodes and they end well" "$(ends "$J")" "done 0"
 OUT=$(said "$J" 0)
