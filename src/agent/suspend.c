@@ -14,11 +14,17 @@ struct go {
 
 /* --- all processes at once */
 
-static bool list(struct go *g, struct err *err)
+static bool list_reachable(struct go *g, bool *all, struct err *err)
 {
-    g->count = g->m->processes(g->arg, g->pids, COUNT(g->pids));
+    *all = g->m->processes(g->arg, g->pids, COUNT(g->pids), &g->count, err);
     return g->count < COUNT(g->pids)
            || err_set(err, RC_CONFLICT, "it has more than %d processes that use a GPU", SUSPEND_PROCESSES - 1);
+}
+
+static bool list(struct go *g, struct err *err)
+{
+    bool all;
+    return list_reachable(g, &all, err) && all;
 }
 
 /* One that has ended meanwhile is nobody's concern any more. */
@@ -117,10 +123,12 @@ static bool out(struct go *g, struct err *err)
 
 /* --- the way back */
 
+/* One that somebody stopped keeps the others from nothing: it is the task's own doing. */
 static bool restore_all(struct go *g, struct err *err)
 {
     size_t done;
-    return g->m->freeze(g->arg, false, err) && list(g, err) && step_all(g, CUDA_CHECKPOINTED, CUDA_RESTORE, &done, err);
+    bool all;
+    return g->m->freeze(g->arg, false, err) && list_reachable(g, &all, err) && step_all(g, CUDA_CHECKPOINTED, CUDA_RESTORE, &done, err);
 }
 
 static bool unlock_all(struct go *g, struct err *err)

@@ -33,7 +33,7 @@ extern const struct fields suspend_note_fields;
 
 enum { SUSPEND_PROCESSES = 1024, SUSPEND_ROUNDS = 8, SUSPEND_SLACK_MIB = 64, SUSPEND_SPARE_MIB = 512 };
 struct suspend_means {
-    size_t (*processes)(void *arg, int *pids, size_t room);         /* of the task, those that use CUDA */
+    bool (*processes)(void *arg, int *pids, size_t room, size_t *count, struct err *err);   /* of the task, those that use CUDA, wherever they are; false: these, and one that cannot be asked */
     bool (*where)(void *arg, int pid, enum cuda_state *out);        /* false: it is gone, or uses it no more */
     bool (*step)(void *arg, int pid, enum cuda_step step, struct err *err);
     int64_t (*held_mib)(void *arg);                                 /* of GPU memory, by all the task's processes; -1: nobody can tell */

@@ -25,7 +25,7 @@ enum { LIMIT_S = 300, READY_S = 30, LOCK_MS = 10000, FREEZE_MS = 5000, TURN_MS =
 struct worker {
     const char *attempt_text, *folder, *group, *to, *turns, *libcuda, *nvml, *uvm, *n_text, *limit_text, *room_text, *wait;
     int64_t attempt, n;
-    dev_t device;               /* of nvidia-uvm: whoever has it open uses CUDA, or was forked by one that does */
+    dev_t device;               /* of nvidia-uvm: whoever has it open uses CUDA, was forked by one that does, or is held: the driver closes it in one that is moved away */
     struct cgroups cgroups;
     struct cuda cuda;
     struct arena *mem;
@@ -52,19 +52,37 @@ static bool has_device_open(const struct worker *w, int pid)
     return found;
 }
 
-/* One that the driver does not know (a fork that never used CUDA) has nothing to be moved. What would be missed so is seen by held_mib. */
-static size_t processes(void *arg, int *pids, size_t room)
+static bool is_stopped(int pid)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "re");
+    int c = 0;
+    for (int at = 0; f && c != EOF && at < 256; at++) /* its name may have brackets and blanks; what is behind the last bracket counts */
+        if ((c = fgetc(f)) == ')' && fscanf(f, " %c", &state) != 1)
+            state = 0;
+    if (f)
+        fclose(f);
+    return state == 'T' || state == 't';
+}
+
+/* One that the driver does not know (a shell; a fork that never used CUDA) has nothing to be moved. What would be missed so is seen by held_mib.
+ * The driver asks the process itself, and waits for ever for one that is stopped. */
+static bool processes(void *arg, int *pids, size_t room, size_t *count, struct err *err)
 {
     struct worker *w = arg;
     enum { ALL = 1 << 16 };
-    int *all = calloc(ALL, sizeof *all);
-    size_t n = all && !w->bare ? cgroup_pids(&w->cgroups, w->group, all, ALL) : 0, count = 0;
+    int *all = calloc(ALL, sizeof *all), stopped = 0;
+    size_t n = all && !w->bare ? cgroup_pids(&w->cgroups, w->group, all, ALL) : 0;
     enum cuda_state ignored;
-    for (size_t i = 0; i < n && count < room; i++)
-        if (has_device_open(w, all[i]) && cuda_where(&w->cuda, all[i], &ignored))
-            pids[count++] = all[i];
+    *count = 0;
+    for (size_t i = 0; i < n && *count < room; i++)
+        if (is_stopped(all[i]))
+            stopped = has_device_open(w, all[i]) ? all[i] : stopped;
+        else if (cuda_where(&w->cuda, all[i], &ignored))
+            pids[(*count)++] = all[i];
     free(all);
-    return count;
+    return !stopped || err_set(err, RC_CONFLICT, "process %d is stopped (SIGSTOP, or Ctrl-Z), so that the driver cannot reach it", stopped);
 }
 
 static bool where(void *arg, int pid, enum cuda_state *out) { return cuda_where(&((struct worker *)arg)->cuda, pid, out); }

@@ -7,14 +7,18 @@
  *   hang CALL PID|*                    that call hangs until the line is gone
  *   lose CALL PID|* RC                 as fail, and the process is in state FAILED afterwards
  *   init 1                             calls answer 3 (not initialized) until cuInit was called
+ *   closes 1                           SIGUSR1 to a process that is moved away, SIGUSR2 to one that is back: it closes /dev/zero and opens it again, as the driver has it do
  *
- * FILE.PID holds the state of a process (a digit), FILE.log a line "CALL PID RC" of each call but GetState. */
+ * FILE.PID holds the state of a process (a digit), FILE.log a line "CALL PID RC" of each call but GetState. Who has /dev/zero open uses CUDA, or is a
+ * fork of one; whoever else was not moved away is not known, which is 3 as well. One that is stopped is waited for. */
 #include "agent/cuda.h"
 #include "conf.h"
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,6 +137,40 @@ static int fate(const char *call, int pid)
     return CUDA_OK;
 }
 
+static bool has_device_open(int pid)
+{
+    char path[64];
+    struct stat st, zero;
+    snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    DIR *d = opendir(path);
+    bool found = false, known = stat("/dev/zero", &zero) == 0;
+    for (struct dirent *e; d && known && !found && (e = readdir(d));)
+        found = e->d_name[0] != '.' && fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == zero.st_rdev;
+    if (d)
+        closedir(d);
+    return found;
+}
+
+static bool is_stopped(int pid)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    if (f)
+        fclose(f);
+    return state == 'T';
+}
+
+static void close_device(int pid, bool away)
+{
+    if (!has_line("closes 1") || kill(pid, away ? SIGUSR1 : SIGUSR2) == -1)
+        return;
+    for (int i = 0; i < 500 && has_device_open(pid) == away; i++)
+        pause_ms(10);
+}
+
 static int step(const char *call, int pid, int from, int to)
 {
     int rc = fate(call, pid);
@@ -161,7 +199,11 @@ int cuInit(unsigned flags)
 
 int cuCheckpointProcessGetState(int pid, int *out)
 {
+    while (is_stopped(pid))
+        pause_ms(20);
     int rc = fate("state", pid);
+    if (rc == CUDA_OK && state_of(pid) == CUDA_RUNNING && !has_device_open(pid))
+        rc = CUDA_NOT_INITIALIZED;
     if (rc == CUDA_OK)
         *out = state_of(pid);
     return rc;
@@ -181,13 +223,19 @@ int cuCheckpointProcessLock(int pid, struct cuda_args *args)
 int cuCheckpointProcessCheckpoint(int pid, struct cuda_args *args)
 {
     (void)args;
-    return step("checkpoint", pid, CUDA_LOCKED, CUDA_CHECKPOINTED);
+    int rc = step("checkpoint", pid, CUDA_LOCKED, CUDA_CHECKPOINTED);
+    if (rc == CUDA_OK)
+        close_device(pid, true);
+    return rc;
 }
 
 int cuCheckpointProcessRestore(int pid, struct cuda_args *args)
 {
     (void)args;
-    return step("restore", pid, CUDA_CHECKPOINTED, CUDA_LOCKED);
+    int rc = step("restore", pid, CUDA_CHECKPOINTED, CUDA_LOCKED);
+    if (rc == CUDA_OK)
+        close_device(pid, false);
+    return rc;
 }
 
 int cuCheckpointProcessUnlock(int pid, struct cuda_args *args)

@@ -14,6 +14,7 @@ struct world {
     int ops, fail_at, fail_from, kill_at;
     enum cuda_step fail_step;
     int fail_pid;               /* 0: none; that step of that process fails for ever */
+    int stopped;                /* 0: none; that one is stopped, and is not among the processes */
     struct suspend_note disk;
 };
 
@@ -25,13 +26,14 @@ static bool op(struct world *w)
     return !w->dead && n != w->fail_at && !(w->fail_from && n >= w->fail_from);
 }
 
-static size_t processes(void *arg, int *pids, size_t room)
+static bool processes(void *arg, int *pids, size_t room, size_t *count, struct err *err)
 {
     struct world *w = arg;
-    size_t n = 0;
-    for (int i = 0; i < w->count && n < room; i++)
-        pids[n++] = 100 + i;
-    return n;
+    *count = 0;
+    for (int i = 0; i < w->count && *count < room; i++)
+        if (100 + i != w->stopped)
+            pids[(*count)++] = 100 + i;
+    return !w->stopped || err_set(err, RC_CONFLICT, "process %d is stopped", w->stopped);
 }
 static bool where(void *arg, int pid, enum cuda_state *out) { return *out = ((struct world *)arg)->at[pid - 100], true; }
 
@@ -49,7 +51,7 @@ static bool step(void *arg, int pid, enum cuda_step what, struct err *err)
     for (int i = 0; i < w->count; i++)
         CHECK(what != CUDA_CHECKPOINT || w->at[i] != CUDA_RUNNING); /* all are locked before the first is moved */
     for (int i = 0; i < w->count; i++)
-        CHECK(what != CUDA_UNLOCK || w->at[i] != CUDA_CHECKPOINTED); /* all are back before the first is let go */
+        CHECK(what != CUDA_UNLOCK || w->at[i] != CUDA_CHECKPOINTED || w->stopped == 100 + i); /* all are back before the first is let go */
     if (what == CUDA_CHECKPOINT)
         CHECK(w->limit > LIMIT); /* before anything comes */
     if (what == CUDA_UNLOCK && !w->let_go_with)
@@ -238,4 +240,16 @@ TEST(where_the_way_back_fails_too_it_is_called_broken)
     CHECK(go(&w, SUSPEND_SUSPENDED, 1) == SUSPEND_SUSPENDED);
     w.at[0] = CUDA_FAILED;
     CHECK(go(&w, SUSPEND_RUNNING, 2) == SUSPEND_BROKEN && w.disk.why);
+}
+
+TEST(one_that_is_stopped_keeps_a_task_running_and_is_told)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct world w = world(mem);
+    w.stopped = 101;
+    CHECK(go(&w, SUSPEND_SUSPENDED, 1) == SUSPEND_RUNNING && runs(&w) && w.disk.why && strstr(w.disk.why, "stopped"));
+    w.stopped = 0;
+    CHECK(go(&w, SUSPEND_SUSPENDED, 2) == SUSPEND_SUSPENDED && suspended(&w));
+    w.stopped = 101; /* after it was moved: it is the task's own doing, and the others come back */
+    CHECK(go(&w, SUSPEND_RUNNING, 3) == SUSPEND_RUNNING && w.at[0] == CUDA_RUNNING && !w.frozen);
 }

@@ -60,12 +60,23 @@ static pid_t sleeper(const char *open_this)
         return pid;
     }
     alarm(300);
-    if ((open_this && open(open_this, O_RDONLY) == -1) || write(ready[1], "r", 1) != 1)
+    sigset_t moved;
+    int fd = open_this ? open(open_this, O_RDONLY) : -1, heard;
+    sigemptyset(&moved);
+    sigaddset(&moved, SIGUSR1);
+    sigaddset(&moved, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &moved, NULL);
+    if ((open_this && fd == -1) || write(ready[1], "r", 1) != 1)
         _exit(1);
     close(ready[0]);
     close(ready[1]);
-    for (;;)
-        pause();
+    while (sigwait(&moved, &heard) == 0) { /* "closes 1" of the made-up driver */
+        if (heard == SIGUSR1)
+            close(fd);
+        else
+            fd = open(open_this, O_RDONLY);
+    }
+    _exit(1);
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
@@ -162,9 +173,35 @@ TEST(a_helper_moves_all_cuda_processes_of_a_group_and_freezes_it)
     if (!begin(&t))
         return;
     CHECK(go(&t, "suspended", 1, "60") == SUSPEND_SUSPENDED && t.note.gpu_mib == 130 && t.note.n == 1);
-    CHECK(text_is(calls(&t), "lock lock checkpoint checkpoint") && limit_mib(&t) == LIMIT_MIB + 130 + SUSPEND_SPARE_MIB);
+    CHECK(text_is(calls(&t), "init lock lock checkpoint checkpoint") && limit_mib(&t) == LIMIT_MIB + 130 + SUSPEND_SPARE_MIB);
     CHECK(go(&t, "suspended", 2, "60") == SUSPEND_SUSPENDED && text_is(calls(&t), "") && t.note.n == 2);
-    CHECK(go(&t, "running", 3, "60") == SUSPEND_RUNNING && text_is(calls(&t), "restore restore unlock unlock") && limit_mib(&t) == LIMIT_MIB);
+    CHECK(go(&t, "running", 3, "60") == SUSPEND_RUNNING && text_is(calls(&t), "init restore restore unlock unlock") && limit_mib(&t) == LIMIT_MIB);
+    end(&t);
+}
+
+TEST(one_that_is_moved_away_has_the_device_closed_and_is_found_again)
+{
+    struct try t;
+    if (!begin(&t))
+        return;
+    write_file(&t, "cuda.conf", "closes 1\n");
+    CHECK(go(&t, "suspended", 1, "60") == SUSPEND_SUSPENDED && text_is(calls(&t), "init lock lock checkpoint checkpoint"));
+    CHECK(go(&t, "running", 2, "60") == SUSPEND_RUNNING && text_is(calls(&t), "init restore restore unlock unlock"));
+    write_file(&t, "cuda.conf", arena_printf(t.mem, "closes 1\nfail checkpoint %d %d\n", t.pids[1], CUDA_NOT_SUPPORTED));
+    CHECK(go(&t, "suspended", 3, "60") == SUSPEND_RUNNING && t.note.why && strstr(t.note.why, "801")); /* the first was away already */
+    CHECK(text_is(calls(&t), "init lock lock checkpoint checkpoint! restore unlock unlock") && limit_mib(&t) == LIMIT_MIB);
+    end(&t);
+}
+
+TEST(one_that_is_stopped_is_not_waited_for)
+{
+    struct try t;
+    if (!begin(&t))
+        return;
+    CHECK(kill(t.pids[2], SIGSTOP) == 0 && go(&t, "suspended", 1, "30") == SUSPEND_SUSPENDED); /* it uses no GPU */
+    CHECK(go(&t, "running", 2, "30") == SUSPEND_RUNNING);
+    CHECK(kill(t.pids[0], SIGSTOP) == 0 && go(&t, "suspended", 3, "30") == SUSPEND_RUNNING && t.note.why && strstr(t.note.why, "is stopped"));
+    CHECK(limit_mib(&t) == LIMIT_MIB);
     end(&t);
 }
 

@@ -16,6 +16,7 @@ class Tensor:
     def copy_(self, x): cuda.busy(0.0006); return self
     def sum(self, dtype=None): time.sleep(0.003); return self
     def item(self): return 3.0
+    def split(self, n): return [self]
     def cpu(self): return self
     def __getitem__(self, i): return self
     def __matmul__(self, x): return self
