@@ -32,15 +32,16 @@ four() { # four PROGRAM WORD WORDS-OF-THE-THREE: figures of four at once
 
 SIZES=(2048 4096 16384)
 in_sizes() { # the product of other sizes, four quarters at once against the whole
-    local n job t jobs=() all
+    local n job t jobs=() figures all
     all=$(run "${whole[@]}" -- "$PY" "$BASE/in/bench.py" "$(soon 8)" 3 "${SIZES[@]}")
     t=$(soon "$AHEAD")
     for _ in 0 1 2 3; do jobs+=("$(start "${quarter[@]}" -- "$PY" "$BASE/in/bench.py" "$t" 3 "${SIZES[@]}")"); done
     for job in "${jobs[@]}"; do until_ok 90 over "$job"; done
     note "| bf16 matrix product of size | the whole GPU, TFLOP/s | four quarters at once | of the whole |" && note "|---|---|---|---|"
     for n in TFLOPS "${SIZES[@]/#/SIZE}"; do
+        mapfile -t figures < <(for job in "${jobs[@]}"; do said "$job" | figure "$n"; done)
         "$PY" -IS -c 'import sys; n, all, *f = sys.argv[1:]; f = [float(x) for x in f]; print("# | %s | %s | %s | %.1f %% |" % (n.replace("TFLOPS", "8192").replace("SIZE", ""), all, " ".join("%.1f" % x for x in f), 100 * sum(f) / float(all)))' \
-            "$n" "$(figure "$n" <<<"$all")" $(for job in "${jobs[@]}"; do said "$job" | figure "$n"; done) || note "| $n | not measured |"
+            "$n" "$(figure "$n" <<<"$all")" "${figures[@]}" || note "| $n | not measured |"
     done
 }
 table() {
