@@ -93,8 +93,13 @@ static void take_item(struct call *c, struct node *n, const struct report_item *
                           .detail = item->detail };
     if (how.outcome == OUTCOME_NONE)
         how.outcome = OUTCOME_NODE_FAULT;
-    if ((how.outcome == OUTCOME_CANCELLED || how.outcome == OUTCOME_PREEMPTED) && !a->stop)
+    bool wished = how.outcome == OUTCOME_CANCELLED || how.outcome == OUTCOME_PREEMPTED;
+    if (wished && !a->stop)
         how.outcome = OUTCOME_NODE_FAULT; /* nobody asked for it */
+    else if (wished && a->started_ms && !item->started_ms) { /* it had begun, and a power cut took all that its node knew of it */
+        how.outcome = OUTCOME_NODE_FAULT;
+        how.detail = "nothing is left of it on its node";
+    }
     if (a->stop_why && how.outcome == a->stop_as)
         how.detail = arena_text(c->mem, a->stop_why);
     if (how.started_ms && !a->started_ms) { /* it was so short that its start is told with its end */

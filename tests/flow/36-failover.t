@@ -4,10 +4,10 @@
 # answers are those of one register; a container and its log stream go on; and while versions are replaced a client that asks once more is enough.
 #
 # HEADS_ROUNDS (1) says how often each, HEADS_SEED the load's seed, HEADS_JOBS how many live jobs there are before, HEADS_FAULTS what happens, HEADS_NEXT the later version
-# (tests/next/). `ARCUS=$PWD/build/arcus HEADS_ROUNDS=10 bash tests/flow/36-failover.t` prints the table of doc/performance.md.
+# (tests/next/). HEADS_OLD is an earlier version: everything begins as that one, is replaced by ARCUS and goes back (tests/older.sh makes one). `ARCUS=$PWD/build/arcus HEADS_ROUNDS=10 bash tests/flow/36-failover.t` prints the table of doc/performance.md.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nets.sh"
-HEADS=$(dirname "$ARCUS")/heads ROUNDS=${HEADS_ROUNDS:-1} SEED=${HEADS_SEED:-$RANDOM} N=f$$
+HEADS=$(dirname "$ARCUS")/heads FIRST=${HEADS_OLD:-$ARCUS} ROUNDS=${HEADS_ROUNDS:-1} SEED=${HEADS_SEED:-$RANDOM} N=f$$
 declare -A PID AT NET=([d]=10 [a]=11 [b]=12 [c]=13 [k]=14 [g]=15)
 networks_up 10.77.0
 stop_all() { inside d tests/pg_start.sh --stop "$BASE/pg" >/dev/null 2>&1; networks_down; }
@@ -21,7 +21,7 @@ head_answers() { curl -fsSk --max-time 2 "${AT[$1]}/readyz"; }
 head_start() { # head_start NAME [BINARY]
     local n=$1
     AT[$n]=https://10.77.0.${NET[$n]}:7000
-    nsenter --net="/run/netns/$N$n" setpriv --pdeathsig TERM "${2:-$ARCUS}" server --data "$BASE/$n" --listen "10.77.0.${NET[$n]}:7000" --keys "$BASE/keys" \
+    nsenter --net="/run/netns/$N$n" setpriv --pdeathsig TERM "${2:-$FIRST}" server --data "$BASE/$n" --listen "10.77.0.${NET[$n]}:7000" --keys "$BASE/keys" \
         --default-image host --store "$STORE_URL" >>"$BASE/$n.log" 2>&1 </dev/null &
     PID[$n]=$!
     pids+=("$!")
@@ -38,6 +38,7 @@ now_us() { echo $(($(date +%s%N) / 1000)); }
 
 is "the check of histories can fail" "$("$HEADS" self)" ""
 NEXT=${HEADS_NEXT:-$(dirname "$ARCUS")/arcus-next}
+[ "$FIRST" = "$ARCUS" ] || NEXT=$ARCUS
 [ -x "$NEXT" ] || { NEXT=$ARCUS; note "there is no $(dirname "$ARCUS")/arcus-next: servers are replaced by their like"; }
 head_start a
 KEY=$(cat "$BASE/a/admin.key")
@@ -59,12 +60,12 @@ node_start() { # node_start BINARY [FLAGS]
 }
 linked() { cat "$BASE"/[abc].log | grep -c "node $NODE is connected"; }
 call POST /v1/nodes/tokens '{}'
-node_start "$ARCUS" --token "$(field .token)"
+node_start "$FIRST" --token "$(field .token)"
 until_ok 60 node_ready || give_up "the node does not come: $(tail -n 3 "$BASE/agent.log" | tr '\n' ' ')"
 COUNTER=$(submit "$(sh_job 'n=0; while [ ! -e /outputs/end ]; do n=$((n + 1)); echo line $n; sleep 0.1; done')")
 wait_for "$COUNTER" running 60
 ATTEMPT=$(get "/v1/jobs/$COUNTER/attempts" | jq -r '.items[0].id')
-nsenter --net="/run/netns/${N}k" env ARCUS_SERVER="$SERVERS" ARCUS_KEY="$KEY" ARCUS_CA="$BASE/keys/ca.pem" "$ARCUS" logs -f "$COUNTER" >"$BASE/followed" 2>"$BASE/followed.err" &
+nsenter --net="/run/netns/${N}k" env ARCUS_SERVER="$SERVERS" ARCUS_KEY="$KEY" ARCUS_CA="$BASE/keys/ca.pem" "$FIRST" logs -f "$COUNTER" >"$BASE/followed" 2>"$BASE/followed.err" &
 FOLLOWER=$!
 pids+=("$FOLLOWER")
 
@@ -114,13 +115,16 @@ replace() { # replace BINARY WHICH: all three servers, one after the other, the 
     tries() { awk -v from="$from" -v most="$1" '$5 >= from && $1 != "write" && $8 > most' "$BASE/history"; }
     note "$2: of $(tries 0 | wc -l) submits and reads $(tries 1 | wc -l) were asked more than once"
     is "$2: nothing was asked more than twice" "$(tries 2 | head -n 3)" ""
+    [ "$2" != next ] || [ "$FIRST" = "$ARCUS" ] || ok "next: the store has what only that version knows ($STEPS steps before)" test "$(steps)" -gt "$STEPS"
     [ "$2" != next ] || [ "$NEXT" = "$ARCUS" ] || is "next: what only that version knows is in the store" \
         "$(books_sql "SELECT count(*) > 0 FROM job WHERE spec LIKE '%next_field%' AND next_hint = 0") $(get /v1/servers | jq -r '[.items[].version] | unique | join(" ")')" "t next"
 }
+steps() { books_sql "SELECT max(n) FROM migration"; }
+STEPS=$(steps)
 for fault in "${FAULTS[@]}"; do
     until_ok 60 eval '[ -n "$(writer a)" ]'
     W=$(writer a) S=$(other "$W")
-    if [ $fault = replace ]; then replace "$NEXT" next; replace "$ARCUS" back; continue; fi
+    if [ $fault = replace ]; then replace "$NEXT" next; replace "$FIRST" back; continue; fi
     case $fault in
     inside) inside_transaction || continue ;;
     kill) kill -9 "${PID[$W]}" ;;

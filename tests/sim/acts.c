@@ -168,8 +168,11 @@ static void act_slow(struct cloud *c, const struct words *w)
 static void act_still(struct cloud *c, const struct words *w)
 {
     struct machine_of *m = machine_named(c, w->at[1]);
-    if (m && m->program)
-        sim_stall(c->sim, m->program, number(w, 2));
+    if (!m || !m->program)
+        return;
+    sim_stall(c->sim, m->program, number(w, 2));
+    m->still_from = m->still_to > sim_now_ms(c->sim) ? m->still_from : sim_now_ms(c->sim);
+    m->still_to = MAX(m->still_to, sim_now_ms(c->sim) + number(w, 2));
 }
 
 static void act_clock(struct cloud *c, const struct words *w)

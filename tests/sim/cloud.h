@@ -81,6 +81,7 @@ struct machine_of {
     char host[8];
     struct os *os, *program;        /* init's, which starts the program; the program's own */
     struct proc *proc;              /* the program */
+    int64_t still_from, still_to;   /* it stood still, the last time */
     bool fresh;                     /* has just booted: /run is empty */
     bool refused;                   /* its token was spent when the answer got lost: it needs another */
     int64_t asked_ms;               /* for one; 0: not yet */

@@ -123,6 +123,47 @@ static void sweeping(struct cloud *c, int64_t n)
     fail_during(c, n, 3000);
 }
 
+static const char *on_a_gpu(struct cloud *c)
+{
+    cloud_wait(c, 10000, agents_are_linked);
+    const char *name = wish_work(c, 9000, 0, 0, ",\"gpus\":\"1\"")->name;
+    cloud_run(c, 1500);
+    return name;
+}
+
+static const char *held(struct cloud *c)
+{
+    const char *name = on_a_gpu(c);
+    act(c, "suspend %s -1", name);
+    cloud_run(c, 1500);
+    if (!watch_some(c, true))
+        cloud_fail(c, "%s does not stand still", name);
+    return name;
+}
+
+/* Others want what it gives back: who is said to stand still and does not would run beside one of them. */
+static void suspending(struct cloud *c, int64_t n)
+{
+    const char *name = on_a_gpu(c);
+    for (int i = 0; i < NODES_MOST * GPUS_MOST; i++)
+        wish_work(c, 4000, 0, 0, ",\"gpus\":\"1\"");
+    cloud_run(c, 1000);
+    act(c, "suspend %s -1", name);
+    fail_during(c, n, 2500);
+}
+
+static void resuming(struct cloud *c, int64_t n)
+{
+    act(c, "resume %s -1", held(c));
+    fail_during(c, n, 2500);
+}
+
+static void ending_held(struct cloud *c, int64_t n)
+{
+    act(c, "cancel %s -1 0", held(c));
+    fail_during(c, n, 2500);
+}
+
 /* The nth piece on the wire takes its connection with it. */
 static void talking(struct cloud *c, int64_t n)
 {
@@ -143,6 +184,7 @@ static void talking(struct cloud *c, int64_t n)
 static const struct { const char *name; story_fn *live; } steps[] = {
     { "a node joins", joining },       { "a task starts", starting },    { "a task is stopped", stopping },
     { "a lease is renewed", renewing }, { "the server starts anew", head_anew }, { "a volume is swept", sweeping },
+    { "a task is suspended", suspending }, { "a task is resumed", resuming },  { "a suspended task is stopped", ending_held },
     { "everybody talks", talking },
 };
 

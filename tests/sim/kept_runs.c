@@ -39,5 +39,18 @@ const struct kept kept[] = {
       "submit w24 0 0 16648 0 1 0 0 0 0 0 - 0 \"command\":[\"work\",\"16648\",\"0\",\"obeys\"],\"count\":1,\"cpus\":1,\"memory\":\"9GB\",\"priority\":82,\"retries\":0,\"retry_delay\":\"2s\",\"grace\":\"2s\"\n"
       "wait 2271\n"
       "crash n1 60380\n" },
+    { "A node that had lost its power and every trace of a task that was to be cancelled told it as cancelled, and it was billed until then (seeds 40242, 40652, 40194 and 40203 of several servers; node_report.c, take_item).",
+      "cloud 40242 1 3 1 0\n"
+      "wait 849\n"
+      "wait 2044\n"
+      "submit w15 0 0 215 0 5 2 0 0 0 0 w2 2 \"command\":[\"work\",\"215\",\"0\",\"stubborn\"],\"count\":5,\"cpus\":4,\"memory\":\"12GB\",\"priority\":10,\"retries\":2,\"retry_delay\":\"4s\",\"grace\":\"0s\",\"gpus\":\"0.5\"\n"
+      "submit w16 0 1 27914 0 1 0 0 0 0 0 - 1 \"command\":[\"work\",\"27914\",\"0\",\"obeys\"],\"count\":1,\"cpus\":4,\"memory\":\"7GB\",\"priority\":95,\"retries\":0,\"retry_delay\":\"5s\",\"grace\":\"3s\",\"gpus\":\"0.5\"\n"
+      "wait 2151\n"
+      "wait 2245\n"
+      "submit w20 0 0 2294 189 3 0 0 0 0 0 - 0 \"command\":[\"work\",\"2294\",\"189\",\"obeys\"],\"count\":3,\"cpus\":2,\"memory\":\"10GB\",\"priority\":5,\"retries\":0,\"retry_delay\":\"1s\",\"grace\":\"7s\",\"gpus\":\"1\"\n"
+      "arm 13\n"
+      "wait 484\n"
+      "crash n3 16005\n"
+      "cancel w20 -1 0\n" },
 };
 const size_t kept_count = sizeof kept / sizeof kept[0];

@@ -211,8 +211,12 @@ static void on_stop_file(void *arg, const char *name)
 static void on_signal(void *arg, int signal)
 {
     struct straw *s = arg;
-    if (signal == SIGKILL)
+    if (signal == SIGKILL) {
         bury(s);
+    } else if (signal == SIGTERM) { /* its agent could not write a stop file, or the node goes down */
+        end_it(s, OUTCOME_NODE_FAULT, s->plan.grace_s);
+        look(s);
+    }
 }
 
 /* What the container does is said by its command: work MILLISECONDS EXITCODE obeys|stubborn. */
@@ -301,7 +305,9 @@ void straws_crashed(struct cloud *c, int node)
             continue;
         if (r->alive)
             bury(r->alive);
-        r->lost |= r->lazy && sim_now_ms(c->sim) - r->to_ms < UNSYNCED_MS;
+        const struct machine_of *m = &c->nodes[node]; /* while it stood still nobody heard of an end */
+        int64_t heard = m->still_from <= r->to_ms && r->to_ms < m->still_to ? m->still_to : r->to_ms;
+        r->lost |= r->lazy && sim_now_ms(c->sim) - heard < UNSYNCED_MS;
     }
 }
 

@@ -332,15 +332,19 @@ void door_node(struct door *d, const char *name, int gpus, char key[static SECRE
     CHECK(door_hello(d, key, name, gpus, 1, (struct texts){ 0 }).ok);
 }
 
+/* As a node does: it tells with an end when that began. */
 struct answer door_report(struct door *d, const char *key, int64_t n, const char *attempt,
                           const char *news, const char *more)
 {
+    int64_t id = 0;
+    struct attempt *a = id_parse(attempt, PREFIX_ATTEMPT, &id) && memory_of(d) ? map_get(memory_of(d)->attempts, id) : NULL;
+    bool adds = a && a->started_ms && text_is(news, "ended") && !(more && strstr(more, "started_ms"));
     return door_ask(d, key, VERB_NODE_REPORT,
                     FMT(d,
                         "{\"kind\":\"report\",\"items\":[{\"n\":%lld,\"attempt\":\"%s\",\"news\":"
-                        "\"%s\",\"at_ms\":%lld%s}]}",
-                        (long long)n, attempt, news, (long long)os_wall_ms(d->os),
-                        more ? more : ""));
+                        "\"%s\",\"at_ms\":%lld%s%s}]}",
+                        (long long)n, attempt, news, (long long)os_wall_ms(d->os), more ? more : "",
+                        adds ? FMT(d, ",\"started_ms\":%lld", (long long)a->started_ms) : ""));
 }
 
 /* --- people */

@@ -142,6 +142,29 @@ TEST(a_task_whose_start_is_told_with_its_end_has_the_same_story)
     check_books(d, "told at once");
 }
 
+/* Its first words were not on the disk when the power was cut: its node knows only that it is not wanted any more. */
+TEST(one_that_had_begun_and_left_no_trace_is_no_good_end_though_it_was_to_be_stopped)
+{
+    AUTO(door_free) struct door *d = door_new(false);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 1, key);
+    for (int n = 1, traces = 0; traces < 2; traces++) {
+        const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
+        CHECK(door_place(d, job, 0, "n1", -1));
+        const char *a = door_attempt(d, job, 0);
+        CHECK(door_report(d, key, n++, a, "started", NULL).ok);
+        door_run(d, 2000);
+        CHECK(door_ask(d, d->admin, VERB_JOB_CANCEL, FMT(d, "{\"job\":\"%s\"}", job)).ok);
+        CHECK(door_report(d, key, n++, a, "ended", FMT(d, ",\"outcome\":\"cancelled\"%s", traces ? "" : ",\"started_ms\":0")).ok);
+        CHECK(text_is(job_word(d, job, "state"), "cancelled"));
+        struct answer list = door_ask(d, d->admin, VERB_JOB_ATTEMPTS, FMT(d, "{\"job\":\"%s\"}", job));
+        CHECK(text_is(item(d, &list, 0, "outcome"), traces ? "cancelled" : "node_fault"));
+        check_books(d, "no trace");
+    }
+    struct answer usage = door_ask(d, d->admin, VERB_USAGE_SUM, NULL);
+    CHECK(rows_in(d, "usage") == 2 && item_count(&usage) == 1 && text_is(item(d, &usage, 0, "seconds"), "2"));
+}
+
 TEST(a_report_that_changes_nothing_writes_nothing)
 {
     AUTO(door_free) struct door *d = door_new(false);
