@@ -7,11 +7,12 @@
 #   kills                  ARCUS_KILLS (200) kills of a mixed load on SQLite, and as many on PostgreSQL; ARCUS_KILLS_SEED
 #   sim, heads             the simulated cloud with one server and with several: ARCUS_SIM_SEEDS (30000; half of it for several)
 #                          seeds from ARCUS_SIM_FIRST (10001) on, in steps of 1,000
+#   older                  earlier versions (ARCUS_OLDER; the one before the schema changed last) beside this one: tests/older.sh
 #   fuzz                   libFuzzer on every parser, FUZZ_SECONDS (60) each
 #   table                  only prints what there is
 set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
-PARTS=(tests kills sim heads fuzz)
+PARTS=(tests kills sim heads older fuzz)
 OUT=$PWD/build/soak TABLE=$PWD/build/soak/table
 COMMIT=$(git rev-parse --short HEAD 2>/dev/null || echo '-')
 mkdir -p "$OUT"
@@ -93,6 +94,16 @@ storms() { # storms PART TEST SEEDS TIMES: TIMES of ARCUS_SIM_SEEDS are one seed
 }
 part_sim() { storms sim befalls_the_cloud "${ARCUS_SIM_SEEDS:-30000}" 1; }
 part_heads() { storms heads of_several_servers $((${ARCUS_SIM_SEEDS:-30000} / 2)) 2; }
+
+part_older() {
+    begin older
+    # shellcheck disable=SC2086
+    ARCUS_TMP=$HERE ARCUS=$PWD/build/test/arcus watched tests/older.sh ${ARCUS_OLDER:-}
+    local code=$?
+    log_tail $code
+    row "$(sed -nE 's/^# ([0-9a-f]+), ([0-9]+) schema steps.*/\1 (step \2)/p' "$OUT/older.log" | paste -sd ' ')" \
+        "$(sed -nE 's/^# ((next|back): of .*)/\1/p; s/^# ([0-9]+ submits.*)/\1/p' "$OUT/older.log" | paste -sd ';' | sed 's/;/; /g')" $code
+}
 
 part_fuzz() {
     local target code

@@ -32,6 +32,7 @@ is "what was printed can be read" "$(problems logs)" ""
 is "no request was refused that should not be" "$(problems load)" ""
 is "no process ended by itself, and all stop when asked to" "$(problems process)" ""
 is "usage covers what ran" "$(problems usage)" ""
+is "no cable of a task is left in a node's network" "$(problems nets)" ""
 is "the load and its kills ran to their end" "$((code > 1))" 0
 is "the books balance" "$(books 2>&1)" ""
 is "every usage interval is there once" "$(sql "SELECT count(*) - count(DISTINCT attempt) FROM usage")" 0

@@ -135,7 +135,7 @@ static void names_check(struct cloud *c)
                         json_text(i, "id"), json_text(i, "name"));
         }
         const char *cursor = json_text(doc, "next");
-        snprintf(next, sizeof next, "%s%s", cursor ? "/v1/jobs?all=true&limit=1000&cursor=" : "",
+        snprintf(next, sizeof next, "%s%s", cursor ? "/v1/jobs?all=true&limit=1000&page=" : "",
                  cursor ? cursor : "");
     }
     free(seen);

@@ -98,3 +98,4 @@ void kill_for_a_while(struct cloud *c);
 /* books.c */
 bool settle(struct cloud *c);                                   /* waits until every job has ended */
 void check_books(struct cloud *c);
+void nets_check(struct cloud *c);                               /* nets.c: no cable of a task is left */

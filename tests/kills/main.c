@@ -86,6 +86,7 @@ static void run(struct cloud *c)
             parts_run(c, 50);
     settle(c);
     say(c, "settled");
+    nets_check(c);
     check_books(c);
     c->all_stops = true;
     pthread_join(follower, NULL);
