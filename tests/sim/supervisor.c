@@ -213,7 +213,7 @@ static void on_signal(void *arg, int signal)
     struct straw *s = arg;
     if (signal == SIGKILL) {
         bury(s);
-    } else if (signal == SIGTERM) { /* its agent could not write a stop file, or the node goes down */
+    } else if (signal == SIGTERM && s->status.phase != PHASE_ENDED) { /* its agent could not write a stop file, or the node goes down */
         end_it(s, OUTCOME_NODE_FAULT, s->plan.grace_s);
         look(s);
     }
