@@ -724,6 +724,7 @@ void runtime_describe(struct runtime *r, struct node_info *info, struct arena *m
         for (size_t i = 0; i < info->gpus.count; i++)
             ((struct gpu_info *)info->gpus.at)[i].healthy = false;
     }
+    info->disks = !r->real || (r->means.known && r->means.scratch == SCRATCH_LOOP);
     info->network = !r->real;
     shares_describe(r, info, cannot, &n);
     net_describe(r->net, info, mem, cannot, &n);

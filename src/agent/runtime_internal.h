@@ -208,4 +208,4 @@ void clean_sweep(struct runtime *r);            /* logs, outputs, blobs and imag
 
 /* runtime_trial.c */
 void trial_start(struct runtime *r);
-MUST_CHECK bool template_make(struct os *os, const char *path, int64_t mib, struct err *err);   /* blocks */
+MUST_CHECK bool template_make(struct os *os, const char *path, int64_t mib, bool journal, struct err *err);   /* blocks */

@@ -142,7 +142,7 @@ static int64_t scratch_mib(const struct order *o)
 static void template_path(struct attempt *a, char out[static RUNTIME_PATH])
 {
     char name[32];
-    snprintf(name, sizeof name, "%lld.img", (long long)scratch_mib(a->order));
+    snprintf(name, sizeof name, "%lld.%s", (long long)scratch_mib(a->order), a->order->disk ? "disk" : "img");
     in_data(a->r, out, "scratch", name);
 }
 
@@ -153,6 +153,7 @@ struct template
     struct os *os;
     char path[RUNTIME_PATH];
     int64_t mib;
+    bool disk;
     struct err err;
 };
 
@@ -161,7 +162,7 @@ static void template_run(struct work *w)
     struct template *t = CONTAINER(w, struct template, work);
     if (access(t->path, R_OK) == 0)
         return; /* another start was here first */
-    if (!template_make(t->os, t->path, t->mib, &t->err))
+    if (!template_make(t->os, t->path, t->mib, t->disk, &t->err))
         return;
 }
 
@@ -195,6 +196,7 @@ static bool has_template(struct attempt *a)
     t->a = a;
     t->os = a->r->os;
     t->mib = scratch_mib(a->order);
+    t->disk = a->order->disk != 0;
     memcpy(t->path, path, sizeof path);
     a->asked_template = true;
     a->awaited++;
@@ -296,7 +298,7 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
     const struct order *o = a->order;
     const struct order_secret *s = o->secrets.at;
     struct arena *mem = a->mem;
-    char template[RUNTIME_PATH];
+    char template[RUNTIME_PATH], disk[ID_TEXT];
     template_path(a, template);
     *p = (struct plan){
         .attempt = a->id,
@@ -317,6 +319,7 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
         .scratch = r->means.scratch,
         .scratch_template = arena_text(mem, template),
         .scratch_mib = scratch_mib(o),
+        .disk = o->disk && r->real ? arena_printf(mem, "%s/volumes/%s", r->config.data, id_text(disk, PREFIX_VOLUME, o->disk)) : NULL,
         .workdir = a->workdir,
         .mem_mib = o->mem_mib,
         .log_mib = o->log_mib > 0 ? o->log_mib : LOG_MIB,
@@ -428,7 +431,7 @@ static bool write_files(struct attempt *a, struct plan *p, struct slot **out, st
     plan_fill(a, &user, arena_text(a->mem, hostname), p);
     if (!plan_devices(a, p, &give, err))
         return false;
-    struct slot *slot = r->real && !p->secrets.count && !p->hostfile && !a->order->host_network ? slot_take(r->slots, p) : NULL;
+    struct slot *slot = r->real && !p->secrets.count && !p->hostfile && !p->disk && !a->order->host_network ? slot_take(r->slots, p) : NULL;
     if (slot)
         slot_fill(slot, a->mem, p);
     else if (take_range(r, &a->uid_base, a))
@@ -439,7 +442,7 @@ static bool write_files(struct attempt *a, struct plan *p, struct slot **out, st
     p->runtime_root = arena_printf(a->mem, "%s/state", p->run);
     AUTO(str_done) struct str plan = { 0 };
     return bundle_fill(a, &user, p, &give, &bundle, err)
-           && (slot || make_dir(r, p->run, 0711, 0, 0, err))
+           && (slot || make_dir(r, p->run, 0711, 0, 0, err)) && (!p->disk || make_dir(r, p->disk, 0700, 0, 0, err))
            && plan_folders(a, &user, p, err) && new_file(a, p->folder, "config.json", &bundle, err)
            && (write_object(&plan, &plan_fields, p), true) && new_file(a, p->folder, "plan.json", &plan, err);
 }
@@ -502,6 +505,10 @@ void start_advance(struct attempt *a)
     }
     if (is_host(a->order) && !r->config.host_image) {
         attempt_end(a, OUTCOME_START_FAILED, "this node does not allow the image 'host'");
+        return;
+    }
+    if (r->real && a->order->disk && r->means.scratch != SCRATCH_LOOP) {
+        attempt_end(a, OUTCOME_NODE_FAULT, "this node has no loop devices any more, so its disk cannot be mounted");
         return;
     }
     if (r->real && !is_host(a->order) && !a->image) {

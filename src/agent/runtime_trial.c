@@ -36,7 +36,7 @@ struct trial {
     struct runtime_means means;
 };
 
-bool template_make(struct os *os, const char *path, int64_t mib, struct err *err)
+bool template_make(struct os *os, const char *path, int64_t mib, bool journal, struct err *err)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     const char *temp = arena_printf(mem, "%s.part", path);
@@ -49,7 +49,7 @@ bool template_make(struct os *os, const char *path, int64_t mib, struct err *err
         return false;
     }
     close(fd);
-    /* No journal: nobody needs the scratch after a crash. Few inodes cost few blocks; one for 16
+    /* No journal but where it is kept: nobody needs another scratch after a crash. Few inodes cost few blocks; one for 16
      * KiB is what trees of code need. */
     const char *const argv[]
         = { access("/usr/sbin/mkfs.ext4", X_OK) == 0 ? "/usr/sbin/mkfs.ext4" : "/sbin/mkfs.ext4",
@@ -62,9 +62,9 @@ bool template_make(struct os *os, const char *path, int64_t mib, struct err *err
             "-i",
             "16384",
             "-O",
-            "^has_journal,^resize_inode",
+            journal ? "has_journal,^resize_inode" : "^has_journal,^resize_inode",
             "-E",
-            "lazy_itable_init=1,nodiscard,root_owner=0:0",
+            "lazy_itable_init=1,lazy_journal_init=1,nodiscard,root_owner=0:0",
             temp,
             NULL };
     if (!proc_run(os, argv, OUTPUT, mem, NULL, NULL, err))
@@ -183,7 +183,7 @@ static bool try_once(struct trial *t, const char *runtime, enum plan_scratch scr
     struct slice text;
     plan_of(t, runtime, scratch, &p);
     if (scratch == SCRATCH_LOOP && access(p.scratch_template, R_OK) == -1
-        && !template_make(t->os, p.scratch_template, TRIAL_MIB, err))
+        && !template_make(t->os, p.scratch_template, TRIAL_MIB, false, err))
         return false;
     const char *const argv[] = { t->supervisor, p.folder, NULL };
     if (!write_trial(t, &p, err) || !proc_run(t->os, argv, OUTPUT, t->mem, NULL, NULL, err)

@@ -40,7 +40,7 @@ static bool copy_blocks(int from, int to, struct err *err)
 
 /* A free number is told to everybody who asks at the same time, and one of them gets it: the others ask again, each after a
  * time of its own. */
-static bool loop_attach(int file, char device[static SCRATCH_DEVICE], int *out, struct err *err)
+bool scratch_loop(int file, char device[static SCRATCH_DEVICE], int *out, struct err *err)
 {
     CLOSES int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
     if (control == -1)
@@ -69,14 +69,21 @@ static bool loop_attach(int file, char device[static SCRATCH_DEVICE], int *out, 
     return err_errno(err, "cannot attach a loop device");
 }
 
-bool scratch_attach(const char *template, const char *folder, char device[static SCRATCH_DEVICE],
-                    int *loop, struct err *err)
+bool scratch_copy(const char *template, const char *folder, int *out, struct err *err)
 {
     CLOSES int from = open(template, O_RDONLY | O_CLOEXEC);
     if (from == -1)
         return err_errno(err, "cannot open %s", template);
-    CLOSES int file = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600); /* no name: it cannot be left over */
+    int file = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600); /* no name: it cannot be left over */
     if (file == -1)
         return err_errno(err, "cannot make a scratch file in %s", folder);
-    return copy_blocks(from, file, err) && loop_attach(file, device, loop, err);
+    *out = file;
+    return copy_blocks(from, file, err);
+}
+
+bool scratch_attach(const char *template, const char *folder, char device[static SCRATCH_DEVICE],
+                    int *loop, struct err *err)
+{
+    CLOSES int file = -1;
+    return scratch_copy(template, folder, &file, err) && scratch_loop(file, device, loop, err);
 }

@@ -43,6 +43,7 @@ struct plan {
     int scratch;                /* enum plan_scratch */
     const char *scratch_template;
     int64_t scratch_mib;
+    const char *disk;           /* a folder where the scratch is kept for the next attempt of an instance; NULL: it goes with this one */
     struct objects mounts;      /* of struct plan_mount */
     struct objects nodes, files, links;     /* of plan_node, plan_file, plan_link */
     struct objects shares;      /* of struct plan_share: parts of GPUs that it holds; for the agent, when it finds it again */

@@ -90,7 +90,7 @@ VERB(user_create); VERB(user_prepare); VERB(user_list); VERB(user_update); VERB(
 VERB(key_create); VERB(key_list); VERB(key_disable); VERB(ssh_key_add); VERB(ssh_key_list); VERB(ssh_key_remove); VERB(secret_set); VERB(secret_list); VERB(secret_remove);
 VERB(volume_create); VERB(volume_list); VERB(volume_remove); VERB(volume_files); VERB(image_add); VERB(image_list); VERB(image_remove);
 VERB(blob_put); VERB(blob_head); VERB(blob_get); VERB(blob_add); VERB(job_submit); VERB(job_batch); VERB(job_list); VERB(job_get); VERB(job_update);
-VERB(job_cancel); VERB(job_suspend); VERB(job_resume); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_dial); VERB(job_ssh); VERB(job_files); VERB(job_place); VERB(job_tick);
+VERB(job_cancel); VERB(job_suspend); VERB(job_resume); VERB(job_stop); VERB(job_start); VERB(job_tasks); VERB(job_attempts); VERB(job_stream); VERB(job_exec); VERB(job_dial); VERB(job_ssh); VERB(job_files); VERB(job_place); VERB(job_tick);
 VERB(node_token); VERB(node_join); VERB(node_rekey); VERB(node_rotate); VERB(node_list); VERB(node_get); VERB(node_update); VERB(node_drain); VERB(node_lost); VERB(node_remove); VERB(fleet_get); VERB(rules_get); VERB(rules_set); VERB(reserve_create); VERB(reserve_list); VERB(reserve_get); VERB(reserve_remove); VERB(node_link); VERB(node_stream);
 VERB(node_hello); VERB(node_report); VERB(gpu_list); VERB(gpu_live); VERB(metrics); VERB(flavor_list); VERB(event_list); VERB(usage_sum); VERB(trace_list); VERB(backup); VERB(server_list);
 VERB(data_drop); VERB(data_drop_prepare); VERB(audit_note); VERB(audit_list); VERB(audit_verify);
@@ -132,6 +132,12 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *how); 
 /* What is metered changes: an interval ends, and what of it counts is told to the planner by `freed`. */
 void attempt_stretch(struct call *c, struct attempt *a, int64_t until_ms, struct sched_event *freed);
 bool gpus_may_return(struct call *c, const struct attempt *a);                  /* the GPUs that a suspended one had are free for it */
+void attempt_end_soon(struct call *c, struct attempt *a, enum outcome as, const char *why);     /* SIGTERM, then SIGKILL after its grace period, and its end is told as that */
+bool disk_may(const struct node *n, const struct job *j);                        /* disk.c: it is known whether the node can keep one */
+void disk_settle(struct call *c, struct job *j, struct node *n);                /* disk.c: it is placed there; an instance gets its disk */
+void disk_drop(struct call *c, struct job *j);                                  /* it has ended: so has its disk */
+bool disk_keeps(struct call *c, struct task *t, const struct ending *how);      /* it would be over, but its disk is worth more: it is stopped */
+MUST_CHECK bool disks_leave(struct call *c, struct node *n, struct err *err);   /* the node is to be removed */
 void attempt_evict_anyway(struct call *c, struct attempt *a, const char *why);    /* it was to be suspended, and could not be or come back */
 void holds_return(struct call *c, const struct objects *list);                  /* of struct resume: as the planner says */
 bool hold_instead(struct call *c, struct attempt *a);                           /* it is to yield: it is suspended rather than ended, if it can be */

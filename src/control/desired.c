@@ -275,6 +275,7 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
     o->host_network = j->spec.network == NETWORK_HOST;
     o->hostfile = hostfile_of(c, a);
     o->mounts = mounts_of(c, j);
+    o->disk = j->disk && j->disk->node == a->node->id ? j->disk->id : 0;
     o->secrets = secrets_of(c, j);
 }
 

@@ -82,6 +82,7 @@ static void job_end(struct call *c, struct job *j)
         if (v)
             v->users--;
     }
+    disk_drop(c, j);
     state_end_job(c->s, j);
 }
 
@@ -268,7 +269,7 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     int64_t not_before = 0;
     bool gathers = t->state != JOB_STOPPING && gang_gathers(j, &not_before);
     bool asked = a->stop && ours && how->outcome == a->stop_as;
-    bool again = gathers || wants_retry(j, t, how->outcome, asked);
+    bool again = gathers || wants_retry(j, t, how->outcome, asked) || disk_keeps(c, t, how);
     int64_t id = a->id;
     bool took = node_takes(n);
     state_drop_attempt(c->s, a);
@@ -308,7 +309,10 @@ void task_waits(struct call *c, struct task *t, const char *detail)
         && (int64_t)map_count(j->tasks)
                == j->waiting) { /* nothing of it runs: it is back in the queue */
         j->state = JOB_QUEUED;
-        j->reason = t->not_before_ms > c->now_ms ? REASON_RETRY : REASON_PRIORITY;
+        if (!job_is_stopped(j))
+            j->reason = t->not_before_ms > c->now_ms ? REASON_RETRY : REASON_PRIORITY;
+        else
+            emit_event(c, j->project->id, "job.stopped", id_of(c, PREFIX_JOB, j->id), NULL);
     }
     task_write(c, t, detail);
     job_write(c, j);

@@ -131,7 +131,8 @@ static bool may_be_there(struct call *c, const struct node *n, const struct job 
     bool by_volume;
     int64_t home = job_home(c->s, j, &by_volume);
     struct topology where = node_where(n);
-    return (!home || home == n->id) && where_fits(&where, j->spec.region, j->spec.zone) && (!text_is(j->spec.image, "host") || n->info.host_image);
+    return (!home || home == n->id) && where_fits(&where, j->spec.region, j->spec.zone) && (!text_is(j->spec.image, "host") || n->info.host_image)
+           && disk_may(n, j);
 }
 
 /* next: the number of the task that comes next, if it was never placed. */
@@ -273,6 +274,7 @@ static void place(struct call *c, struct job *j, struct node *n, const struct pl
     j->reason = job_waits(j) ? j->reason : REASON_NONE;
     j->project->wait.reason = REASON_NONE;
     settle_volumes(c, j, n);
+    disk_settle(c, j, n);
     if (first_time)
         EMIT(c, TASK_ADD, V_INT(j->id), V_INT(t->index), V_INT(j->project->id), V_INT(t->state),
              V_INT(t->tries), V_INT(t->faults), V_INT(a->id));
@@ -339,7 +341,7 @@ bool job_place(struct call *c, const void *body, struct err *err)
     job_evictions(c, &ask->evictions);
     for (size_t i = 0; i < ask->waits.count; i++) {
         struct job *j = map_get(c->s->jobs, waits[i].job);
-        if (!j || !job_waits(j))
+        if (!j || !job_waits(j) || job_is_stopped(j))
             continue;
         if (waits[i].reason == REASON_QUOTA && waits[i].limit != LIMIT_ANY)
             EMIT(c, JOB_WHY, V_INT(j->id), V_TEXT(limit_words(c, j->project, &waits[i])));

@@ -108,7 +108,7 @@ static void mark(struct call *c, struct job *j)
     }
     bool was = j->reason == REASON_SUSPENDED || j->reason == REASON_RESUME;
     enum reason reason = all && waits ? REASON_RESUME : all ? REASON_SUSPENDED : was ? REASON_NONE : j->reason;
-    if (j->state != JOB_RUNNING || reason == j->reason)
+    if (j->state != JOB_RUNNING || reason == j->reason || job_is_stopped(j))
         return;
     j->reason = reason;
     job_write(c, j);

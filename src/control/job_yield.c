@@ -8,9 +8,8 @@
 #include "model/hold.h"
 #include "model/priority.h"
 
-void attempt_yield(struct call *c, struct attempt *a, enum outcome as, const char *why, const char *word)
+void attempt_end_soon(struct call *c, struct attempt *a, enum outcome as, const char *why)
 {
-    struct job *j = a->task->job;
     a->stop = true;
     a->stop_as = as;
     a->stop_ms = c->now_ms;
@@ -19,11 +18,17 @@ void attempt_yield(struct call *c, struct attempt *a, enum outcome as, const cha
     attempt_why(a, why);
     order_shorten(c, a);
     EMIT(c, ATTEMPT_YIELD, V_INT(a->id), V_INT(as), V_INT(a->grace_s), V_TEXT(a->stop_why), V_INT(a->stop_ms));
+    sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
+    node_changed(c, a->node, a);
+}
+
+void attempt_yield(struct call *c, struct attempt *a, enum outcome as, const char *why, const char *word)
+{
+    struct job *j = a->task->job;
+    attempt_end_soon(c, a, as, why);
     emit_event(c, j->project->id, "task.evicted", id_of(c, PREFIX_ATTEMPT, a->id),
                arena_printf(c->mem, "{\"job\":\"%s\",\"task\":%lld,\"node\":\"%s\",\"why\":\"%s\",\"detail\":\"%s\",\"grace_s\":%lld}",
                             id_of(c, PREFIX_JOB, j->id), (long long)a->task->index, a->node->name, word, why, (long long)a->grace_s));
-    sched_of_held(a, emit_news(c, SCHED_TASK_HELD));
-    node_changed(c, a->node, a);
 }
 
 /* --- the brake */

@@ -43,9 +43,9 @@ void sched_of_node(const struct state *s, const struct node *n, struct sched_eve
 
 int64_t job_home(struct state *s, const struct job *j, bool *by_volume)
 {
-    *by_volume = false;
+    *by_volume = j->disk != NULL;
     if (!text_given(j->spec.node) && !j->spec.volumes.count)
-        return 0;
+        return j->disk ? j->disk->node : 0;
     AUTO(arena_free) struct arena *mem = arena_new();
     struct node *n = text_given(j->spec.node) ? state_node(s, j->spec.node) : NULL;
     int64_t home = n ? n->id : text_given(j->spec.node) ? -1 : 0; /* a node that is gone: nowhere */
@@ -60,6 +60,8 @@ int64_t job_home(struct state *s, const struct job *j, bool *by_volume)
         *by_volume = true;
         home = home && home != v->node ? -1 : v->node; /* they came to be on different nodes */
     }
+    if (j->disk)
+        return home && home != j->disk->node ? -1 : j->disk->node;
     return home;
 }
 

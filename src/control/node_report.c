@@ -354,10 +354,12 @@ bool node_remove(struct call *c, const void *body, struct err *err)
         return err_set(err, RC_NOT_FOUND, "there is no node '%s'", ask->node);
     struct volume *v;
     for (size_t i = 0; (v = map_next(c->s->volumes, &i));)
-        if (v->node == n->id)
+        if (v->node == n->id && !v->job)
             return err_set(err, RC_CONFLICT,
                            "volume %s of a project is on node %s; remove or copy it first", v->name,
                            n->name);
+    if (!disks_leave(c, n, err))
+        return false;
     lose(c, n, "the node was removed from the fleet", true, true);
     struct apikey *k;
     for (size_t i = 0; (k = map_next(c->s->keys, &i));)

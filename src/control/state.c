@@ -98,9 +98,15 @@ struct secret *state_secret(struct state *s, int64_t project, const char *ref)
 {
     return thing_named(s, THING_SECRET, project, ref); /* by name alone: the name is what it is sealed with */
 }
-struct volume *state_volume(struct state *s, int64_t project, const char *ref)
+static struct volume *any_volume(struct state *s, int64_t project, const char *ref)
 {
     FIND_IN(s, volumes, struct volume, THING_VOLUME, project, PREFIX_VOLUME, ref);
+}
+/* The disk of an instance is a filesystem that the node mounts: nobody else may reach it. */
+struct volume *state_volume(struct state *s, int64_t project, const char *ref)
+{
+    struct volume *v = any_volume(s, project, ref);
+    return v && !v->job ? v : NULL;
 }
 struct image *state_image(struct state *s, int64_t project, const char *ref)
 {

@@ -47,7 +47,7 @@ struct account { int64_t id, project, created_ms; char name[64]; unsigned roles;
 struct apikey { int64_t id, owner, project, created_ms, expires_ms; enum principal owner_kind; unsigned roles; int state; char hash[DIGEST_HEX], name[64], hint[16]; };
 struct secret { int64_t id, project, created_ms, updated_ms, version; char name[64]; char *sealed; };
 struct token { int64_t id, expires_ms, expires_boot_ms; char hash[DIGEST_HEX]; };   /* by either clock, whichever is first */
-struct volume { int64_t id, project, node, created_ms; char name[64]; int64_t users; };     /* users: live jobs that mount it */
+struct volume { int64_t id, project, node, created_ms, job; char name[64]; int64_t users; };     /* users: live jobs that mount it; job: it is the disk of that instance (disk.c) */
 struct image { int64_t id, project, size, created_ms; char name[256], digest[80], format[16]; };
 struct reservation {            /* one that is not over */
     int64_t id, count, from_ms, until_ms, created_ms;
@@ -151,6 +151,7 @@ struct job {
     struct map *tasks;          /* those that were placed and have not ended, by index */
     int64_t waiting;            /* how many of them wait for another try */
     struct map *skipped;        /* from next_task on: tasks that were cancelled before their turn, as index + 1; NULL: none ever */
+    struct volume *disk;        /* of an instance: where what it writes is kept; NULL: nowhere yet */
     struct follower *followers;
     size_t follower_count, follower_room;
     struct job *next_ended;     /* of those that end together */
@@ -227,6 +228,7 @@ void job_follow(struct job *j, int64_t follower, enum after_when when);
 bool job_skips(const struct job *j, int64_t index);
 void job_skip(struct job *j, int64_t index);                /* it was cancelled before its turn */
 void job_advance(struct job *j);                            /* next_task moves over what is skipped */
+static inline bool job_is_stopped(const struct job *j) { return j->reason == REASON_STOPPED; }     /* an instance, or it is about to be */
 bool job_waits(const struct job *j);                        /* some task of it has no node yet */
 int64_t job_home(struct state *s, const struct job *j, bool *by_volume);   /* the only node it can run on; 0: any, -1: none */
 bool job_gang(const struct job *j);                         /* its tasks start and end together, each on a node of its own */

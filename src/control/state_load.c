@@ -173,10 +173,11 @@ static bool load_things(struct load *l)
     EACH(ST_LOAD_VOLUME, NULL, 0)
     {
         struct volume *v = ARENA_NEW(s->mem, struct volume);
-        v->id = INT(0), v->project = INT(1), v->node = INT(3), v->created_ms = INT(4);
+        v->id = INT(0), v->project = INT(1), v->node = INT(3), v->created_ms = INT(4), v->job = INT(6);
         snprintf(v->name, sizeof v->name, "%s", TEXT(2));
         map_put(s->volumes, v->id, v);
-        state_name(s, THING_VOLUME, v->project, v->name, v);
+        if (!v->job)
+            state_name(s, THING_VOLUME, v->project, v->name, v);
     }
     EACH(ST_LOAD_IMAGE, NULL, 0)
     {
@@ -332,8 +333,13 @@ static bool load_attempts(struct load *l, int64_t *after, int64_t *after2)
 static void link_jobs(struct state *s)
 {
     struct job *j;
+    struct volume *v;
+    for (size_t i = 0; (v = map_next(s->volumes, &i));)
+        if (v->job && (j = map_get(s->jobs, v->job)))
+            j->disk = v;
     for (size_t i = 0; (j = map_next(s->jobs, &i));) {
         const struct job_after *list = j->spec.after.at;
+        j->blocked += job_is_stopped(j);
         for (size_t k = 0; k < j->spec.after.count; k++) {
             int64_t id;
             struct job *first

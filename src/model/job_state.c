@@ -36,6 +36,7 @@ static const char *const reason_list[] = {
     [REASON_TOPOLOGY] = "Topology",
     [REASON_SUSPENDED] = "Suspended",
     [REASON_RESUME] = "ResumeGPUs",
+    [REASON_STOPPED] = "Stopped",
 };
 static const char *const reason_texts[] = {
     [REASON_NONE] = "",
@@ -44,11 +45,12 @@ static const char *const reason_texts[] = {
     [REASON_DEPENDENCY] = "it waits for the jobs that it comes after",
     [REASON_QUOTA] = "its project holds as much as its quota allows; it starts when something of the project ends",
     [REASON_NO_NODE] = "no node of this cloud could run it; ask for less, or add a node that can",
-    [REASON_VOLUME] = "its volume is on a node that is away or has no room",
+    [REASON_VOLUME] = "its volume, or an instance's disk, is on a node that is away or has no room",
     [REASON_RETRY] = "it waits for a moment before it is tried again",
     [REASON_BEGIN] = "its begin time has not come",
     [REASON_SUSPENDED] = "it is suspended, and goes on when somebody resumes it",
     [REASON_RESUME] = "it is to go on, as soon as the GPUs that it had are free and its project may hold them",
+    [REASON_STOPPED] = "it is stopped and keeps its disk, and nothing else, until somebody starts it",
     [REASON_TOPOLOGY] = "enough nodes have room for it, but not as close together as it must be (within)",
 };
 _Static_assert(COUNT(state_names) == JOB_STATE_COUNT && COUNT(news_names) == JOB_NEWS_COUNT, "every name is spelled");
@@ -62,6 +64,8 @@ const struct names reason_names = NAMES(reason_list);
 const char *job_state_name(enum job_state s) { return state_names[s]; }
 const char *job_state_word(enum job_state s, enum reason r)
 {
+    if (r == REASON_STOPPED && s <= JOB_RUNNING)
+        return s == JOB_QUEUED ? "stopped" : state_names[JOB_STOPPING];
     return s == JOB_RUNNING && (r == REASON_SUSPENDED || r == REASON_RESUME) ? "suspended" : state_names[s];
 }
 const char *outcome_name(enum outcome o) { return outcome_list[o]; }

@@ -50,12 +50,13 @@ enum reason {
     REASON_TOPOLOGY,        /* a gang: enough nodes have room, but not as close together as it must be */
     REASON_SUSPENDED,       /* it runs no more for now: somebody has suspended it */
     REASON_RESUME,          /* ... and wants it to go on, but its GPUs are taken */
+    REASON_STOPPED,         /* an instance that somebody has stopped: it keeps its disk, and holds nothing else */
     REASON_COUNT
 };
 
 extern const struct names job_state_names, outcome_names, reason_names;
 const char *job_state_name(enum job_state s);
-const char *job_state_word(enum job_state s, enum reason r);     /* as it is shown: a job that runs for this reason no more is "suspended" */
+const char *job_state_word(enum job_state s, enum reason r);     /* as it is shown: a job that runs for this reason no more is "suspended", an instance "stopping" or "stopped" */
 const char *outcome_name(enum outcome o);
 const char *reason_name(enum reason r);
 const char *reason_text(enum reason r);             /* one sentence for a person, with what would help */

@@ -83,6 +83,7 @@ static const struct field node_rows[] = {
     FIELD(struct node_info, mem_mib, INT, .required = true, .min = 0, .max = INT64_C(1) << 40),
     FIELD(struct node_info, disk_mib, INT, .min = 0, .max = INT64_C(1) << 40),
     FIELD(struct node_info, host_image, BOOL),
+    FIELD(struct node_info, disks, BOOL, .when_set = true),
     FIELD(struct node_info, network, BOOL, .when_set = true, .help = "tasks have an address in the network of their project"),
     FIELD(struct node_info, underlay, TEXT, .max = 15, .when_set = true, .help = "where other nodes reach that network; none: it ends at this node"),
     FIELD(struct node_info, gpus, OBJECTS, .sub = &gpu_info_fields, .max = NODE_GPUS),

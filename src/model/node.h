@@ -49,6 +49,7 @@ struct node_info {              /* the `hello` of an agent; stored as JSON in th
     const char *hostname, *version, *os_name, *kernel, *arch, *runtime, *cgroups;
     int64_t cpu_milli, mem_mib, disk_mib;
     bool host_image;            /* the operator allows `image: host` here */
+    bool disks;                 /* what an instance writes can be kept here from one attempt to the next */
     bool network;               /* tasks here can have an address in the network of their project */
     const char *underlay;       /* the address under which other nodes reach that network; NULL or "": it ends at this node */
     struct objects gpus;        /* of struct gpu_info */

@@ -84,6 +84,7 @@ static const struct field order_rows[] = {
     FIELD(struct order, log_mib, INT, .min = 0, .max = 1 << 20, .when_set = true),
     FIELD(struct order, secrets, OBJECTS, .sub = &secret_fields, .max = 128, .when_set = true),
     FIELD(struct order, mounts, OBJECTS, .sub = &mount_fields, .max = 64, .when_set = true),
+    FIELD(struct order, disk, ID, .prefix = PREFIX_VOLUME, .when_set = true),
     FIELD(struct order, workdir, TEXT, .max = 128, .when_set = true),
     FIELD(struct order, user, TEXT, .max = 64, .when_set = true),
     FIELD(struct order, net, INT, .min = 0, .max = NET_NUMBERS - 1, .when_set = true),

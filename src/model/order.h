@@ -35,6 +35,7 @@ struct order {
     int64_t cpu_milli, mem_mib, shm_mib, disk_mib, disk_mibs, log_mib;
     struct objects secrets;     /* of struct order_secret; never written to a disk */
     struct objects mounts;      /* of struct order_mount */
+    int64_t disk;               /* of an instance: what it writes is kept under this number, for its next attempt; 0: it goes with this one */
     const char *workdir;        /* digest of the uploaded folder, or NULL */
     const char *user;
     int64_t net, mbit;          /* the number of its project's network, 0: it gets none; what it may send and receive, in Mbit/s, 0: not capped */

@@ -6,7 +6,7 @@
 
 /* A program that knows this many steps can work beside ours on one store, as during a rolling upgrade. Raise it with a step that an
  * older program would break by not knowing it. */
-#define SCHEMA_COMPATIBLE_FROM 35
+#define SCHEMA_COMPATIBLE_FROM 90
 
 #define SCHEMA_STEPS(X)                                                                                                        \
     X("CREATE TABLE org (id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms BIGINT NOT NULL)")                       \
@@ -152,4 +152,5 @@
     /* Public keys of people's profiles. One that was removed is remembered, so that it does not come in when it is brought along either. */ \
     X("CREATE TABLE ssh_key (id BIGINT PRIMARY KEY, owner_kind BIGINT NOT NULL, owner BIGINT NOT NULL, name TEXT NOT NULL, bare TEXT NOT NULL," \
       " comment TEXT NOT NULL, created_ms BIGINT NOT NULL, removed_ms BIGINT NOT NULL)")                                       \
-    X("CREATE INDEX ssh_key_owner ON ssh_key (owner_kind, owner, id)")
+    X("CREATE INDEX ssh_key_owner ON ssh_key (owner_kind, owner, id)") \
+    X("ALTER TABLE volume ADD COLUMN job BIGINT NOT NULL DEFAULT 0") /* it is the disk of this instance, and nobody else's to name; 0: a volume proper */

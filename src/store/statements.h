@@ -102,6 +102,7 @@
     X(INBOX_DROP, "i", "DELETE FROM audit_inbox WHERE id = ?1")                                                                \
     X(AUDIT_DROP, "i", "DELETE FROM audit_note WHERE number <= ?1")                                                            \
     X(VOLUME_ADD, "iitii", "INSERT INTO volume (id, project, name, node, created_ms, version) VALUES (?1, ?2, ?3, ?4, ?5, 1)")  \
+    X(DISK_ADD, "iitiii", "INSERT INTO volume (id, project, name, node, created_ms, version, job) VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6)") \
     X(VOLUME_NODE, "ii", "UPDATE volume SET node = ?2 WHERE id = ?1")                                                          \
     X(VOLUME_DROP, "i", "DELETE FROM volume WHERE id = ?1")                                                                    \
     X(GONER_ADD, "ii", "INSERT INTO goner (volume, node) VALUES (?1, ?2)")                                                    \
@@ -135,7 +136,7 @@
     X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms, evictions FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 2000") \
     X(LOAD_SKIPPED, "ii", "SELECT t.job, t.task FROM job j CROSS JOIN task t WHERE j.state < 4 AND j.id >= ?1 AND t.job = j.id AND t.task >= j.next_task AND t.state >= 4 AND (t.job, t.task) > (?1, ?2) ORDER BY j.id, t.task LIMIT 2000") \
     X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, grace_s, stop_as, detail, stop_ms FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
-    X(LOAD_VOLUME, "", "SELECT id, project, name, node, created_ms, version FROM volume ORDER BY id")                          \
+    X(LOAD_VOLUME, "", "SELECT id, project, name, node, created_ms, version, job FROM volume ORDER BY id")                          \
     X(LOAD_GONER, "", "SELECT volume, node FROM goner ORDER BY volume")                                                       \
     X(LOAD_IMAGE, "", "SELECT id, project, name, digest, format, size, created_ms FROM image ORDER BY id")                     \
     X(LOAD_IDEM, "ii", IDEM_JOB "created_ms >= ?1 AND (created_ms, id) > (?1, ?2) ORDER BY created_ms, id LIMIT 2000") \
@@ -225,8 +226,8 @@
     X(PERSON_LIST, "ii", "SELECT id, name, roles, state, created_ms, version FROM person WHERE id > ?1 ORDER BY id LIMIT ?2")   \
     X(ACCOUNT_LIST, "iii", "SELECT id, name, roles, state FROM account WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3")    \
     X(SECRET_LIST, "iii", "SELECT id, name, created_ms, updated_ms, version FROM secret WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3") \
-    X(VOLUME_LIST, "iii", "SELECT v.id, v.name, v.created_ms, COALESCE(n.name, '') FROM volume v LEFT JOIN node n ON n.id = v.node WHERE v.project = ?1 AND v.id > ?2 ORDER BY v.id LIMIT ?3") \
-    X(VOLUME_FIND, "iti", "SELECT id, node FROM volume WHERE project = ?1 AND (name = ?2 OR id = ?3)")                         \
+    X(VOLUME_LIST, "iii", "SELECT v.id, v.name, v.created_ms, COALESCE(n.name, '') FROM volume v LEFT JOIN node n ON n.id = v.node WHERE v.project = ?1 AND v.job = 0 AND v.id > ?2 ORDER BY v.id LIMIT ?3") \
+    X(VOLUME_FIND, "iti", "SELECT id, node FROM volume WHERE project = ?1 AND job = 0 AND (name = ?2 OR id = ?3)")                         \
     X(IMAGE_LIST, "iii", "SELECT id, name, digest, format, size, created_ms FROM image WHERE project = ?1 AND id > ?2 ORDER BY id LIMIT ?3") \
     X(NODE_LIST, "ii", "SELECT id, name, state, info, joined_ms, version, drain, drain_until_ms, lost, settings FROM node WHERE id > ?1 ORDER BY id LIMIT ?2")         \
     X(NODE_FIND, "ti", "SELECT id, name, state, info, joined_ms, version, drain, drain_until_ms, lost, settings FROM node WHERE name = ?1 OR id = ?2")                \

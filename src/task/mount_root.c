@@ -54,11 +54,11 @@ bool mount_image_root(const struct plan *p, int userns, struct err *err)
     if (!mount_clone(p->lower, "lower", userns, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV, false, err))
         return false;
     if (stat("lower", &st) == -1 || !make_owned("scratch/upper", (st.st_mode & 07777) | 0111, p)
-        || mkdir("scratch/work", 0700) == -1)
+        || (mkdir("scratch/work", 0700) == -1 && !(p->disk && errno == EEXIST)))
         return err_errno(err, "cannot make the writable layer");
-    /* volatile: nobody needs the layer after a crash, so nobody waits for its syncs. */
+    /* volatile: unless it is kept nobody needs the layer after a crash, so nobody waits for its syncs. */
     return mount("overlay", "rootfs", "overlay", MS_NODEV,
-                 "lowerdir=lower,upperdir=scratch/upper,workdir=scratch/work,volatile")
+                 p->disk ? "lowerdir=lower,upperdir=scratch/upper,workdir=scratch/work" : "lowerdir=lower,upperdir=scratch/upper,workdir=scratch/work,volatile")
                == 0
            || err_errno(err, "cannot mount the overlay");
 }

@@ -137,6 +137,17 @@ static bool image_root(struct place *s, const struct plan *p, struct err *err)
     return mount_image_root(p, s->userns, err);
 }
 
+/* What the instance made of it since is on its disk; the mark is there once all of it was. */
+static bool workdir_once(const struct plan *p, struct err *err)
+{
+    if (access("scratch/unpacked", F_OK) == 0)
+        return true;
+    if (!workdir_unpack(p, err))
+        return false;
+    AUTO(fd_close) int mark = open("scratch/unpacked", O_WRONLY | O_CREAT | O_CLOEXEC, 0400);
+    return mark != -1 || err_errno(err, "cannot mark the work folder");
+}
+
 bool mounts_make(struct task *t, struct err *err)
 {
     const struct plan *p = &t->plan;
@@ -147,5 +158,5 @@ bool mounts_make(struct task *t, struct err *err)
            && folders_mount(p, s->userns, err) && hosts_write(p, err) && (!p->resolver || names_write(p, err))
            && (!p->hostfile || own_file(p, "hostfile", p->hostfile, err))
            && (!p->secrets.count || secrets_write(p, err))
-           && (!p->workdir || workdir_unpack(p, err));
+           && (!p->workdir || (p->disk ? workdir_once(p, err) : workdir_unpack(p, err)));
 }

@@ -27,18 +27,16 @@ enum { SETTLE_TRIES = 100, SETTLE_US = 1000 };
 static bool mark(struct mark *m, const char *path);
 static bool is_as_marked(const struct mark *m);
 
-static bool write_map(int pid, const char *file, int64_t base)
+static bool write_map(int pid, const char *file, const char *map)
 {
-    char path[48], line[64];
+    char path[48];
+    size_t n = strlen(map);
     snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
-    int n = snprintf(line, sizeof line, "0 %lld %d\n", (long long)base, PLAN_UID_COUNT);
     AUTO(fd_close) int fd = open(path, O_WRONLY | O_CLOEXEC);
-    return fd != -1 && write(fd, line, (size_t)n) == n;
+    return fd != -1 && write(fd, map, n) == (ssize_t)n;
 }
 
-/* A user namespace that says which ids are meant; its one process only holds it until we have
- * opened it. */
-static bool user_namespace(const struct plan *p, int *out, struct err *err)
+bool user_namespace(const char *map, int *out, struct err *err)
 {
     int gate[2];
     if (pipe2(gate, O_CLOEXEC) == -1)
@@ -51,8 +49,7 @@ static bool user_namespace(const struct plan *p, int *out, struct err *err)
     }
     char path[48];
     snprintf(path, sizeof path, "/proc/%ld/ns/user", pid);
-    bool ok = pid > 0 && write_map((int)pid, "uid_map", p->uid_base)
-              && write_map((int)pid, "gid_map", p->uid_base);
+    bool ok = pid > 0 && write_map((int)pid, "uid_map", map) && write_map((int)pid, "gid_map", map);
     int fd = ok ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     int why = errno;
     close(gate[0]);
@@ -64,6 +61,13 @@ static bool user_namespace(const struct plan *p, int *out, struct err *err)
         return err_errno(err, "cannot make a user namespace");
     *out = fd;
     return true;
+}
+
+static bool own_ids(const struct plan *p, int *out, struct err *err)
+{
+    char map[64];
+    snprintf(map, sizeof map, "0 %lld %d\n", (long long)p->uid_base, PLAN_UID_COUNT);
+    return user_namespace(map, out, err);
 }
 
 static bool own_namespace(const struct cgroups *c, struct err *err)
@@ -99,7 +103,7 @@ bool place_open(struct place *s, const struct plan *p, const struct cgroups *cgr
     s->host_root = s->steady = s->other = false;
     bool first = !s->open;
     s->open = true;
-    if (!own_namespace(cgroups, err) || (first && !user_namespace(p, &s->userns, err)) || !own_folder(p, err)
+    if (!own_namespace(cgroups, err) || (first && !own_ids(p, &s->userns, err)) || !own_folder(p, err)
         || !scratch_mount(p, err))
         return false;
     sealed_close(&s->runtime);

@@ -514,6 +514,7 @@ int task_run(struct task *t)
     container_clean(t);
     drain_rest(l);
     end_sessions(l);
+    disk_flush(&t->plan);
     log_writer_close(l->log);
     t->status.phase = PHASE_ENDED;
     err = (struct err){ 0 };

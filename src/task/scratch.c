@@ -29,7 +29,7 @@ bool scratch_mount(const struct plan *p, struct err *err)
     char options[64];
     if ((mkdir("scratch", 0711) == -1 || mkdir("rootfs", 0711) == -1) && errno != EEXIST)
         return err_errno(err, "cannot make folders in %s", p->run);
-    if (p->scratch == SCRATCH_LOOP && !loop_mount(p, err))
+    if (p->scratch == SCRATCH_LOOP && !(p->disk ? disk_mount(p, err) : loop_mount(p, err)))
         return false;
     snprintf(options, sizeof options, "mode=0711,size=%lldm,nr_inodes=1m",
              (long long)p->scratch_mib);

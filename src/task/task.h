@@ -87,6 +87,9 @@ MUST_CHECK bool mount_image_root(const struct plan *p, int userns, struct err *e
 MUST_CHECK bool mount_host_root(const struct plan *p, struct err *err);
 MUST_CHECK bool devices_mount(struct task *t, struct err *err);     /* devices.c: what its lease gives it of the node's devices */
 MUST_CHECK bool scratch_mount(const struct plan *p, struct err *err);
+MUST_CHECK bool disk_mount(const struct plan *p, struct err *err);                      /* at scratch, of one that is kept */
+void disk_flush(const struct plan *p);
+MUST_CHECK bool user_namespace(const char *map, int *out, struct err *err);             /* one that says which ids are meant; its one process only holds it until we have opened it */
 MUST_CHECK bool make_owned(const char *path, unsigned mode, const struct plan *p);  /* a folder of the container's root */
 MUST_CHECK bool workdir_unpack(const struct plan *p, struct err *err);
 
