@@ -139,7 +139,7 @@ const struct word words[] = {
       .more = "What it wrote is there again after `arcus start`, on the same node; /outputs belongs to each run. While it is stopped nothing is metered.\nCancelling it removes the disk.",
       .examples = "arcus stop lab" },
     { "start", VERB_JOB_START, word_generic, "JOB...", "Start a stopped instance again, with its disk", .takes = "job", .many = true,
-      .more = "It waits for the node that has its disk; `arcus why` tells if that is away or full.", .examples = "arcus start lab" },
+      .more = "It waits for the node that has its disk; `arcus queue` tells if that is away or full.", .examples = "arcus start lab" },
     { "update", VERB_JOB_UPDATE, word_generic, "JOB... --priority N", "Change the priority of queued jobs", .many = true, .examples = "arcus update train --priority 80" },
     { "tasks", VERB_JOB_TASKS, word_generic, "JOB", "List the tasks of a job", COLUMNS(task_columns), .examples = "arcus tasks train" },
     { "queue", VERB_JOB_QUEUE, word_generic, "JOB", "Show where a waiting job stands, and what it waits for", .examples = "arcus queue train" },

@@ -294,7 +294,7 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     t->faults += ours && !asked && !gathers;
     t->evictions += (how->outcome == OUTCOME_PREEMPTED || asked) && !gathers;
     t->outcome = how->outcome;
-    int64_t pause = how->outcome == OUTCOME_PREEMPTED || asked ? 0 : pause_ms(j, t, ours);
+    int64_t pause = how->outcome == OUTCOME_PREEMPTED || asked || job_is_stopped(j) ? 0 : pause_ms(j, t, ours);
     t->not_before_ms = MAX(gathers ? not_before : c->now_ms + pause, how->not_before_ms);
     task_waits(c, t, how->detail);
     if (!gathers)

@@ -30,7 +30,7 @@ is "an instance has a disk on its node" "$(disks) $(arcus volumes -o json | jq '
 is "it is stopped" "$(arcus stop lab -o json | jq -r .state) $(arcus stop lab -o json | jq -r .name)" "stopping lab"
 wait_for lab stopped
 is "stopped, it holds nothing" "$(free) $(job lab .reason) $(state lab)" "2 0 Stopped stopped"
-like "arcus why says what to do" "$(arcus why lab 2>&1)" 'until somebody starts it'
+like "arcus queue says what to do" "$(arcus queue lab -o json 2>&1)" 'until somebody starts it'
 arcus exec lab -- true >/dev/null 2>&1
 is "nothing can be executed in it" "$(( $? != 0 ))" 1
 is "its disk is kept" "$(disks)" 1
@@ -50,7 +50,7 @@ is "started, all of it is there, with its owners and modes" "$(inside lab 'cat /
 1000 1000 640
 $(cat "$BASE/sum")"
 is "it has its GPU again" "$(free)" "1 1"
-is "another attempt, that counts as no try" "$(get /v1/jobs/lab/attempts | jq -r '[.items[].outcome] | join(" ")')" "preempted none"
+is "another attempt, that counts as no try" "$(get /v1/jobs/lab/attempts | jq -r '[.items[] | "\(.state)/\(.outcome)"] | join(" ")')" "failed/preempted running/"
 
 # --- stopped and started in one breath, and again when it fails
 inside lab 'echo more >>/root/notes' >/dev/null

@@ -315,6 +315,7 @@ struct answer door_hello(struct door *d, const char *key, const char *name, int 
                                       .mem_mib = 262144,
                                       .disk_mib = 1 << 20,
                                       .host_image = true,
+                                      .disks = !d->no_disks,
                                       .network = !d->no_network,
                                       .underlay = d->no_network ? NULL : d->underlay ? d->underlay : "192.0.2.1",
                                       .gpus = { list, (size_t)gpus } };

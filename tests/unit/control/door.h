@@ -16,7 +16,7 @@ struct door {
     struct conn *conn;              /* of the test itself, for reading */
     struct control *control;
     struct arena *mem;
-    bool plan, crashed, no_network;     /* no_network: of the nodes that say hello */
+    bool plan, crashed, no_network, no_disks;   /* no_network, no_disks: of the nodes that say hello */
     const char *underlay;           /* of the nodes that say hello; NULL: one that all have, "": they have none */
     char admin[SECRET_TEXT];        /* the first key: operator, and admin of project `default` */
 };

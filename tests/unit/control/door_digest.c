@@ -110,8 +110,8 @@ static void things(struct lines *l, const struct state *s, int64_t only)
                        x->name, x->sealed, LL(x->updated_ms), LL(x->version));
     for (size_t i = 0; (v = map_next(s->volumes, &i));)
         if (!only || v->project == only)
-            str_printf(line(l), "volume %lld/%lld %s on %lld users %lld", LL(v->project), LL(v->id),
-                       v->name, LL(v->node), LL(v->users));
+            str_printf(line(l), "volume %lld/%lld %s on %lld of %lld users %lld", LL(v->project), LL(v->id),
+                       v->name, LL(v->node), LL(v->job), LL(v->users));
     for (size_t i = 0; (m = map_next(s->images, &i));)
         if (!only || m->project == only)
             str_printf(line(l), "image %lld/%lld %s %s %s %lld", LL(m->project), LL(m->id), m->name,

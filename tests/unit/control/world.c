@@ -84,6 +84,8 @@ const struct wish wishes[] = {
     { VERB_JOB_CANCEL, "{\"job\":\"{cancel}\"}", true },
     { VERB_JOB_SUSPEND, JOB, true },
     { VERB_JOB_RESUME, JOB, true, .expect = "" },
+    { VERB_JOB_STOP, "{\"job\":\"{box}\"}", true },
+    { VERB_JOB_START, "{\"job\":\"{halted}\"}", true },
     { VERB_JOB_TASKS, JOB, true },
     { VERB_JOB_ATTEMPTS, JOB, true },
     { VERB_JOB_LOGS, JOB, true },
@@ -301,6 +303,9 @@ static void make_nodes_and_jobs(struct world *w)
         make(w, VERB_JOB_SUBMIT,
              "{\"name\":\"doomed\",\"command\":[\"true\"],\"gpus\":\"H999:1\"}"),
         "doomed", true);
+    add(w, "box", PREFIX_JOB, make(w, VERB_JOB_SUBMIT, "{\"name\":\"boxmachine\",\"type\":\"instance\",\"gpus\":\"H999:1\"}"), "boxmachine", true);
+    add(w, "halted", PREFIX_JOB, make(w, VERB_JOB_SUBMIT, "{\"name\":\"haltedmachine\",\"type\":\"instance\",\"gpus\":\"H999:1\"}"), "haltedmachine", true);
+    make(w, VERB_JOB_STOP, "{\"job\":\"haltedmachine\"}");
     door_run(d, 50);
 }
 
