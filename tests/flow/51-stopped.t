@@ -96,6 +96,28 @@ arcus nodes uncordon "$NODE" >/dev/null
 until_ok 60 runs_again lab
 is "... until it can" "$(inside lab 'head -n 1 /root/notes')" precious
 
+# --- the same of an image: its writable layer
+umoci init --layout "$BASE/layout" && umoci new --image "$BASE/layout:app" && umoci unpack --image "$BASE/layout:app" "$BASE/bundle" >/dev/null 2>&1
+mkdir -p "$BASE/bundle/rootfs"/{bin,etc,tmp,data,proc,sys,dev}
+cp /bin/busybox "$BASE/bundle/rootfs/bin/busybox"
+for word in sh cat echo stat chown sleep rm ls mkdir; do ln -s busybox "$BASE/bundle/rootfs/bin/$word"; done
+echo shipped >"$BASE/bundle/rootfs/etc/shipped"
+printf 'root:x:0:0:root:/:/bin/sh\n' >"$BASE/bundle/rootfs/etc/passwd"
+umoci repack --image "$BASE/layout:app" "$BASE/bundle" >/dev/null 2>&1
+rm -rf "$BASE/bundle"
+tar -C "$BASE/layout" -cf "$BASE/app.tar" .
+arcus image import "$BASE/app.tar" --name app:1 >/dev/null 2>"$BASE/err"
+arcus run -d --type instance --name shop -i app:1 -c 0.1 -m 64MB --disk 64MB --grace 0s -- sleep 100000 >/dev/null 2>&1
+wait_for shop running
+inside shop 'echo made >/data/file; chown 1000:1000 /data/file; rm /etc/shipped; echo changed >>/etc/passwd' >/dev/null
+arcus stop shop >/dev/null; wait_for shop stopped
+arcus start shop >/dev/null; until_ok 60 runs_again shop
+is "of an image: what was made, changed and removed is so" "$(inside shop 'cat /data/file; stat -c "%u %g" /data/file; ls /etc/shipped 2>/dev/null; cat /etc/passwd')" "made
+1000 1000
+root:x:0:0:root:/:/bin/sh
+changed"
+arcus cancel shop >/dev/null; wait_end shop
+
 # --- the end
 arcus stop lab >/dev/null; wait_for lab stopped
 arcus cancel lab >/dev/null
