@@ -226,6 +226,10 @@ static struct order *start_failing(struct containers *c, const char *point, int 
     }
     CHECK(file_replace(c->os, containers_path(c, "%s/fault-%s", c->run, name_of(o)),
                        SLICE(containers_path(c, "%s %d", point, nth)), 0600, &err));
+    if (text_starts(point, "disk.")) {
+        static int64_t disks = 1000;
+        o->disk = ++disks;
+    }
     runtime_start(c->r, o);
     return o;
 }
@@ -280,10 +284,17 @@ static const char **places_of(struct containers *c, size_t *count)
     return names;
 }
 
+static bool keeps_disks(struct containers *c)
+{
+    struct node_info info = { 0 };
+    runtime_describe(c->r, &info, c->mem);
+    return info.disks;
+}
+
 /* What a supervisor that waits for a task has done before it has one: some of them are reached now and then only. */
 static bool made_ahead(struct containers *c, const char *point)
 {
-    return (text_starts(point, "net.") && !has_networks(c)) || text_starts(point, "mount.") || text_is(point, "task.fork");
+    return (text_starts(point, "net.") && !has_networks(c)) || (text_starts(point, "disk.") && !keeps_disks(c)) || text_starts(point, "mount.") || text_is(point, "task.fork");
 }
 
 TEST(whichever_operation_of_a_supervisor_fails_its_task_is_told_as_it_was_and_nothing_is_left)
