@@ -3,9 +3,15 @@
  * A disk is a volume that only its instance has (volume.job): it is made on the node where the instance is first placed, if that node can keep one, pins
  * the instance there, and goes with the job, as volumes go. A stopped instance is a job that waits with REASON_STOPPED and one more thing that
  * blocks it: the reason in its row is all there is to remember, so it survives whatever the row survives. The law: an instance that has a disk does not
- * end by itself unless its command says that it is done; what would have failed is stopped, with the disk as it is. */
+ * end by itself unless its command says that it is done; what would have failed is stopped, with the disk as it is.
+ *
+ * A disk that is kept holds a node's space for as long as its owner likes, whether he runs or not. So all of a node's are at most half of what it has, and
+ * where there are several projects one of them has at most half of that: the rest is for what everybody needs there. Who comes when that is
+ * used up runs as before, but what it writes goes with its attempt. */
 #include "control/call.h"
 #include <stdio.h>
+
+enum { KEPT_SHARE = 2, PROJECT_SHARE = 2 };
 
 static bool is_instance(const struct job *j) { return text_is(j->spec.type, "instance"); }
 
@@ -15,10 +21,30 @@ bool disk_may(const struct node *n, const struct job *j)
     return !is_instance(j) || j->disk || n->info.disks || !text_is(n->info.runtime, "on trial");
 }
 
+static bool has_room(const struct state *s, const struct job *j, const struct node *n)
+{
+    int64_t all = j->spec.disk_mib, own = all, most = n->info.disk_mib / KEPT_SHARE;
+    const struct volume *v;
+    for (size_t i = 0; (v = map_next(s->volumes, &i));) {
+        const struct job *of = v->job && v->node == n->id ? map_get(s->jobs, v->job) : NULL;
+        if (!of)
+            continue;
+        all += of->spec.disk_mib;
+        own += of->project == j->project ? of->spec.disk_mib : 0;
+    }
+    return all <= most && own <= (map_count(s->projects) > 1 ? most / PROJECT_SHARE : most);
+}
+
 void disk_settle(struct call *c, struct job *j, struct node *n)
 {
     if (!is_instance(j) || j->disk || !n->info.disks)
         return;
+    if (!has_room(c->s, j, n)) {
+        emit_event(c, j->project->id, "job.disk_none", id_of(c, PREFIX_JOB, j->id),
+                   arena_printf(c->mem, "{\"node\":\"%s\",\"why\":\"the disks that are kept there leave no room for one of %lld MiB; what it writes goes with its attempt\"}",
+                                n->name, (long long)j->spec.disk_mib));
+        return;
+    }
     struct volume *v = ARENA_NEW(c->s->mem, struct volume);
     *v = (struct volume){ .id = new_id(c), .project = j->project->id, .node = n->id, .created_ms = c->now_ms, .job = j->id };
     snprintf(v->name, sizeof v->name, "disk of %s", id_of(c, PREFIX_JOB, j->id)); /* nobody can type that as a volume's name */
@@ -119,7 +145,7 @@ bool job_stop(struct call *c, const void *body, struct err *err)
     struct task *t = job_task(j, 0);
     struct attempt *a = t ? t->attempt : NULL;
     if (a && !j->disk)
-        return err_set(err, RC_CONFLICT, "%s cannot be stopped: its node keeps no disks, so what is in it would be lost; cancel it if you need it no more", ask->job);
+        return err_set(err, RC_CONFLICT, "%s cannot be stopped: its node keeps no disk of it (no loop devices, or no room for one), so what is in it would be lost; cancel it if you need it no more", ask->job);
     if (!job_is_stopped(j)) {
         stop_now(c, j, arena_printf(c->mem, "asked for by %s", c->who->name));
         if (a && !a->stop)

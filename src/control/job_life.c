@@ -125,7 +125,7 @@ void job_settle(struct call *c, struct job *j)
 /* asked: we told it to end, as when its node is drained. */
 static bool wants_retry(const struct job *j, const struct task *t, enum outcome outcome, bool asked)
 {
-    if (t->state == JOB_STOPPING || outcome == OUTCOME_SUCCEEDED || outcome == OUTCOME_CANCELLED)
+    if (t->state == JOB_STOPPING || outcome == OUTCOME_SUCCEEDED || outcome == OUTCOME_CANCELLED || outcome == OUTCOME_OUT_OF_DISK)
         return false;
     if (outcome == OUTCOME_NODE_LOST && j->spec.on_lost == ON_LOST_WAIT)
         return false; /* it may still run there, and was to run nowhere else */

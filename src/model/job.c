@@ -379,7 +379,7 @@ static bool settle_retry(const struct job_spec *s, struct err *err)
         bool known = false;
         for (int o = OUTCOME_EXITED; o < OUTCOME_COUNT; o++)
             known
-                = known || (o != OUTCOME_CANCELLED && text_is(s->retry.on.at[i], outcome_name(o)));
+                = known || (o != OUTCOME_CANCELLED && o != OUTCOME_OUT_OF_DISK && text_is(s->retry.on.at[i], outcome_name(o)));
         if (!known)
             return err_field(err, "retry_on",
                              "retry_on: '%.40s' is not an outcome to retry after; there are "

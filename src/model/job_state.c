@@ -22,6 +22,7 @@ static const char *const outcome_list[] = {
     [OUTCOME_NODE_FAULT] = "node_fault",
     [OUTCOME_PREEMPTED] = "preempted",
     [OUTCOME_DEPENDENCY] = "dependency_failed",
+    [OUTCOME_OUT_OF_DISK] = "out_of_disk",
 };
 static const char *const reason_list[] = {
     [REASON_NONE] = "",

@@ -33,6 +33,7 @@ enum outcome {
     OUTCOME_NODE_FAULT,     /* the node failed the task: supervisor killed, disk full, reboot */
     OUTCOME_PREEMPTED,      /* it had to yield its place: billed, and tried again without counting as a try */
     OUTCOME_DEPENDENCY,     /* never ran: what it comes after ended the wrong way */
+    OUTCOME_OUT_OF_DISK,    /* an instance whose disk is kept: it held too much of what its node has; another try would find the same */
     OUTCOME_COUNT
 };
 

@@ -14,8 +14,7 @@
 
 enum { VALUE_MOST = 1 << 20 };
 
-bool mount_clone(const char *source, const char *target, int userns, uint64_t attributes, bool deep,
-                 struct err *err)
+static bool clone_tree(const char *source, int userns, uint64_t attributes, bool deep, int *out, struct err *err)
 {
     unsigned at = deep ? AT_RECURSIVE : 0;
     AUTO(fd_close)
@@ -29,14 +28,34 @@ bool mount_clone(const char *source, const char *target, int userns, uint64_t at
         return err_errno(err,
                          userns >= 0 ? "the filesystem of %s cannot map ids" : "cannot restrict %s",
                          source);
-    return move_mount(tree, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) == 0
-           || err_errno(err, "cannot mount at %s", target);
+    *out = tree;
+    tree = -1;
+    return true;
+}
+
+bool mount_clone(const char *source, const char *target, int userns, uint64_t attributes, bool deep,
+                 struct err *err)
+{
+    AUTO(fd_close) int tree = -1;
+    return clone_tree(source, userns, attributes, deep, &tree, err)
+           && (move_mount(tree, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) == 0
+               || err_errno(err, "cannot mount at %s", target));
+}
+
+bool mount_clone_on(const char *source, int target, uint64_t attributes, bool deep, struct err *err)
+{
+    AUTO(fd_close) int tree = -1;
+    return clone_tree(source, -1, attributes, deep, &tree, err)
+           && (move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) == 0
+               || err_errno(err, "cannot mount %s in its root", source));
 }
 
 bool make_owned(const char *path, unsigned mode, const struct plan *p)
 {
-    return !broken("mount.folder") && (mkdir(path, mode) == 0 || errno == EEXIST) && chmod(path, mode) == 0
-           && chown(path, (uid_t)p->uid_base, (gid_t)p->uid_base) == 0;
+    if (broken("mount.folder") || (mkdir(path, 0700) == -1 && errno != EEXIST))
+        return false;
+    AUTO(fd_close) int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd != -1 && fchmod(fd, mode) == 0 && fchown(fd, (uid_t)p->uid_base, (gid_t)p->uid_base) == 0;
 }
 
 static bool read_exactly(int fd, void *to, size_t n)

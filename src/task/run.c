@@ -164,7 +164,7 @@ static void on_counted(struct life *l, int status)
     if (!WIFEXITED(status) || WEXITSTATUS(status) == DISK_FINE || l->as != OUTCOME_NONE)
         return;
     l->too_much = WEXITSTATUS(status);
-    end_it(l, OUTCOME_SIGNALED, 0);
+    end_it(l, l->t->plan.disk ? OUTCOME_OUT_OF_DISK : OUTCOME_SIGNALED, 0);
 }
 
 /* Milliseconds until the nearest deadline, having acted on those that have passed; -1: none. */

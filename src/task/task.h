@@ -83,6 +83,7 @@ bool place_is_stale(const struct place *s);                         /* the node'
 /* mounts.c, mount_root.c, scratch.c: everything below the place's folder, in its mount namespace */
 MUST_CHECK bool mounts_make(struct task *t, struct err *err);
 MUST_CHECK bool mount_clone(const char *source, const char *target, int userns, uint64_t attributes, bool deep, struct err *err);
+MUST_CHECK bool mount_clone_on(const char *source, int target, uint64_t attributes, bool deep, struct err *err);   /* the target is a descriptor: of a root that a tenant filled */
 MUST_CHECK bool mount_image_root(const struct plan *p, int userns, struct err *err);
 MUST_CHECK bool mount_host_root(const struct plan *p, struct err *err);
 MUST_CHECK bool devices_mount(struct task *t, struct err *err);     /* devices.c: what its lease gives it of the node's devices */
@@ -90,7 +91,7 @@ MUST_CHECK bool scratch_mount(const struct plan *p, struct err *err);
 MUST_CHECK bool disk_mount(const struct plan *p, struct err *err);                      /* at scratch, of one that is kept */
 void disk_flush(const struct plan *p);
 MUST_CHECK bool user_namespace(const char *map, int *out, struct err *err);             /* one that says which ids are meant; its one process only holds it until we have opened it */
-MUST_CHECK bool make_owned(const char *path, unsigned mode, const struct plan *p);  /* a folder of the container's root */
+MUST_CHECK bool make_owned(const char *path, unsigned mode, const struct plan *p);  /* a folder of the scratch, whose names no tenant can change */
 MUST_CHECK bool workdir_unpack(const struct plan *p, struct err *err);
 
 /* container.c: the OCI runtime, as a process of ours */

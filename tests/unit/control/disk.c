@@ -97,6 +97,39 @@ TEST(an_instance_that_would_have_failed_is_stopped_and_one_that_is_done_is_done)
     CHECK(rows_in(d, "volume") == 0 && rows_in(d, "goner") == 1 && same(&l, "done"));
 }
 
+TEST(an_instance_that_held_too_much_of_its_nodes_disk_is_stopped_at_once_however_often_it_may_be_tried)
+{
+    struct lab l = lab_new(",\"retries\":5", false);
+    AUTO(door_free) struct door *d = l.d;
+    CHECK(ends(&l, "out_of_disk") && text_is(word(&l, "state"), "stopped") && rows_in(d, "volume") == 1 && rows_in(d, "attempt") == 1 && same(&l, "too much"));
+    door_run(d, 60 * 1000);
+    CHECK(text_is(word(&l, "state"), "stopped") && rows_in(d, "attempt") == 1 && ask(&l, VERB_JOB_CANCEL).ok && rows_in(d, "volume") == 0);
+    struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"command\":[\"true\"],\"retry_on\":[\"out_of_disk\"]}");
+    CHECK(!a.ok && a.err.rc == RC_BAD_INPUT);
+}
+
+/* The nodes of a test have 1 TiB: half of it is for disks, and half of that for one project where there are two. */
+TEST(disks_that_are_kept_leave_half_of_a_node_and_to_another_project_half_of_theirs)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    char key[SECRET_TEXT];
+    door_node(d, "n1", 2, key);
+#define DISK(name, size) door_submit(d, d->admin, "{\"name\":\"" name "\",\"type\":\"instance\",\"cpus\":1,\"disk_size\":\"" size "\"}")
+    CHECK(text_given(DISK("a", "400GiB")) && text_given(DISK("b", "113GiB")));
+    door_run(d, 100);
+    CHECK(rows_in(d, "volume") == 1 && door_events(d, "job.disk_none") == 1 && rows_in(d, "attempt") == 2);
+    CHECK(text_given(DISK("c", "112GiB")));
+    door_run(d, 100);
+    CHECK(rows_in(d, "volume") == 2 && door_events(d, "job.disk_none") == 1);
+    CHECK(door_ask(d, d->admin, VERB_JOB_STOP, "{\"job\":\"b\"}").err.rc == RC_CONFLICT);
+    CHECK(door_ask(d, d->admin, VERB_PROJECT_CREATE, "{\"name\":\"other\"}").ok && door_ask(d, d->admin, VERB_JOB_CANCEL, "{\"job\":\"a\"}").ok);
+    door_run(d, 100);
+    CHECK(text_given(DISK("e", "200GiB")));
+    door_run(d, 100);
+    CHECK(door_events(d, "job.disk_none") == 2);
+    check_books(d, "disks");
+}
+
 TEST(stopped_and_started_in_one_breath_it_runs_again)
 {
     struct lab l = lab_new("", false);
@@ -124,7 +157,7 @@ TEST(where_no_disk_is_kept_nothing_is_stopped_and_no_job_is)
     struct lab l = lab_new("", true);
     AUTO(door_free) struct door *d = l.d;
     struct answer a = ask(&l, VERB_JOB_STOP);
-    CHECK(!a.ok && a.err.rc == RC_CONFLICT && strstr(a.err.text, "keeps no disks") && text_is(word(&l, "state"), "running") && rows_in(d, "volume") == 0);
+    CHECK(!a.ok && a.err.rc == RC_CONFLICT && strstr(a.err.text, "keeps no disk of it") && text_is(word(&l, "state"), "running") && rows_in(d, "volume") == 0);
     CHECK(text_given(door_submit(d, d->admin, "{\"name\":\"plain\",\"command\":[\"true\"]}")));
     a = door_ask(d, d->admin, VERB_JOB_STOP, "{\"job\":\"plain\"}");
     CHECK(!a.ok && a.err.rc == RC_CONFLICT && !door_ask(d, d->admin, VERB_JOB_START, "{\"job\":\"plain\"}").ok);
