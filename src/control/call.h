@@ -105,7 +105,7 @@ struct question {
 };
 /* Shared by several verbs. */
 void why_words(struct call *c, const struct question *q, const struct job *j, struct why_view *v);   /* fills v from what the planner said; j may be one that is not there */
-struct submission { struct project *project; int64_t jobs; size_t bytes; const char *workdir; };   /* what the jobs of one request take, so far as they were checked */
+struct submission { struct project *project; int64_t jobs, disk_mib; size_t bytes; const char *workdir; };   /* what the jobs of one request take, so far as they were checked */
 struct job_wish { struct job_spec spec; struct shape shape; const char *text; bool uses_workdir; };                   /* one that may be taken */
 MUST_CHECK bool job_check(struct call *c, struct submission *s, const struct job_spec *ask, struct job_wish *out, struct err *err);
 struct job *job_accept(struct call *c, struct project *p, const struct job_wish *wish, const char *idem);
@@ -133,7 +133,11 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *how); 
 void attempt_stretch(struct call *c, struct attempt *a, int64_t until_ms, struct sched_event *freed);
 bool gpus_may_return(struct call *c, const struct attempt *a);                  /* the GPUs that a suspended one had are free for it */
 void attempt_end_soon(struct call *c, struct attempt *a, enum outcome as, const char *why);     /* SIGTERM, then SIGKILL after its grace period, and its end is told as that */
-bool disk_may(const struct node *n, const struct job *j);                        /* disk.c: it is known whether the node can keep one */
+bool disk_may(const struct state *s, const struct node *n, const struct job *j); /* disk_room.c: the node can keep one, or it is known that it keeps none */
+MUST_CHECK bool disk_check(const struct call *c, const struct project *p, const struct job_spec *spec, int64_t others_mib, struct err *err);  /* of an instance; others_mib: of the same request */
+void disk_refused(struct call *c, struct job *j, const struct node *n);         /* it was to run there: elsewhere, if that node has no room for its disk */
+void disks_tick(struct call *c);                                                /* is there room for those that wait for it? */
+bool node_could_run(struct call *c, const struct node *n, const struct job *j); /* if nothing else ran there */
 void disk_settle(struct call *c, struct job *j, struct node *n);                /* disk.c: it is placed there; an instance gets its disk */
 void disk_drop(struct call *c, struct job *j);                                  /* it has ended: so has its disk */
 bool disk_keeps(struct call *c, struct task *t, const struct ending *how);      /* it would be over, but its disk is worth more: it is stopped */

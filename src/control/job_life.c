@@ -73,6 +73,7 @@ static void job_end(struct call *c, struct job *j)
     struct sched_event *e = emit_news(c, SCHED_JOB_GONE);
     e->job = j->id, e->project = j->project->id;
     j->project->jobs_live--;
+    j->project->disk_held -= job_is_instance(j) ? j->spec.disk_mib : 0;
     for (size_t i = 0; i < j->spec.volumes.count; i++) {
         struct job_mount m;
         struct err ignored;
@@ -142,12 +143,13 @@ static bool wants_retry(const struct job *j, const struct task *t, enum outcome 
 }
 
 /* Before the next attempt. After a fault of ours the first is at once, elsewhere perhaps; a node
- * that fails everything must not be asked a thousand times a second. */
-static int64_t pause_ms(const struct job *j, const struct task *t, bool ours)
+ * that fails everything, or is asked for what cannot be started, must not be asked a thousand times a second. */
+static int64_t pause_ms(const struct job *j, const struct task *t, enum outcome how)
 {
-    if (!ours)
-        return j->spec.retry.delay_s * 1000;
-    return t->faults < 2 ? 0 : MIN(1000LL << MIN(t->faults - 2, 6), 60000);
+    bool never_ran = how == OUTCOME_START_FAILED || how == OUTCOME_IMAGE_NOT_FOUND;
+    int64_t times = outcome_is_our_fault(how) ? t->faults - 2 : never_ran ? t->tries - t->faults - t->evictions - 1 : -1;
+    int64_t pause = times < 0 ? 0 : MIN(1000LL << MIN(times, 6), 60000);
+    return outcome_is_our_fault(how) ? pause : MAX(pause, j->spec.retry.delay_s * 1000);
 }
 
 /* What is set aside for one that is about to be suspended, or is back, beyond its own is not metered.
@@ -294,7 +296,7 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     t->faults += ours && !asked && !gathers;
     t->evictions += (how->outcome == OUTCOME_PREEMPTED || asked) && !gathers;
     t->outcome = how->outcome;
-    int64_t pause = how->outcome == OUTCOME_PREEMPTED || asked || job_is_stopped(j) ? 0 : pause_ms(j, t, ours);
+    int64_t pause = how->outcome == OUTCOME_PREEMPTED || asked || job_is_stopped(j) ? 0 : pause_ms(j, t, how->outcome);
     t->not_before_ms = MAX(gathers ? not_before : c->now_ms + pause, how->not_before_ms);
     task_waits(c, t, how->detail);
     if (!gathers)

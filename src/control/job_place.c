@@ -132,7 +132,20 @@ static bool may_be_there(struct call *c, const struct node *n, const struct job 
     int64_t home = job_home(c->s, j, &by_volume);
     struct topology where = node_where(n);
     return (!home || home == n->id) && where_fits(&where, j->spec.region, j->spec.zone) && (!text_is(j->spec.image, "host") || n->info.host_image)
-           && disk_may(n, j);
+           && disk_may(c->s, n, j);
+}
+
+bool node_could_run(struct call *c, const struct node *n, const struct job *j)
+{
+    const struct gpu_info *gpus = n->info.gpus.at;
+    int64_t cpu, mem, milli = 0;
+    for (size_t g = 0; g < n->info.gpus.count; g++)
+        if (gpus[g].healthy && gpu_ask_fits(&j->shape.gpu, gpus[g].model, gpus[g].mem_mib))
+            milli += 1000;
+    if (milli < j->shape.gpu.milli || !may_be_there(c, n, j) || !house_allows(n, j))
+        return false;
+    held_on(n, j, &cpu, &mem);
+    return cpu <= n->info.cpu_milli && mem <= n->info.mem_mib;
 }
 
 /* next: the number of the task that comes next, if it was never placed. */
@@ -337,11 +350,12 @@ bool job_place(struct call *c, const void *body, struct err *err)
             struct sched_event *e = emit_news(c, SCHED_TASK_REFUSED);
             e->job = list[k].job, e->task = list[k].task, e->node = list[k].node;
         }
+        disk_refused(c, j, map_get(c->s->nodes, list[i].node));
     }
     job_evictions(c, &ask->evictions);
     for (size_t i = 0; i < ask->waits.count; i++) {
         struct job *j = map_get(c->s->jobs, waits[i].job);
-        if (!j || !job_waits(j) || job_is_stopped(j))
+        if (!j || !job_waits(j) || job_is_stopped(j) || j->no_room)
             continue;
         if (waits[i].reason == REASON_QUOTA && waits[i].limit != LIMIT_ANY)
             EMIT(c, JOB_WHY, V_INT(j->id), V_TEXT(limit_words(c, j->project, &waits[i])));

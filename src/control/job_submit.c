@@ -155,6 +155,7 @@ static void queue(struct call *c, struct job *j, const char *idem, const char *f
     job_deps_link(c, j);
     j->reason = first_reason(j);
     j->project->jobs_live++;
+    j->project->disk_held += job_is_instance(j) ? j->spec.disk_mib : 0;
     for (size_t i = 0; i < j->spec.volumes.count; i++) {
         struct job_mount m;
         struct err ignored;
@@ -178,6 +179,7 @@ bool job_check(struct call *c, struct submission *s, const struct job_spec *ask,
         || !job_spec_settle(&out->spec, c->mem, &out->shape, err)
         || !fits_quota(p, p->jobs_live + s->jobs, &out->shape, MAX(out->spec.nodes, 1), err)
         || !fits_limits(c, p, &out->spec, &out->shape, err)
+        || (text_is(out->spec.type, "instance") && !disk_check(c, p, &out->spec, s->disk_mib, err))
         || !names_exist(c, p->id, &out->spec, err) || !workdir_exists(c, s, &out->spec, &out->uses_workdir, err)
         || !job_deps_settle(c, p->id, &out->spec, err))
         return false;
@@ -192,6 +194,7 @@ bool job_check(struct call *c, struct submission *s, const struct job_spec *ask,
                        p->name, (p->spec_bytes + s->bytes) >> 20);
     out->text = arena_bytes(c->mem, text.at, text.len);
     s->jobs++;
+    s->disk_mib += text_is(out->spec.type, "instance") ? out->spec.disk_mib : 0;
     s->bytes += text.len;
     return true;
 }

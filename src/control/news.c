@@ -45,7 +45,7 @@ int64_t job_home(struct state *s, const struct job *j, bool *by_volume)
 {
     *by_volume = j->disk != NULL;
     if (!text_given(j->spec.node) && !j->spec.volumes.count)
-        return j->disk ? j->disk->node : 0;
+        return j->disk ? j->disk->node : j->lean;
     AUTO(arena_free) struct arena *mem = arena_new();
     struct node *n = text_given(j->spec.node) ? state_node(s, j->spec.node) : NULL;
     int64_t home = n ? n->id : text_given(j->spec.node) ? -1 : 0; /* a node that is gone: nowhere */
@@ -62,7 +62,7 @@ int64_t job_home(struct state *s, const struct job *j, bool *by_volume)
     }
     if (j->disk)
         return home && home != j->disk->node ? -1 : j->disk->node;
-    return home;
+    return home ? home : j->lean;
 }
 
 void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)

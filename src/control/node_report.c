@@ -340,6 +340,7 @@ bool job_tick(struct call *c, const void *body, struct err *err)
             node_lost_set(c, n, 1);
     }
     live_tick(c);
+    disks_tick(c);
     rules_tick(c);
     reservations_tick(c);
     state_prune(c->s, c->now_ms);

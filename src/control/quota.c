@@ -129,7 +129,7 @@ static void held_now_of(struct call *c, const struct rows *r, size_t i, struct h
     }
 }
 
-struct looked { struct books limits; struct quota quota; int64_t gpu, cpu, mem, jobs, weight; struct share share; struct share_clock clock; const char *project; struct map *names; };
+struct looked { struct books limits; struct quota quota; int64_t gpu, cpu, mem, jobs, disk_mib, weight; struct share share; struct share_clock clock; const char *project; struct map *names; };
 
 static bool look(struct call *c, int64_t project, struct looked *l, struct err *err)
 {
@@ -176,6 +176,25 @@ static bool look(struct call *c, int64_t project, struct looked *l, struct err *
     return true;
 }
 
+/* Of those that keep one, or will; only where it matters, since all that waits is looked at. */
+static bool look_disks(struct call *c, int64_t project, struct looked *l, struct err *err)
+{
+    struct rows r;
+    if (l->quota.disk_mib < 0)
+        return true;
+    if (!ROWS(c, INSTANCE_SPECS, &r, err, V_INT(project)))
+        return false;
+    for (size_t i = 0; i < r.count; i++) {
+        struct json *doc;
+        struct err ignored;
+        struct job_spec spec = { 0 };
+        if (json_parse(SLICE(row_text(&r, i, 0)), c->mem, &doc, &ignored) && bind_read_ours(doc, &job_spec_fields, c->mem, &spec, NULL, &ignored)
+            && text_is(spec.type, "instance"))
+            l->disk_mib += spec.disk_mib;
+    }
+    return true;
+}
+
 static void add_line(struct call *c, struct list *out, const struct looked *l, const char *name, int64_t owner, const char *model,
                      int64_t most, int64_t used, int64_t reserved)
 {
@@ -195,6 +214,7 @@ static void list_looked(struct call *c, struct list *out, struct looked *l)
     add_line(c, out, l, "cpus", 0, "", q->cpu_milli, l->cpu, 0);
     add_line(c, out, l, "memory_mib", 0, "", q->mem_mib < 0 ? -1 : q->mem_mib * 1000, l->mem * 1000, 0);
     add_line(c, out, l, "jobs", 0, "", q->jobs < 0 ? -1 : q->jobs * 1000, l->jobs * 1000, 0);
+    add_line(c, out, l, "disk_mib", 0, "", q->disk_mib < 0 ? -1 : q->disk_mib * 1000, l->disk_mib * 1000, 0);
     for (size_t i = 0; i < l->limits.count; i++) {
         const struct limit_row *r = &l->limits.at[i];
         const int64_t *m = r->limit.most;
@@ -215,7 +235,7 @@ bool quota_list(struct call *c, const void *body, struct err *err)
     if (!ROWS(c, PROJECT_NAME, &r, err, V_INT(c->who->project)))
         return false;
     l.project = r.count ? row_text(&r, 0, 0) : "";
-    bool ok = look(c, c->who->project, &l, err);
+    bool ok = look(c, c->who->project, &l, err) && look_disks(c, c->who->project, &l, err);
     if (ok && ROWS(c, LIMIT_JOBS, &r, err, V_INT(c->who->project))) {
         l.jobs = row_int(&r, 0, 0);
         struct list out = list_open(c);

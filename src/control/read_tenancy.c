@@ -69,7 +69,7 @@ static void project_view(struct call *c, const struct rows *r, size_t i, struct 
                                 .mbit = row_int(r, i, 11) };
     if (!json_parse(SLICE(row_text(r, i, 3)), c->mem, &doc, &ignored)
         || !bind_read_ours(doc, &quota_fields, c->mem, &v->quota, NULL, &ignored))
-        v->quota = (struct quota){ -1, -1, -1, -1 };
+        v->quota = QUOTA_NONE;
 }
 static void project_row(struct call *c, struct list *l, const struct rows *r, size_t i,
                         const struct fields *f)

@@ -192,7 +192,7 @@ struct project *state_add_project(struct state *s, int64_t id, int64_t org, cons
     snprintf(p->name, sizeof p->name, "%s", name);
     if (!json_parse(SLICE(quota), s->mem, &doc, &err)
         || !bind_read_ours(doc, &quota_fields, s->mem, &p->quota, NULL, &err))
-        p->quota = (struct quota){ -1, -1, -1, -1 };
+        p->quota = QUOTA_NONE;
     map_put(s->projects, id, p);
     map_put_text(s->project_names, p->name, p);
     return p;
@@ -674,7 +674,7 @@ void state_free(struct state *s)
     struct map *maps[]
         = { s->orgs,  s->projects,   s->project_names, s->persons,  s->person_names, s->accounts,
             s->keys,  s->key_hashes, s->secrets,       s->tokens,   s->volumes,      s->images,
-            s->nodes, s->node_names, s->jobs,          s->attempts, s->ended, s->houses, s->reservations };
+            s->nodes, s->node_names, s->jobs,          s->attempts, s->ended, s->disk_waits, s->houses, s->reservations };
     for (size_t i = 0; i < COUNT(maps); i++)
         map_free(maps[i]);
     slabs_free(s->slabs);

@@ -37,6 +37,7 @@ struct project {
     struct map *members;        /* person -> struct member */
     struct map *things[THING_KINDS];    /* by name, each also in the state's own map by id; NULL: none ever */
     int64_t gpu_held, cpu_held, mem_held, jobs_live;
+    int64_t disk_held;          /* MiB that its live instances keep, or will */
     struct map *holders;        /* its live attempts that hold GPUs; NULL: none ever */
     size_t spec_bytes;          /* of its live jobs, which the memory holds */
     struct { char flavor[48]; enum reason reason; } wait;   /* why its last job that had to wait does; REASON_NONE: something was placed since */
@@ -47,7 +48,7 @@ struct account { int64_t id, project, created_ms; char name[64]; unsigned roles;
 struct apikey { int64_t id, owner, project, created_ms, expires_ms; enum principal owner_kind; unsigned roles; int state; char hash[DIGEST_HEX], name[64], hint[16]; };
 struct secret { int64_t id, project, created_ms, updated_ms, version; char name[64]; char *sealed; };
 struct token { int64_t id, expires_ms, expires_boot_ms; char hash[DIGEST_HEX]; };   /* by either clock, whichever is first */
-struct volume { int64_t id, project, node, created_ms, job; char name[64]; int64_t users; };     /* users: live jobs that mount it; job: it is the disk of that instance (disk.c) */
+struct volume { int64_t id, project, node, created_ms, job, mib; char name[64]; int64_t users; struct volume *next; };     /* users: live jobs that mount it; job: it is the disk of that instance (disk.c), of so many MiB; next: of its node */
 struct image { int64_t id, project, size, created_ms; char name[256], digest[80], format[16]; };
 struct reservation {            /* one that is not over */
     int64_t id, count, from_ms, until_ms, created_ms;
@@ -95,6 +96,7 @@ struct node {
     int64_t live_ms;            /* when that was; 0: never */
     int64_t servers_told;       /* the version of the list of servers that it has */
     struct map *changed;        /* attempts to push */
+    struct volume *disks;       /* those of instances that it keeps */
     struct map *goners;         /* removed volumes that it has not swept yet: id -> its text */
     bool tell;                  /* something else than attempts has changed for it */
     int64_t *gone;              /* attempts to forget, to push */
@@ -152,6 +154,8 @@ struct job {
     int64_t waiting;            /* how many of them wait for another try */
     struct map *skipped;        /* from next_task on: tasks that were cancelled before their turn, as index + 1; NULL: none ever */
     struct volume *disk;        /* of an instance: where what it writes is kept; NULL: nowhere yet */
+    int64_t lean;               /* ... the node where there is room for that, if the planner's was none; 0: any. disk_room.c */
+    bool no_room;               /* ... there is none anywhere: one more thing that blocks it */
     struct follower *followers;
     size_t follower_count, follower_room;
     struct job *next_ended;     /* of those that end together */
@@ -165,6 +169,8 @@ struct state {
     struct map *orgs, *projects, *project_names, *persons, *person_names, *accounts, *keys, *key_hashes, *secrets, *tokens, *volumes,
         *images, *nodes, *node_names, *jobs, *attempts, *idems, *houses, *reservations;
     struct slabs *slabs;        /* of attempts */
+    struct map *disk_waits;     /* instances that were refused a place for want of room for their disk: disk_room.c */
+    size_t disk_look;           /* where among them the next look begins */
     struct map *ended;          /* jobs that end in this very commit: readers cannot see it yet, so the writer looks here first */
     size_t secrets_most;        /* of one project */
     struct rules rules;
@@ -228,7 +234,11 @@ void job_follow(struct job *j, int64_t follower, enum after_when when);
 bool job_skips(const struct job *j, int64_t index);
 void job_skip(struct job *j, int64_t index);                /* it was cancelled before its turn */
 void job_advance(struct job *j);                            /* next_task moves over what is skipped */
+static inline bool job_is_instance(const struct job *j) { return text_is(j->spec.type, "instance"); }
 static inline bool job_is_stopped(const struct job *j) { return j->reason == REASON_STOPPED; }     /* an instance, or it is about to be */
+void disk_link(struct job *j, struct volume *v, struct node *n);
+void disk_waits(struct state *s, struct job *j);              /* for room for its disk */
+void disk_waits_no_more(struct state *s, struct job *j);      /* if it did */
 bool job_waits(const struct job *j);                        /* some task of it has no node yet */
 int64_t job_home(struct state *s, const struct job *j, bool *by_volume);   /* the only node it can run on; 0: any, -1: none */
 bool job_gang(const struct job *j);                         /* its tasks start and end together, each on a node of its own */

@@ -250,6 +250,7 @@ static bool load_jobs(struct load *l, int64_t *after, int64_t *after2)
         j->created_ms = INT(17), j->started_ms = INT(18), j->ended_ms = INT(19),
         j->version = INT(20);
         p->jobs_live++;
+        p->disk_held += job_is_instance(j) ? j->spec.disk_mib : 0;
         for (size_t v = 0; v < j->spec.volumes.count; v++) {
             struct job_mount m;
             struct err ignored;
@@ -335,11 +336,13 @@ static void link_jobs(struct state *s)
     struct job *j;
     struct volume *v;
     for (size_t i = 0; (v = map_next(s->volumes, &i));)
-        if (v->job && (j = map_get(s->jobs, v->job)))
-            j->disk = v;
+        if (v->job && (j = map_get(s->jobs, v->job)) && map_get(s->nodes, v->node))
+            disk_link(j, v, map_get(s->nodes, v->node));
     for (size_t i = 0; (j = map_next(s->jobs, &i));) {
         const struct job_after *list = j->spec.after.at;
         j->blocked += job_is_stopped(j);
+        if (j->reason == REASON_DISK)
+            disk_waits(s, j);
         for (size_t k = 0; k < j->spec.after.count; k++) {
             int64_t id;
             struct job *first
@@ -433,7 +436,7 @@ bool state_load_held(struct conn *conn, int64_t wall_ms, int64_t boot_ms, uint64
         = { &s->orgs,     &s->projects, &s->project_names, &s->persons,    &s->person_names,
             &s->accounts, &s->keys,     &s->key_hashes,    &s->secrets,    &s->tokens,
             &s->volumes,  &s->images,   &s->nodes,         &s->node_names, &s->jobs,
-            &s->attempts, &s->idems,    &s->ended,     &s->houses, &s->reservations };
+            &s->attempts, &s->idems,    &s->ended, &s->disk_waits,     &s->houses, &s->reservations };
     for (size_t i = 0; i < COUNT(maps); i++)
         *maps[i] = map_new();
     struct load load

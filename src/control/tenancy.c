@@ -155,6 +155,7 @@ bool project_update(struct call *c, const void *body, struct err *err)
         { "cpus", &ask->quota.cpu_milli, &p->quota.cpu_milli },
         { "memory_mib", &ask->quota.mem_mib, &p->quota.mem_mib },
         { "jobs", &ask->quota.jobs, &p->quota.jobs },
+        { "disk_mib", &ask->quota.disk_mib, &p->quota.disk_mib },
     };
     for (size_t i = 0; i < COUNT(parts); i++)
         if (was_given(c, parts[i].name))

@@ -303,6 +303,10 @@ void why_words(struct call *c, const struct question *q, const struct job *j, st
         advise_quota(&x);
     else if (reason == REASON_DEPENDENCY)
         advise_after(&x);
+    else if (reason == REASON_STOPPED)
+        ADVISE(&x, "start it: arcus start %s", id_of(c, PREFIX_JOB, j->id));
+    else if (reason == REASON_DISK)
+        ADVISE(&x, "ask for a smaller disk than %s (--disk), or cancel instances that are stopped: at most half of a node's disk is kept for them", mib(c, j->spec.disk_mib));
     else if (reason == REASON_RETRY)
         ADVISE(&x, "wait until %s: the pause before its next try", when_text(when, w->pause_ms));
     else if (reason != REASON_NONE) {

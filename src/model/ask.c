@@ -52,7 +52,8 @@ const struct fields org_ask_fields = FIELDS(org_ask, org_rows);
     FIELD_AS(struct T, in gpu_milli, "gpus", MILLI, .min = -1000, .max = MAX_HELD, .flag = "-g --gpus", .help = "GPUs that may be held at once; -1: no limit", .example = "8", __VA_ARGS__), \
     FIELD_AS(struct T, in cpu_milli, "cpus", MILLI, .min = -1000, .max = MAX_HELD, .flag = "-c --cpus", .help = "CPUs that may be held at once; -1: no limit", .example = "64", __VA_ARGS__), \
     FIELD_AS(struct T, in mem_mib, "memory_mib", INT, .min = -1, .max = INT64_C(1) << 40, .flag = "--memory-mib", .help = "memory that may be held at once, in MiB; -1: no limit", .example = "262144", __VA_ARGS__), \
-    FIELD_AS(struct T, in jobs, "jobs", INT, .min = -1, .max = MAX_HELD, .help = "tasks that may be queued and running at once; -1: no limit", .example = "1000", __VA_ARGS__)
+    FIELD_AS(struct T, in jobs, "jobs", INT, .min = -1, .max = MAX_HELD, .help = "tasks that may be queued and running at once; -1: no limit", .example = "1000", __VA_ARGS__), \
+    FIELD_AS(struct T, in disk_mib, "disk_mib", INT, .min = -1, .max = INT64_C(1) << 40, .flag = "--disk-mib", .help = "disks that may be kept for instances, stopped ones too, in MiB; -1: no limit", .example = "102400", __VA_ARGS__)
 
 static const struct field quota_rows[] = { QUOTA_ROWS(quota, , .def = "-1") };
 const struct fields quota_fields = FIELDS(quota, quota_rows);

@@ -9,8 +9,8 @@ struct page_ask { const char *page; int64_t limit; };           /* every list: `
 struct login_ask { const char *user, *password; int64_t expires_in_s; };
 struct password_ask { const char *password, *new_password; };
 struct org_ask { const char *name; };
-struct quota { int64_t gpu_milli, cpu_milli, mem_mib, jobs; };  /* held at once; jobs: queued and running; below 0: no limit */
-#define QUOTA_NONE ((struct quota){ -1000, -1000, -1, -1 })     /* prints as -1 each */
+struct quota { int64_t gpu_milli, cpu_milli, mem_mib, jobs, disk_mib; };  /* held at once; jobs: queued and running; disk_mib: of instances, whether they run or not; below 0: no limit */
+#define QUOTA_NONE ((struct quota){ -1000, -1000, -1, -1, -1 })     /* prints as -1 each */
 struct project_ask { const char *project, *name, *org, *residency, *egress; struct quota quota; int64_t weight_milli, mbit; };
 struct limit_set { const char *project, *user, *model; struct limit limit; };
 struct project_ref { const char *project; };

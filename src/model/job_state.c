@@ -38,6 +38,7 @@ static const char *const reason_list[] = {
     [REASON_SUSPENDED] = "Suspended",
     [REASON_RESUME] = "ResumeGPUs",
     [REASON_STOPPED] = "Stopped",
+    [REASON_DISK] = "Disk",
 };
 static const char *const reason_texts[] = {
     [REASON_NONE] = "",
@@ -52,6 +53,7 @@ static const char *const reason_texts[] = {
     [REASON_SUSPENDED] = "it is suspended, and goes on when somebody resumes it",
     [REASON_RESUME] = "it is to go on, as soon as the GPUs that it had are free and its project may hold them",
     [REASON_STOPPED] = "it is stopped and keeps its disk, and nothing else, until somebody starts it",
+    [REASON_DISK] = "no node has room for the disk that is kept for it; ask for less (--disk), cancel an instance that is stopped, or add a node",
     [REASON_TOPOLOGY] = "enough nodes have room for it, but not as close together as it must be (within)",
 };
 _Static_assert(COUNT(state_names) == JOB_STATE_COUNT && COUNT(news_names) == JOB_NEWS_COUNT, "every name is spelled");

@@ -52,6 +52,7 @@ enum reason {
     REASON_SUSPENDED,       /* it runs no more for now: somebody has suspended it */
     REASON_RESUME,          /* ... and wants it to go on, but its GPUs are taken */
     REASON_STOPPED,         /* an instance that somebody has stopped: it keeps its disk, and holds nothing else */
+    REASON_DISK,            /* an instance: no node has room for the disk that it would keep */
     REASON_COUNT
 };
 
@@ -60,6 +61,7 @@ const char *job_state_name(enum job_state s);
 const char *job_state_word(enum job_state s, enum reason r);     /* as it is shown: a job that runs for this reason no more is "suspended", an instance "stopping" or "stopped" */
 const char *outcome_name(enum outcome o);
 const char *reason_name(enum reason r);
+static inline bool reason_blocks(enum reason r) { return r == REASON_STOPPED || r == REASON_DISK; }    /* of an instance: it is no place that it waits for */
 const char *reason_text(enum reason r);             /* one sentence for a person, with what would help */
 
 /* Moves *state on news. A step that the table does not hold is refused with RC_CONFLICT and *state keeps its value. */

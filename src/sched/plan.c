@@ -158,7 +158,7 @@ static void say_fresh(struct pass *p)
         if (!j || !j->waiting.count)
             continue;
         if (j->blocked)
-            say(p, j, j->told == REASON_STOPPED ? REASON_STOPPED : REASON_DEPENDENCY);
+            say(p, j, reason_blocks(j->told) ? j->told : REASON_DEPENDENCY);
         else if (j->asleep && j->pause_ms <= p->now_ms)
             say(p, j, REASON_RETRY);
         else if (j->ready && heap_has(&s->parked, j->class) && j != s->next)

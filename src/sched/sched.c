@@ -486,7 +486,7 @@ static void on_job(struct sched *s, const struct sched_event *e)
     if (j) {
         if (priority_of(j->priority) != priority_of(e->priority))
             holds_rank(s, j->id, e->priority);
-        if (e->told == REASON_STOPPED || j->told == REASON_STOPPED)
+        if (reason_blocks(e->told) || reason_blocks(j->told))
             j->told = (uint8_t)e->told;
         order_remove(s, j);
         class_leave(s, j->class);

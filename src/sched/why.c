@@ -335,7 +335,7 @@ void sched_why(struct sched *s, const struct sched_event *e, int64_t now_ms, str
     explain(s, j, out);
     expect(s, e, now_ms, out);
     if (j->blocked) {
-        out->reason = j->told == REASON_STOPPED ? REASON_STOPPED : REASON_DEPENDENCY;
+        out->reason = reason_blocks(j->told) ? (enum reason)j->told : REASON_DEPENDENCY;
     } else if (heap_has(&s->sleepers, j) && j->wake_ms > now_ms) {
         out->reason = REASON_RETRY;
         out->pause_ms = j->wake_ms;

@@ -240,6 +240,7 @@
     X(LIMIT_LIST, "i", "SELECT l.project, l.owner, l.model, l.tasks, l.gpu_milli, l.day_milli, l.week_milli, l.month_milli, p.name, COALESCE(u.name, a.name, '') FROM quota_limit l JOIN project p ON p.id = l.project LEFT JOIN person u ON u.id = l.owner LEFT JOIN account a ON a.id = l.owner WHERE l.project = ?1 ORDER BY l.owner, l.model") \
     X(LIMIT_HELD, "i", "SELECT a.lease, n.info, j.owner, j.spec, a.placed_ms FROM attempt a JOIN job j ON j.id = a.job JOIN node n ON n.id = a.node WHERE a.state < 4 AND a.project = ?1") \
     X(LIMIT_USED, "ii", "SELECT owner, flavor, day, CAST(SUM(gpu_milli_ms) AS BIGINT), CAST(SUM(cpu_milli_ms) AS BIGINT), CAST(SUM(mem_mib_ms) AS BIGINT) FROM usage_day WHERE project = ?1 AND day >= ?2 GROUP BY owner, flavor, day ORDER BY owner, flavor, day") \
+    X(INSTANCE_SPECS, "i", "SELECT spec FROM job WHERE state < 4 AND project = ?1 AND spec LIKE '%\"instance\"%'") \
     X(LIMIT_JOBS, "i", "SELECT COUNT(*) FROM job WHERE state < 4 AND project = ?1")                                            \
     X(QUEUE_AHEAD, "iiiii", "SELECT COUNT(*) FROM job WHERE state < 4 AND state = 0 AND project = ?1 AND priority >= ?2 AND priority <= ?3 AND (priority > ?4 OR (priority = ?4 AND id < ?5))") \
     X(QUEUE_WEIGHTS, "i", "SELECT COALESCE(CAST(SUM(weight) AS BIGINT), 0), COUNT(*) FROM project WHERE id > ?1 AND EXISTS (SELECT 1 FROM job WHERE job.state < 4 AND job.project = project.id)") \

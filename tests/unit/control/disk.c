@@ -109,25 +109,106 @@ TEST(an_instance_that_held_too_much_of_its_nodes_disk_is_stopped_at_once_however
 }
 
 /* The nodes of a test have 1 TiB: half of it is for disks, and half of that for one project where there are two. */
-TEST(disks_that_are_kept_leave_half_of_a_node_and_to_another_project_half_of_theirs)
+#define DISK(name, size) door_submit(d, d->admin, "{\"name\":\"" name "\",\"type\":\"instance\",\"cpus\":1,\"disk_size\":\"" size "\"}")
+#define WAITS(job, why) (text_is(job_word(d, job, "state"), "queued") && text_is(job_word(d, job, "reason"), why))
+TEST(an_instance_waits_while_no_node_has_room_for_its_disk_and_says_so)
 {
     AUTO(door_free) struct door *d = door_new(true);
     char key[SECRET_TEXT];
     door_node(d, "n1", 2, key);
-#define DISK(name, size) door_submit(d, d->admin, "{\"name\":\"" name "\",\"type\":\"instance\",\"cpus\":1,\"disk_size\":\"" size "\"}")
-    CHECK(text_given(DISK("a", "400GiB")) && text_given(DISK("b", "113GiB")));
-    door_run(d, 100);
-    CHECK(rows_in(d, "volume") == 1 && door_events(d, "job.disk_none") == 1 && rows_in(d, "attempt") == 2);
-    CHECK(text_given(DISK("c", "112GiB")));
-    door_run(d, 100);
-    CHECK(rows_in(d, "volume") == 2 && door_events(d, "job.disk_none") == 1);
-    CHECK(door_ask(d, d->admin, VERB_JOB_STOP, "{\"job\":\"b\"}").err.rc == RC_CONFLICT);
-    CHECK(door_ask(d, d->admin, VERB_PROJECT_CREATE, "{\"name\":\"other\"}").ok && door_ask(d, d->admin, VERB_JOB_CANCEL, "{\"job\":\"a\"}").ok);
-    door_run(d, 100);
-    CHECK(text_given(DISK("e", "200GiB")));
-    door_run(d, 100);
-    CHECK(door_events(d, "job.disk_none") == 2);
-    check_books(d, "disks");
+    const char *a = DISK("a", "400GiB"), *b = DISK("b", "113GiB"), *c = DISK("c", "112GiB");
+    CHECK(text_given(a) && text_given(b) && text_given(c));
+    door_run(d, 5000);
+    CHECK(WAITS(b, "Disk") && !WAITS(c, "Disk") && rows_in(d, "volume") == 2 && rows_in(d, "attempt") == 2);
+    check_books(d, "no room");
+    check_picture(d, "no room");
+    struct answer why = door_ask(d, d->admin, VERB_JOB_WHY, "{\"job\":\"b\"}");
+    CHECK(why.ok && text_is(get(&why, "reason"), "Disk") && strstr(get(&why, "reason_text"), "--disk"));
+    const char *running[] = { door_attempt(d, a, 0), door_attempt(d, c, 0) };
+    CHECK(door_crash(d) && WAITS(b, "Disk") && door_hello(d, key, "n1", 2, 1, (struct texts){ running, 2 }).ok);
+    check_books(d, "after a crash");
+    CHECK(door_ask(d, d->admin, VERB_JOB_STOP, "{\"job\":\"b\"}").ok && text_is(job_word(d, b, "state"), "stopped"));
+    CHECK(door_ask(d, d->admin, VERB_JOB_START, "{\"job\":\"b\"}").ok);
+    door_run(d, 5000);
+    CHECK(WAITS(b, "Disk") && door_ask(d, d->admin, VERB_JOB_CANCEL, "{\"job\":\"c\"}").ok);
+    CHECK(door_report(d, key, 1, running[1], "ended", ",\"outcome\":\"cancelled\"").ok && rows_in(d, "volume") == 1);
+    door_run(d, 5000);
+    CHECK(rows_in(d, "volume") == 1 && WAITS(b, "Disk"));    /* 512 - 400 is less than 113 */
+    CHECK(door_ask(d, d->admin, VERB_JOB_CANCEL, "{\"job\":\"a\"}").ok && door_report(d, key, 2, running[0], "ended", ",\"outcome\":\"cancelled\"").ok);
+    door_run(d, 5000);
+    CHECK(rows_in(d, "volume") == 1 && rows_in(d, "attempt") == 3 && !text_given(job_word(d, b, "reason")));
+    check_books(d, "room for it");
+    check_picture(d, "room for it");
+}
+
+TEST(a_node_without_room_for_its_disk_is_passed_over_for_one_that_has_it)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    char one[SECRET_TEXT], two[SECRET_TEXT];
+    door_node(d, "n1", 2, one);
+    for (int i = 0; i < 4; i++)
+        CHECK(text_given(door_submit(d, d->admin, FMT(d, "{\"name\":\"d%d\",\"type\":\"instance\",\"cpus\":1,\"disk_size\":\"%dGiB\"}", i, i < 2 ? 250 : 100))));
+    door_run(d, 2000);
+    CHECK(rows_in(d, "volume") == 2 && WAITS("d2", "Disk") && WAITS("d3", "Disk"));
+    door_node(d, "n2", 2, two);
+    door_run(d, 5000);
+    CHECK(rows_in(d, "volume") == 4 && !WAITS("d2", "Disk") && !WAITS("d3", "Disk"));
+    CHECK(text_given(DISK("e", "200GiB")) && text_given(DISK("f", "200GiB")));   /* the planner likes n1 as well as n2 */
+    door_run(d, 5000);
+    CHECK(rows_in(d, "volume") == 5 && WAITS("f", "Disk"));
+    check_books(d, "two nodes");
+    check_picture(d, "two nodes");
+}
+
+TEST(one_project_of_several_keeps_half_and_what_no_node_could_keep_is_refused)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    char key[SECRET_TEXT];
+    CHECK(text_given(DISK("early", "900GiB")) && door_ask(d, d->admin, VERB_JOB_CANCEL, "{\"job\":\"early\"}").ok);
+    door_node(d, "n1", 2, key);
+    struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"type\":\"instance\",\"disk_size\":\"513GiB\"}");
+    CHECK(!a.ok && a.err.rc == RC_BAD_INPUT && text_is(a.err.field, "disk_size") && strstr(a.err.text, "524288"));
+    CHECK(text_given(door_submit(d, d->admin, "{\"command\":[\"true\"],\"disk_size\":\"513GiB\"}")));     /* of a job nothing is kept */
+    CHECK(door_ask(d, d->admin, VERB_PROJECT_CREATE, "{\"name\":\"other\"}").ok && text_given(DISK("a", "200GiB")) && text_given(DISK("b", "57GiB")));
+    a = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"type\":\"instance\",\"disk_size\":\"257GiB\"}");
+    CHECK(!a.ok && strstr(a.err.text, "262144"));
+    door_run(d, 2000);
+    CHECK(rows_in(d, "volume") == 1 && WAITS("b", "Disk"));
+    check_books(d, "projects");
+}
+
+TEST(disks_of_instances_count_in_the_quota_of_their_project_whether_they_run_or_not)
+{
+    struct lab l = lab_new(",\"disk_size\":\"10GiB\"", false);
+    AUTO(door_free) struct door *d = l.d;
+    CHECK(door_ask(d, d->admin, VERB_PROJECT_UPDATE, "{\"project\":\"default\",\"disk_mib\":15360}").ok);
+    struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"type\":\"instance\",\"disk_size\":\"6GiB\"}");
+    CHECK(!a.ok && a.err.rc == RC_OVER_QUOTA && strstr(a.err.text, "15360") && strstr(a.err.text, "10240") && strstr(a.err.text, "--disk"));
+    CHECK(ask(&l, VERB_JOB_STOP).ok && ends(&l, "preempted") && door_crash(d));
+    CHECK(!door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"type\":\"instance\",\"disk_size\":\"6GiB\"}").ok);
+    a = door_ask(d, d->admin, VERB_JOB_BATCH, "{\"jobs\":[{\"type\":\"instance\",\"disk_size\":\"3GiB\"},{\"type\":\"instance\",\"disk_size\":\"3GiB\"}]}");
+    CHECK(!a.ok && a.err.rc == RC_OVER_QUOTA);
+    CHECK(text_given(door_submit(d, d->admin, "{\"name\":\"small\",\"type\":\"instance\",\"disk_size\":\"5GiB\"}")));
+    a = door_ask(d, d->admin, VERB_QUOTA_LIST, "{}");
+    CHECK(a.ok && item_count(&a) == 1 && text_is(item(d, &a, 0, "name"), "disk_mib") && text_is(item(d, &a, 0, "state"), "full"));
+    CHECK(ask(&l, VERB_JOB_CANCEL).ok && text_given(door_submit(d, d->admin, "{\"type\":\"instance\",\"disk_size\":\"10GiB\"}")));
+    check_books(d, "quota");
+}
+
+TEST(an_instance_that_cannot_be_started_is_tried_again_after_longer_and_longer_pauses)
+{
+    struct lab l = lab_new(",\"retry_delay\":\"0s\"", false);
+    AUTO(door_free) struct door *d = l.d;
+    CHECK(ends(&l, "start_failed") && text_is(word(&l, "reason"), "RetryDelay"));
+    for (int64_t pause = 1000; pause <= 4000; pause *= 2) {
+        door_run(d, pause - 500);
+        find(&l);
+        CHECK(!text_given(l.node));
+        door_run(d, 2500);
+        find(&l);
+        CHECK(text_given(l.node) && ends(&l, "start_failed"));
+    }
+    CHECK(text_is(word(&l, "state"), "queued"));
 }
 
 TEST(stopped_and_started_in_one_breath_it_runs_again)

@@ -17,7 +17,7 @@ TEST(no_limit_is_written_as_minus_one_and_read_back)
     struct err err = { 0 };
     struct quota q = QUOTA_NONE, back = { 0 };
     bind_write(&(struct json_out){ .to = &out }, &quota_fields, &q);
-    CHECK(text_is(out.at, "{\"gpus\":-1,\"cpus\":-1,\"memory_mib\":-1,\"jobs\":-1}"));
+    CHECK(text_is(out.at, "{\"gpus\":-1,\"cpus\":-1,\"memory_mib\":-1,\"jobs\":-1,\"disk_mib\":-1}"));
     CHECK(take(&quota_fields, out.at, mem, &back, NULL, &err) && memcmp(&q, &back, sizeof q) == 0);
     CHECK(take(&quota_fields, "{}", mem, &back, NULL, &err) && memcmp(&q, &back, sizeof q) == 0);
     CHECK(take(&quota_fields, "{\"gpus\": 0.3, \"jobs\": 0}", mem, &back, NULL, &err) && back.gpu_milli == 300 && back.jobs == 0 && back.cpu_milli < 0);
