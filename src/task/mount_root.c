@@ -20,6 +20,9 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
+
+enum { SEE_TRIES = 1000, SEE_PAUSE_US = 1000 };
 
 /* Of the node's root: with a mode, the task's own; deep, with what is mounted there; neither,
  * left out. What is not here is bound. */
@@ -136,11 +139,15 @@ static bool one_top(const struct plan *p, int root, const struct dirent *e, stru
     return bind_top(p, root, e->d_name, false, err);
 }
 
-/* As the container will see it: links in the root lead to what is in the root. */
+/* As the container will see it: links in the root lead to what is in the root. The kernel wants to be asked again if something was mounted
+ * anywhere while a link had it go up. */
 static int see(int root, const char *path)
 {
     struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-    return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    int fd = -1;
+    for (int i = 0; i < SEE_TRIES && (fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how)) == -1 && errno == EAGAIN; i++)
+        usleep(SEE_PAUSE_US);
+    return fd;
 }
 
 /* Our own data, wherever an operator put it: an empty folder stands over it. What is not visible

@@ -82,7 +82,7 @@ until_ok 60 listens
 is "direct-tcpip reaches the task's loopback" "$(timeout 60 ssh "${SSH[@]}" -W 127.0.0.1:7005 root@lab </dev/null 2>/dev/null)" "through ssh"
 
 # --- an instance: no command, started again when it fails
-arcus run -d --type instance --name box -c 0.2 -m 128MB --retry-delay 0s >/dev/null 2>&1
+arcus run -d --type instance --name box -c 0.2 -m 128MB --disk 256MB --retry-delay 0s >/dev/null 2>&1
 wait_for box running
 is "an instance waits without a command, and SSH reaches it" "$(timeout 60 ssh "${SSH[@]/--stdio lab/--stdio box}" root@box 'echo $ARCUS_JOB_NAME')" box
 first=$(get /v1/jobs/box/attempts | jq -r '.items | length')
@@ -102,7 +102,7 @@ use IO::Socket::INET; my $l = IO::Socket::INET->new(Listen => 5, LocalAddr => '1
 while (my $c = $l->accept) { my $r = <$c>; print $c "HTTP/1.0 200 OK\r\n\r\n", $r =~ /token=\Q$ENV{JUPYTER_TOKEN}\E / ? "notebook @ARGV" : 'no' }
 EOF2
 chmod 755 "$BASE/straw/jupyter"
-arcus run -d --jupyter --name notes -c 0.2 -m 128MB -w "$BASE/straw" -e PATH=/workdir:/usr/bin:/bin >/dev/null 2>"$BASE/err"
+arcus run -d --jupyter --name notes -c 0.2 -m 128MB --disk 256MB -w "$BASE/straw" -e PATH=/workdir:/usr/bin:/bin >/dev/null 2>"$BASE/err"
 wait_for notes running
 cat "$BASE/err" | head -c 300
 has_token() { arcus exec notes -- sh -c 'grep -q :22B8 /proc/net/tcp'; }
