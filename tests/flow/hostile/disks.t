@@ -22,7 +22,7 @@ same() { is "$1" "$(victims)" "$BEFORE"; }
 # --- the node's root: its folders are made, and given to the tenant, by the node's root
 arcus run -d --type instance --name lab -i host -c 0.5 -m 256MB --disk 256MB --grace 0s >/dev/null 2>&1
 wait_for lab running; until_ok 60 runs_again lab
-inside lab "for d in srv media mnt var/lib var/cache var/log var/spool var/tmp; do rm -rf /\$d; ln -s $V/folder /\$d; done; rm -f /srv /media /var/lib; ln -s $V /srv; ln -s $V/empty /media; ln -s $V/file /var/lib
+inside lab "exec 2>/dev/null; for d in srv media mnt var/lib var/cache var/log var/spool var/tmp; do rm -rf /\$d; ln -s $V/folder /\$d; done; rm -f /srv /media /var/lib; ln -s $V /srv; ln -s $V/empty /media; ln -s $V/file /var/lib
     chmod 700 /home; mkdir /home/x /own; chown 1000 /home/x; for d in boot lost+found run tmp proc sys dev etc usr outputs workdir; do rmdir /\$d; ln -s $V/empty /\$d; done; ls -ld /srv /var/lib" >"$BASE/out"
 is "links are left where folders of the root are made" "$(grep -c "^l.* -> $V" "$BASE/out")" 2
 again lab
@@ -51,7 +51,7 @@ printf hidden | arcus secrets set token >/dev/null
 arcus run -d --type instance --name shop -i app:1 --secret token -c 0.1 -m 64MB --disk 64MB --grace 0s -- sleep 100000 >/dev/null 2>"$BASE/err" || note "$(cat "$BASE/err")"
 wait_for shop running; until_ok 60 runs_again shop
 is "refused: devices on its layer" "$(inside shop 'awk "\$5 == \"/\" {print \$6}" /proc/self/mountinfo; mknod /null c 1 3 2>/dev/null && echo made' | grep -oE 'nodev|made')" nodev
-inside shop "for d in etc run var root home; do mv /\$d /\$d.was; ln -s $V/folder /\$d; done; for d in tmp outputs workdir proc sys dev; do rmdir /\$d; ln -s $V/empty /\$d; done; ls -ld /etc /run" >"$BASE/out"
+inside shop "exec 2>/dev/null; for d in etc run var root home; do mv /\$d /\$d.was; ln -s $V/folder /\$d; done; for d in tmp outputs workdir proc sys dev; do rmdir /\$d; ln -s $V/empty /\$d; done; ls -ld /etc /run" >"$BASE/out"
 like "an image: its /etc can be moved away, and a link left" "$(cat "$BASE/out")" "/etc -> $V/folder"
 arcus stop shop >/dev/null; wait_for shop stopped
 arcus start shop >/dev/null
