@@ -6,7 +6,7 @@
 #include "control/control_internal.h"
 #include <stdlib.h>
 
-enum { PLACE_MOST = 1000, WISHES_MOST = 3, REST_MS = 500 };
+enum { PLACE_MOST = 1000, WISHES_MOST = 3, REST_MS = 500, CALM_NEWS = 8, CALM_MS = 3 };
 
 struct planner {
     struct control *control;
@@ -98,7 +98,8 @@ static void wish_ask(void *arg, struct post *hop)
     control_ask(((struct planner *)arg)->control, &w->r);
 }
 
-static void plan(struct planner *p)
+/* False: there was nothing to wish for. */
+static bool plan(struct planner *p)
 {
     struct control *c = p->control;
     AUTO(arena_free) struct arena *mem = arena_new();
@@ -107,7 +108,7 @@ static void plan(struct planner *p)
     p->looked_ms = os_wall_ms(c->os);
     p->full = plan.count && plan.next_ms <= p->looked_ms;
     if (!plan.count && !plan.wait_count && !plan.eviction_count && !plan.resume_count)
-        return;
+        return false;
     struct wish *w = calloc(1, sizeof *w);
     if (!w)
         abort();
@@ -128,6 +129,7 @@ static void plan(struct planner *p)
     w->next = p->wishes;
     p->wishes = w;
     os_post(c->os, &w->hop);
+    return true;
 }
 
 /* --- questions */
@@ -157,7 +159,8 @@ void planner_ask(struct control *c, struct request *r)
 static void on_posts(void *arg, struct post *first)
 {
     struct planner *p = arg;
-    bool look = false;
+    bool look = false, idle = false;
+    size_t told = 0;
     for (struct post *at = first, *next; at; at = next) {
         next = at->next;
         struct news *n = CONTAINER(at, struct news, post);
@@ -174,6 +177,7 @@ static void on_posts(void *arg, struct post *first)
             p->partial = n->more;
         for (size_t i = 0; i < n->count; i++)
             sched_apply(p->sched, &n->events[i]);
+        told += n->count;
         if (n->ask)
             answer(p, n->ask);
         int64_t now = os_wall_ms(p->control->os);
@@ -184,9 +188,11 @@ static void on_posts(void *arg, struct post *first)
     p->owed |= look;
     while (p->owed && p->asking < (p->full ? WISHES_MOST : 1) && !p->outdated && !p->partial
            && os_boot_ms(p->control->os) >= p->rest_until) {
-        plan(p);
+        idle = !plan(p);
         p->owed = p->full;
     }
+    if (idle && told >= CALM_NEWS)      /* many come, and none finds a place: looking for each dozen anew takes the time of those who write them down */
+        actor_rest(p->actor, CALM_MS);
 }
 
 void planner_tell(struct control *c, struct sched_event *news, size_t count, bool reset, bool more,

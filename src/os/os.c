@@ -174,6 +174,7 @@ struct post *posts_beyond(struct post *first, size_t most)
     return p ? TAKE(p->next) : NULL;
 }
 void actor_post_light(struct actor *a, struct post *p) { a->os->ops->actor_post_light(a, p); }
+void actor_rest(struct actor *a, int ms) { a->rest_ms = ms; }
 void actor_settle(struct actor *a) { a->os->ops->actor_settle(a); }
 void actor_stop(struct actor *a)
 {

@@ -88,6 +88,9 @@ void actor_post_soon(struct actor *a, struct post *p);          /* from the loop
  * on_light must not wait for anything. */
 void actor_lend(struct actor *a, void (*on_light)(void *arg, struct post *first), size_t most);
 void actor_post_light(struct actor *a, struct post *p);
+/* From on_posts, for one whom nobody waits for while much comes: what is posted from then on it takes together, so much later (at most 100 ms), and nobody has to
+ * wake it. In the simulation waking costs nothing, and it does not rest. */
+void actor_rest(struct actor *a, int ms);
 void actor_settle(struct actor *a);                             /* waits until what was posted is done; never from that actor itself */
 void actor_stop(struct actor *a);                               /* the same, and it is freed; NULL is fine */
 void os_post(struct os *os, struct post *p);                    /* runs p->fn(p->arg, p) on the loop */

@@ -87,7 +87,7 @@ struct os { const struct os_ops *ops; };
 struct timer { struct os *os; };
 struct listener { struct os *os; char address[128]; };
 struct stream { struct os *os; struct stream_events events; void *arg; char peer[64]; };
-struct actor { struct os *os; void (*on_light)(void *arg, struct post *first); size_t light_most; };
+struct actor { struct os *os; void (*on_light)(void *arg, struct post *first); size_t light_most; int rest_ms; };
 struct post *posts_beyond(struct post *first, size_t most);     /* cuts the list behind so many (at least one); NULL: there are no more */
 struct proc { struct os *os; int pid; uint64_t start_time; };
 struct watch { struct os *os; };

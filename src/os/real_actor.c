@@ -5,8 +5,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum { SOON_MOST = 4 };
+enum { SOON_MOST = 4, REST_MOST_MS = 100 };
 
 struct ractor {
     struct actor base;
@@ -19,6 +20,7 @@ struct ractor {
     struct post *first, **last;
     bool due;                   /* the thread is to take what waits */
     bool stopping, busy;
+    bool naps;                  /* it looks into its mailbox by itself */
     int waiting;                /* for it to be at rest */
     void (*on_posts)(void *arg, struct post *first);
     void *arg;
@@ -57,6 +59,20 @@ static void put(struct ractor *a, struct post *p)
     a->last = &p->next;
 }
 
+/* Under the lock, which it gives up meanwhile. */
+static void nap(struct ractor *a)
+{
+    struct timespec rest = { .tv_nsec = (long)MIN(a->base.rest_ms, REST_MOST_MS) * 1000000 };
+    a->base.rest_ms = 0;
+    if (rest.tv_nsec <= 0 || a->stopping)
+        return;
+    a->naps = true;
+    pthread_mutex_unlock(&a->lock);
+    (void)nanosleep(&rest, NULL);
+    pthread_mutex_lock(&a->lock);
+    a->naps = false;
+}
+
 static void *actor_main(void *arg)
 {
     struct ractor *a = arg;
@@ -73,6 +89,7 @@ static void *actor_main(void *arg)
         a->on_posts(a->arg, all);
         pthread_mutex_lock(&a->lock);
         end(a);
+        nap(a);
     }
     pthread_mutex_unlock(&a->lock);
     return NULL;
@@ -102,10 +119,11 @@ void real_actor_post(struct actor *actor, struct post *p)
     struct ractor *a = (struct ractor *)actor;
     pthread_mutex_lock(&a->lock);
     put(a, p);
-    if (!a->due)
-        pthread_cond_signal(&a->more);
+    bool rouse = !a->due && !a->naps;
     a->due = true;
     pthread_mutex_unlock(&a->lock);
+    if (rouse)              /* behind the lock: who is woken wants it, and would go to sleep again for it */
+        pthread_cond_signal(&a->more);
 }
 
 static void wake(struct ractor *a)
@@ -165,9 +183,10 @@ static void help(struct ractor *a)
     a->base.on_light(a->arg, all);
     pthread_mutex_lock(&a->lock);
     end(a);
-    if (a->due)
-        pthread_cond_signal(&a->more);
+    bool rouse = a->due;
     pthread_mutex_unlock(&a->lock);
+    if (rouse)
+        pthread_cond_signal(&a->more);
 }
 
 void actors_help(struct real *r)

@@ -170,6 +170,43 @@ TEST(what_was_posted_soon_is_done_without_a_turn_when_somebody_waits_for_it)
     os_free(b.os);
 }
 
+struct resting { struct os *os; struct actor *actor; int turns, next; bool ordered; int64_t ended_ms, least_ms; };
+
+static void rest_often(void *arg, struct post *first)
+{
+    struct resting *r = arg;
+    if (r->turns++)
+        r->least_ms = MIN(r->least_ms, os_boot_ms(r->os) - r->ended_ms);
+    for (struct post *p = first, *next; p; p = next) {
+        next = p->next;
+        struct note *n = CONTAINER(p, struct note, post);
+        r->ordered &= n->n == r->next++;
+        free(n);
+    }
+    actor_rest(r->actor, 20);
+    r->ended_ms = os_boot_ms(r->os);
+}
+
+TEST(an_actor_that_rests_takes_what_came_meanwhile_later_and_loses_nothing)
+{
+    struct err err = { 0 };
+    struct resting r = { .os = os_real_new(&err), .ordered = true, .least_ms = INT64_MAX };
+    r.actor = actor_new(r.os, "rests", rest_often, &r);
+    for (int i = 0; i < 40; i++) {
+        struct note *n = calloc(1, sizeof *n);
+        n->n = i;
+        (i % 2 ? actor_post : actor_post_soon)(r.actor, &n->post);
+        if (i == 9 || i == 29)
+            actor_settle(r.actor);
+        if (i == 9)
+            CHECK(r.next == 10);
+    }
+    actor_stop(r.actor);
+    CHECK(r.next == 40 && r.ordered && r.turns >= 2);
+    CHECK(r.least_ms >= 19);                /* the clock tells whole milliseconds */
+    os_free(r.os);
+}
+
 struct lent { struct os *os; struct actor *actor; int light, heavy; bool here, ordered; int next; pthread_t thread; };
 
 static int take_notes(struct lent *l, struct post *first)
