@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # suspend.sh - on a host with an NVIDIA GPU: which tasks can be suspended and resumed, are they intact, and what does Arcus add to the driver's own calls? Tasks run in the
 # full bundle (user, pid, network namespaces, seccomp). Prints TAP and tables. Needs PyTorch; lib.sh says what else. About 7 minutes; what is most important comes first.
-#   PAIRS=10 GIB=8 tests/gpu/suspend.sh
+#   PAIRS=10 GIB=8 KINDS='plain ipc managed two workers' tests/gpu/suspend.sh
 . "$(dirname "$0")/lib.sh"
 : "${PAIRS:=10}" "${GIB:=8}" "${MOST_MS:=150}"
 begin torch
@@ -66,11 +66,8 @@ one() { # one KIND GIB PROCESSES yes|no|any: any: whatever comes is written down
 }
 
 part "what can be suspended"
-one plain 1 1 yes
-one ipc 1 2 any
-one managed 1 1 any
-one two 1 2 any
-one workers 1 1 any
+declare -A processes=([plain]=1 [ipc]=2 [managed]=1 [two]=2 [workers]=1)
+for kind in ${KINDS:-plain ipc managed two workers}; do one "$kind" 1 "${processes[$kind]}" "$([ "$kind" = plain ] && echo yes || echo any)"; done
 note "| kind | | suspended |" && note "|---|---|---|" && for f in "${FACTS[@]}"; do note "$f"; done
 part "what Arcus adds to the driver's calls, $GIB GiB"
 room_for 60 "suspend and resume take at most $MOST_MS ms more than the driver's calls" && pairs
