@@ -12,7 +12,7 @@ enum term {
 struct term_row { const char *name, *rule, *what; };    /* rule: its name among the rules of the cloud */
 extern const struct term_row terms[TERM_COUNT];
 #define WEIGHTS_USUAL                                                                                                           \
-    { [TERM_STUCK] = 900, [TERM_FEED] = 2000, [TERM_SLIVER] = 6000, [TERM_FIT] = 40, [TERM_SCARCE] = 2000, [TERM_PREFER] = 1000, \
+    { [TERM_STUCK] = 900, [TERM_FEED] = 2000, [TERM_SLIVER] = 9000, [TERM_FIT] = 40, [TERM_SCARCE] = 2000, [TERM_PREFER] = 1000, \
       [TERM_SLICE] = 1000, [TERM_FETCH] = 20, [TERM_SPREAD] = 4000 }
 extern const int64_t weights_usual[TERM_COUNT];
 enum { WEIGHT_MOST = 100 * 1000 };

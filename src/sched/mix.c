@@ -1,16 +1,18 @@
 /* mix.c - counting arrivals, and the tables that scores read. See mix.h. */
 #include "sched/mix_internal.h"
+#include "sched/packs.h"
 #include "sched/score.h"
 #include <stdlib.h>
 
 enum {
     SEEN_MAX = 1 << 17,
     ONE_JOB_MAX = 1 << 14,
-    FIRST_SETTLE = 16,
+    FIRST_SETTLE = 4,
     SETTLE_PART = 8,
     LOOK_PART = 64,             /* how often what is free is looked at: a walk over all lots */
     GONE_PART = 8,              /* the last fourth of a small kind can go while an eighth arrives, and nothing of it is dear before the tables know */
-    SLIVER_END = 24
+    SLIVER_END = 24,
+    COARSE_MOST = 4
 };
 
 static int64_t row_hash(const struct mix_row *r)
@@ -48,28 +50,54 @@ static struct mix_row *row_find(struct mix *m, const struct mix_row *like, int64
     return r;
 }
 
-/* Keeps the commonest half; and every row forgets half of what it saw, if it is time for that. */
+/* Rounded up: CPUs to so many bits, shares to so many thousandths. What is whole stays so. */
+static void coarsen(struct mix_row *r, int coarse)
+{
+    static const struct { int64_t parts, milli; } grid[COARSE_MOST + 1] = { { 0, 1 }, { 32, 10 }, { 16, 20 }, { 8, 50 }, { 4, 100 } };
+    int64_t step = 1, milli = grid[coarse].milli;
+    while (coarse && step * grid[coarse].parts <= r->cpu_milli / 2)
+        step *= 2;
+    r->cpu_milli = (r->cpu_milli + step - 1) / step * step;
+    milli = (r->gpu.milli + milli - 1) / milli * milli;
+    r->gpu.milli = milli < 1000 ? milli : r->gpu.milli;
+}
+
+static void row_file(struct mix *m, struct mix_row *r)
+{
+    int64_t key;
+    struct mix_row *like = row_find(m, r, &key);
+    m->seen += r->seen;
+    if (like) {
+        like->seen += r->seen;
+        free(r);
+        return;
+    }
+    map_put(m->known, key, r);
+    m->rows[m->count++] = r;
+}
+
+/* Room for more rows: shapes that are nearly alike become one, as long as that helps; then the commonest half stays. And every row
+ * forgets half of what it saw, if it is time for that. */
 static void thin_out(struct mix *m, bool fade)
 {
+    bool full = m->count == MIX_ROWS;
     qsort(m->rows, m->count, sizeof m->rows[0], by_commonest);
-    size_t keep = m->count == MIX_ROWS ? MIX_ROWS / 2 : m->count, count = m->count;
+    m->coarse += full && m->coarse < COARSE_MOST;
+    size_t keep = full && m->coarse == COARSE_MOST ? MIX_ROWS / 2 : m->count, count = m->count;
     map_free(m->known);
     m->known = map_new();
     m->seen = 0;
     m->count = 0;
     for (size_t i = 0; i < count; i++) {
         struct mix_row *r = m->rows[i];
-        int64_t key;
         r->seen -= fade ? r->seen / 2 : 0;
-        if (i >= keep || (fade && r->seen == 1)) {
+        coarsen(r, m->coarse);
+        if (i >= keep || (fade && r->seen == 1))
             free(r);
-            continue;
-        }
-        row_find(m, r, &key);
-        map_put(m->known, key, r);
-        m->seen += r->seen;
-        m->rows[m->count++] = r;
+        else
+            row_file(m, r);
     }
+    m->coarse -= fade && m->coarse && m->count < MIX_ROWS / 4;
     m->settle_at = MIN(m->settle_at, m->seen + m->seen / SETTLE_PART);
     m->look_at = MIN(m->look_at, m->seen + m->seen / LOOK_PART);
 }
@@ -82,13 +110,15 @@ void mix_seen(struct mix *m, const struct shape *shape, int64_t tasks)
         return;
     m->known = m->known ? m->known : map_new();
     m->settle_at = m->settle_at ? m->settle_at : FIRST_SETTLE;
+    coarsen(&like, m->coarse);
     struct mix_row *r = row_find(m, &like, &key);
+    for (; !r && m->count == MIX_ROWS; r = row_find(m, &like, &key)) {
+        thin_out(m, false);
+        coarsen(&like, m->coarse);
+    }
     if (!r) {
-        if (m->count == MIX_ROWS)
-            thin_out(m, false);
         r = must(calloc(1, sizeof *r));
         *r = like;
-        row_find(m, &like, &key);
         map_put(m->known, key, r);
         m->rows[m->count++] = r;
     }
@@ -146,22 +176,25 @@ static int64_t part_of_one(const struct gpu_ask *g)
     return MIN(g->milli, 1000);
 }
 
-/* From all shapes, so that whatever is made of some of them stands on the same steps. */
-static void make_steps(struct mix *m)
+/* From all shapes, so that whatever is made of some of them stands on the same steps; and of CPUs what the largest that may come would ask for. */
+static void make_steps(struct mix *m, const struct fleet *f)
 {
-    int64_t cpus[MIX_ROWS], parts[MIX_ROWS];
-    int n = 0;
+    int64_t cpus[MIX_ROWS + MIX_STEPS], parts[MIX_ROWS];
+    int n = 0, most = 0;
     for (size_t i = 0; i < m->count; i++)
         if (m->rows[i]->gpu.milli) {
             cpus[n] = m->rows[i]->cpu_milli;
             parts[n++] = part_of_one(&m->rows[i]->gpu);
         }
-    m->cpu_steps = steps_of(cpus, n, m->cpu_at);
+    for (size_t i = 0; i < f->make_count && most < MIX_STEPS; i++)
+        if (f->makes[i].nodes && f->makes[i].gpu_count > 1)
+            cpus[n + most++] = mix_most_cpus(&f->makes[i]);
+    m->cpu_steps = steps_of(cpus, n + most, m->cpu_at);
     m->milli_steps = steps_of(parts, n, m->milli_at);
-    for (int f = 0, at = 0; f <= 1000; f++) {
-        while (at < m->milli_steps && m->milli_at[at] <= f)
+    for (int part = 0, at = 0; part <= 1000; part++) {
+        while (at < m->milli_steps && m->milli_at[at] <= part)
             at++;
-        m->milli_step[f] = (uint8_t)at;
+        m->milli_step[part] = (uint8_t)at;
     }
 }
 
@@ -257,11 +290,12 @@ static void make_feeds(struct mix *m, const struct typical *t, size_t count)
     }
 }
 
-/* A GPU with so much left waits for shares that fit: in each round one of them comes with its likelihood and leaves a smaller rest, or
- * with the likelihood of SLIVER_END nothing ever comes and all of it is lost. What is lost in the mean is the sliver. */
+/* What a rest is short of, seen in two ways. By the best that could be packed into it if whatever was wanted came (packs.c); that counts twice. And by chance: a GPU with so
+ * much left waits for shares that fit, in each round one of them comes with its likelihood and leaves a smaller rest, or with the likelihood of SLIVER_END nothing ever
+ * comes and all of it is lost. The first alone sees no harm in any rest where each size has one that completes it, and would wait for it in vain. */
 static void make_slivers(struct mix *m, const struct typical *t, size_t count)
 {
-    int64_t at[1001] = { 0 }, all = 0;
+    int64_t at[1001] = { 0 }, worth[1001], chance[1001] = { 0 }, all = 0;
     for (size_t i = 0; i < count; i++) {
         int64_t milli = t[i].row->gpu.milli;
         if (milli && milli < 1000) {
@@ -269,15 +303,16 @@ static void make_slivers(struct mix *m, const struct typical *t, size_t count)
             all += t[i].part;
         }
     }
-    m->sliver[0] = 0;
+    packs_worth(at, worth);
     for (int f = 1; f <= 1000; f++) {
         int64_t lost = all * SLIVER_END / 1000 * f * MICRO, rate = all * SLIVER_END / 1000;
         for (int s = 1; s <= f; s++)
             if (at[s]) {
-                lost += at[s] * m->sliver[f - s];
+                lost += at[s] * chance[f - s];
                 rate += at[s];
             }
-        m->sliver[f] = rate ? lost / rate : 0;
+        chance[f] = rate ? lost / rate : 0;
+        m->sliver[f] = all ? (2 * (f * MICRO - worth[f]) + chance[f]) / 3 : 0;
     }
 }
 
@@ -312,7 +347,7 @@ static void make_tables(struct mix *m, const struct fleet *f)
         if (somewhere(f, m->rows[i]))
             all[all_count++] = (struct typical){ m->rows[i], m->rows[i]->seen * MIX_ONE / m->seen };
     }
-    make_steps(m);
+    make_steps(m, f);
     make_kinds(m, f, usual, n);
     mix_scarce(m, f, all, all_count);
     for (size_t k = 0; k < f->kind_count; k++)

@@ -20,6 +20,7 @@ struct mix {
     struct map *known;          /* of rows, by hash; rows of one hash that differ take the next number */
     struct mix_row *rows[MIX_ROWS];
     size_t count;
+    int coarse;                 /* so much is rounded before shapes are told apart: 0 until there are more than rows */
     int64_t seen, settle_at, look_at;
     uint32_t epoch;             /* which tables these are; 0: none yet */
     bool fixed;                 /* arrivals do not count any more */

@@ -13,7 +13,7 @@
 enum {
     PRIOR_TASKS = 1000,         /* so many tasks must be seen to know as much as was assumed */
     SEVERAL_PERCENT = 60,       /* keeping nodes whole costs good fits elsewhere, which keeping a model does not */
-    SIZE_SHARE = MIX_ONE / 50,  /* of all that is asked for, by those who need all GPUs of a node of that size; as long as nobody was seen */
+    SIZE_SHARE = MIX_ONE / 25,  /* of all that is asked for, by those who need all of a node of that size; as long as nobody was seen */
     RATIO_MOST = 16 * MIX_ONE
 };
 
@@ -109,29 +109,36 @@ static void assume(struct mix *m, const struct market *w)
     }
 }
 
-static void assume_size(struct mix *m, const struct market *w, int gpus)
+/* Nor one who needs nearly all of a node that has more GPUs, or CPUs beside them, than the others have. */
+static void assume_size(struct mix *m, const struct market *w, const struct make *like)
 {
+    int gpus = MIN(like->gpu_count, SCHED_GPUS), cpu = MAX(mix_cpu_step(m, mix_most_cpus(like)), 1);
     int64_t supply = 0;
     for (size_t i = 0; i < w->fleet->make_count; i++) {
         const struct make *is = &w->fleet->makes[i];
-        supply += is->gpu_count >= gpus ? is->nodes * is->gpu_count * MIX_FLOOR : 0;
+        supply += is->gpu_count >= gpus && is->cpu_milli >= like->cpu_milli ? is->nodes * is->gpu_count * MIX_FLOOR : 0;
     }
     for (size_t k = 0; k < w->fleet->kind_count; k++)
-        supply += w->of[k].many[1][gpus];
+        supply += w->of[k].many[cpu][gpus];
     int64_t is = MIN(ratio(w, SIZE_SHARE * PRIOR_TASKS / (m->seen + PRIOR_TASKS), supply), MIX_ONE);
     for (size_t k = 0; k < w->fleet->kind_count; k++)
-        m->kinds[k].many[1][gpus].dear += (uint32_t)(is * is / MIX_ONE * SEVERAL_PERCENT / 100);
+        m->kinds[k].many[cpu][gpus].dear += (uint32_t)(is * is / MIX_ONE * SEVERAL_PERCENT / 100);
+}
+
+static bool make_told(const struct fleet *f, size_t i) /* is there one before it with as much? */
+{
+    const struct make *is = &f->makes[i];
+    size_t k = 0;
+    while (k < i && !(f->makes[k].nodes && f->makes[k].gpu_count == is->gpu_count && f->makes[k].cpu_milli == is->cpu_milli))
+        k++;
+    return k < i;
 }
 
 static void assume_sizes(struct mix *m, const struct market *w)
 {
-    bool there[SCHED_GPUS + 1] = { false };
     for (size_t i = 0; i < w->fleet->make_count; i++)
-        if (w->fleet->makes[i].nodes)
-            there[MIN(w->fleet->makes[i].gpu_count, SCHED_GPUS)] = true;
-    for (int gpus = 2; gpus <= SCHED_GPUS; gpus++)
-        if (there[gpus])
-            assume_size(m, w, gpus);
+        if (w->fleet->makes[i].nodes && w->fleet->makes[i].gpu_count > 1 && !make_told(w->fleet, i))
+            assume_size(m, w, &w->fleet->makes[i]);
 }
 
 struct need { uint64_t set; int64_t ratio; struct stand at; };      /* set: of kinds, and in the upper bits how many GPUs */

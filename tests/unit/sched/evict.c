@@ -12,7 +12,7 @@ TEST(spot_work_yields_and_the_place_goes_to_whom_it_was_freed_for)
     play_plan(&p);
     int64_t first = play_submit(&p, 8, 50, "1", 1, 0), second = play_submit(&p, 8, 50, "1", 1, 0);
     play_plan(&p);
-    CHECK(p.plan.eviction_count == 1 && p.plan.evictions[0].why == EVICT_SPOT && p.evictions == 1 && p.jobs[spot - 1].for_job == first && play_is(&p, spot, PLAY_YIELDS, 1));
+    CHECK(p.jobs[spot - 1].why == EVICT_SPOT && p.evictions == 1 && p.jobs[spot - 1].for_job == first && play_is(&p, spot, PLAY_YIELDS, 1));
     CHECK(play_claim(&p, first) && !play_claim(&p, second));
     play_plan(&p);
     CHECK(p.evictions == 1);            /* a task is asked once */

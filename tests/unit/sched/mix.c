@@ -63,6 +63,27 @@ TEST(the_same_arrivals_in_another_order_give_the_same_tables)
     CHECK(memcmp(a->mix.kinds, b->mix.kinds, sizeof *a->mix.kinds) == 0);
 }
 
+TEST(shapes_that_are_nearly_alike_become_one_before_any_is_forgotten)
+{
+    AUTO(sched_free) struct sched *s = with_node();
+    for (int i = 0; i < 8000; i++) {
+        struct shape x = { .cpu_milli = 1000 + i * 4, .gpu.milli = i % 4 ? 1000 : 101 + i / 10 };
+        mix_seen(&s->mix, &x, 1);
+    }
+    CHECK(s->mix.coarse > 0 && s->mix.count < MIX_ROWS && s->mix.seen == 8000);
+    int64_t whole = 0, most = 0;
+    for (size_t i = 0; i < s->mix.count; i++) {
+        whole += s->mix.rows[i]->gpu.milli == 1000 ? s->mix.rows[i]->seen : 0;
+        most = MAX(most, s->mix.rows[i]->cpu_milli);
+    }
+    CHECK(whole == 6000 && most >= 32996 && most < 36000);       /* a share never becomes a whole one, and nothing less than it was */
+    for (int i = 0; i < 5000; i++) {
+        struct shape x = { .cpu_milli = 1000, .gpu.milli = 1000, .gpu.mem_min_mib = i };
+        mix_seen(&s->mix, &x, 1);
+    }
+    CHECK(s->mix.count <= MIX_ROWS);
+}
+
 TEST(what_was_long_ago_fades)
 {
     AUTO(sched_free) struct sched *s = with_node();

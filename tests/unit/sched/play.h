@@ -10,7 +10,7 @@ struct play_job {
     enum play_fate fate;
     struct sched_event e;
     int64_t node, since_ms, held_ms, for_job;   /* held_ms: the earliest start that was held for it; 0: none */
-    int gpus, evicted, started;
+    int gpus, evicted, started, why;
     struct sched_held gpu[SCHED_GPUS];
     int tasks, there;                   /* of a gang: how many, and how many of them hold something; else 0 */
     int64_t at_node[PLAY_GANG];
@@ -140,6 +140,7 @@ static inline void play_evict(struct play *p, const struct eviction *e)
     p->ok = p->ok && j->fate == PLAY_RUNS && (j->tasks ? j->at_node[e->task] : j->node) == e->node && by->fate == PLAY_WAITS && priority_of(j->e.priority) == CLASS_SPOT;
     j->fate = PLAY_YIELDS;
     j->for_job = e->for_job;
+    j->why = e->why;
     j->evicted++;
     p->evictions++;
     p->evicted_milli += j->e.shape.gpu.milli * MAX(j->tasks, 1);
@@ -165,7 +166,7 @@ static inline bool play_plan(struct play *p)
             play_evict(p, &p->plan.evictions[i]);
         play_sums(p);
         any = any || p->plan.count || p->plan.eviction_count;
-        again = p->plan.next_ms <= p->now;
+        again = p->plan.next_ms <= p->now || p->plan.eviction_count;   /* the door's answer is news, and after news there is a pass */
     }
     for (size_t i = 0; i < p->s->claims.count; i++) {
         const struct claim *cl = p->s->claims.at[i];

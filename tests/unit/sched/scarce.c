@@ -113,6 +113,20 @@ TEST(as_long_as_nobody_is_known_the_few_large_nodes_are_kept_for_those_who_need_
     CHECK(needed(s, 21, 4) - needed(s, 21, 3) < 5 * MICRO);
 }
 
+TEST(as_long_as_nobody_is_known_the_node_with_the_most_cpus_is_kept_for_those_who_need_all_of_it)
+{
+    AUTO(sched_free) struct sched *s = sched_new();
+    for (int64_t id = 1; id <= 20; id++)
+        node(s, id, "L4", 4);
+    struct sched_event e = kit_node_event(&(struct kit_node){ 21, "L4", 4, 1000, 128, 8000, false, false });
+    sched_apply(s, &e);
+    seen(s, "1", 8, 16);
+    settle(s);
+    struct group g = { .kind = fleet_node(&s->fleet, 21)->gpus[0].kind, .free_mib = 1000, .free_milli = 1000, .count = 4 };
+    int64_t large = worth_of(&s->mix, 128000, &g, 1).needed;
+    CHECK(large > worth_of(&s->mix, 64000, &g, 1).needed + 50 * MICRO && worth_of(&s->mix, 119000, &g, 1).needed == worth_of(&s->mix, 64000, &g, 1).needed);
+}
+
 TEST(tables_are_made_anew_when_much_of_a_kind_is_gone_or_back_and_not_for_a_little)
 {
     AUTO(sched_free) struct sched *s = with_nodes();
