@@ -74,5 +74,8 @@ bool cuda_do(struct cuda *c, enum cuda_step step, int pid, unsigned timeout_ms, 
     int rc = calls[step](pid, &args);
     if (begin(c, rc))
         rc = calls[step](pid, &args);
-    return rc == CUDA_OK || err_set(err, RC_UNAVAILABLE, "process %d could not be %s: %s (CUDA %d)", pid, words[step], cuda_words(rc), rc);
+    if (rc == CUDA_INVALID_VALUE && step == CUDA_RESTORE) /* a driver takes such a process off the GPU, and does not get it back (seen with 580) */
+        return err_set(err, RC_INTERNAL, "process %d could not be %s: most likely it shares GPU memory with another one (CUDA IPC), which the driver cannot restore (CUDA %d)", pid, words[step], rc);
+    bool later = rc == CUDA_OUT_OF_MEMORY || rc == CUDA_OS_ERROR || rc == CUDA_NOT_READY;
+    return rc == CUDA_OK || err_set(err, later ? RC_UNAVAILABLE : RC_INTERNAL, "process %d could not be %s: %s (CUDA %d)", pid, words[step], cuda_words(rc), rc);
 }

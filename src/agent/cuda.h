@@ -42,5 +42,6 @@ MUST_CHECK bool cuda_load(const char *path, struct cuda *out, struct err *err);
 void cuda_begin(struct cuda *c);         /* what takes a tenth of a second, before a call asks for it */
 /* False: the driver has no such process, or it never used CUDA. */
 bool cuda_where(struct cuda *c, int pid, enum cuda_state *out);
+/* False with RC_UNAVAILABLE: another time it may work. */
 MUST_CHECK bool cuda_do(struct cuda *c, enum cuda_step step, int pid, unsigned timeout_ms, struct err *err);
 const char *cuda_words(int rc);

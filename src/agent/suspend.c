@@ -179,7 +179,7 @@ static void resume(struct go *g, struct arena *mem)
     if (restore_all(g, &err)) {
         bool back = lower_limit(g) && unlock_all(g, &err);
         settle(g, back ? SUSPEND_RUNNING : SUSPEND_BROKEN, back ? NULL : err.text, mem);
-    } else if (list(g, &again) && out_again(g, &again)) {
+    } else if (err.rc != RC_INTERNAL && list(g, &again) && out_again(g, &again)) { /* what no time heals is better begun anew */
         settle(g, SUSPEND_SUSPENDED, err.text, mem);
     } else {
         settle(g, SUSPEND_BROKEN, err.text, mem);

@@ -8,8 +8,8 @@
  *   resume    note, thaw, restore all, lower the limit, unlock all, note
  *
  * All are locked before the first is moved, and all are back before the first is let go: processes share memory with each other. What fails
- * on the way out is undone, and the task runs on. What fails on the way back leaves it suspended, if all of it can be. Where neither can be
- * had it is BROKEN: the agent ends it as a fault of the node, and it is tried again.
+ * on the way out is undone, and the task runs on. What fails on the way back leaves it suspended, if all of it can be and another time may
+ * help. Where neither can be had it is BROKEN: the agent ends it as a fault of the node, and it is tried again.
  *
  * Pure but for its means: tests make each of them fail in turn. */
 #pragma once

@@ -9,7 +9,7 @@ idle=$(used)
 cloud_up
 happened() { arcus events -o json --limit 1000 2>/dev/null | grep -E "\"name\": *\"task\.($1)\""; }     # one line each
 fails() { happened 'suspend_failed|resume_failed' | wc -l; }
-why() { happened 'suspend_failed|resume_failed' | tail -n 1 | sed 's/,$//' | json "d['data'].get('why')"; }
+why() { happened 'suspend_failed|resume_failed' | tail -n 1 | grep -oE '"why": *"[^"]*"' | cut -d'"' -f4; }
 settled() { state_is "$1" suspended || [ "$(fails)" -gt "$2" ] || over "$1"; }
 back() { [ "$(attempts "$1" "d['items'][-1]['state']")" = running ]; }
 comes() { # comes KIND GIB PROCESSES: JOB runs and has its memory

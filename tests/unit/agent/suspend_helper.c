@@ -222,6 +222,7 @@ TEST(whichever_call_fails_the_task_runs_or_is_suspended)
         { "checkpoint", "suspended", CUDA_NOT_SUPPORTED, SUSPEND_RUNNING, "801" },
         { "checkpoint", "suspended", CUDA_OUT_OF_MEMORY, SUSPEND_RUNNING, "memory" },
         { "restore", "running", CUDA_OUT_OF_MEMORY, SUSPEND_SUSPENDED, "memory" },
+        { "restore", "running", CUDA_INVALID_VALUE, SUSPEND_BROKEN, "CUDA IPC" },
         { "unlock", "running", CUDA_UNKNOWN, SUSPEND_BROKEN, "999" },
     };
     for (size_t i = 0; i < COUNT(all); i++)
