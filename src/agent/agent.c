@@ -117,6 +117,7 @@ static bool spool_news(struct agent *a, const struct task *t, enum task_news new
         item.exit_code = s->exit_code;
         item.signal = s->signal;
         item.detail = s->detail;
+        item.blame = s->blame;
     }
     if (spool_add(a->spool, &item, &err))
         return sync_later(a), true;

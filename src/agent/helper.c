@@ -135,6 +135,20 @@ void helper_add_process(struct gpu_live *live, struct arena *mem, int64_t attemp
         = (struct live_task){ .attempt = attempt, .mem_mib = mem_mib, .processes = 1 };
 }
 
+void helper_add_pid(struct gpu_live *live, struct arena *mem, int64_t attempt, int pid)
+{
+    struct live_task *tasks = live->tasks.at;
+    char text[16];
+    for (size_t i = 0; attempt && i < live->tasks.count; i++)
+        if (tasks[i].attempt == attempt) {
+            const char *before = tasks[i].pids ? tasks[i].pids : "";
+            snprintf(text, sizeof text, "%s%d", *before ? " " : "", pid);
+            if (strlen(before) + strlen(text) <= LIVE_PIDS)
+                tasks[i].pids = arena_printf(mem, "%s%s", before, text);
+            return;
+        }
+}
+
 void helper_add_outside(struct gpu_live *live, int64_t attempt)
 {
     struct live_task *tasks = live->tasks.at;

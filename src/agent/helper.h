@@ -43,6 +43,7 @@ int64_t helper_attempt_of(int pid);
 int64_t helper_attempt_in(const char *cgroup);          /* the same from the text of /proc/PID/cgroup */
 /* Adds up what one process holds to the task that it is of. */
 void helper_add_process(struct gpu_live *live, struct arena *mem, int64_t attempt, int64_t mem_mib);
+void helper_add_pid(struct gpu_live *live, struct arena *mem, int64_t attempt, int pid);      /* its number, as far as there is room */
 void helper_add_outside(struct gpu_live *live, int64_t attempt);     /* the one that was added is no client of MPS */
 
 int helper_main(int argc, char **argv);                 /* argv[0] is "device-helper" */

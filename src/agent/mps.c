@@ -58,6 +58,8 @@ static struct daemon *daemon_for(struct mps *m, const char *uuid)
 
 static void daemon_free(struct daemon *d)
 {
+    daemon_unsee(d);
+    daemon_pulse_stop(d);
     timer_cancel(d->timer);
     proc_forget(d->proc);
     proc_forget(d->asker);
@@ -110,7 +112,7 @@ void daemon_lost(struct daemon *d, const char *why)
     struct mps *m = d->m;
     log_line(LOG_ERROR, "mps", "%s: %s", d->uuid, why);
     d->state = DAEMON_LOST;
-    m->events->on_lost(m->arg, d->uuid, d->guilty, why);
+    m->events->on_lost(m->arg, d->uuid, why);
 }
 
 /* --- the face */
@@ -131,6 +133,8 @@ void mps_want(struct mps *m, int64_t attempt, const struct share *s, void (*done
     }
     d = daemon_for(m, s->uuid);
     d->holders[d->count++] = (struct holder){ attempt, *s, done, arg };
+    mps_keep_watch(m);
+    mps_keep_beat(m);
     if (d->state == DAEMON_READY && s->mem_mib <= d->mem_mib)
         daemon_tell(d, NULL);
     else if (d->state == DAEMON_READY) {
@@ -149,6 +153,8 @@ void mps_hold(struct mps *m, int64_t attempt, const struct share *s)
     d->milli = s->milli;
     d->mem_mib = daemon_memory(d);
     d->state = DAEMON_READY;
+    mps_keep_watch(m);
+    mps_keep_beat(m);
 }
 
 void mps_drop(struct mps *m, int64_t attempt)
@@ -221,6 +227,7 @@ struct mps *mps_new(struct os *os, const struct mps_config *config, const struct
     m->nvml = arena_text(m->mem, config->nvml);
     m->own = config->own;
     m->end_ms = config->end_ms ? config->end_ms : MPS_END_MS;
+    m->beat_ms = config->beat_ms ? config->beat_ms : MPS_BEAT_MS;
     for (size_t i = 0; !m->program && i < COUNT(usual); i++)
         m->program = access(usual[i], X_OK) == 0 ? usual[i] : NULL;
     if (!dir_make(os, m->run, 0711, &err))
@@ -233,6 +240,8 @@ void mps_free(struct mps *m)
     if (!m)
         return;
     endings_free(m);
+    timer_cancel(m->watch);
+    timer_cancel(m->beat);
     for (struct daemon *d = m->first, *next; d; d = next) {
         next = d->next;
         daemon_free(d);

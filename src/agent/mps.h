@@ -17,12 +17,12 @@ struct mps_config {
     bool own;                   /* the operator gave the devices to the agent: a card that is shared is in EXCLUSIVE_PROCESS mode as long as it is */
     const char *nvml;           /* as helper_config */
     int64_t end_ms;             /* how long mps_terminate may take; 0: a second */
+    int64_t beat_ms;            /* how often a daemon is asked whether it lives, and how long it has for that, twice; 0: 5 s */
     const struct cgroups *cgroups;  /* with shop: what a daemon leaves behind is ended there; NULL: nothing is. Both outlive us */
     struct workshop *shop;
 };
 struct mps_events {
-    /* Whoever holds a share of this GPU must end; guilty: by the fault of this attempt (0: it is not known, or of none). */
-    void (*on_lost)(void *arg, const char *uuid, int64_t guilty, const char *why);
+    void (*on_lost)(void *arg, const char *uuid, const char *why);      /* whoever holds a share of this GPU must end; mps_blame says who may have caused it */
     /* Nothing divides this GPU any more. err NULL: and it is as it was before; else it cannot be given back. */
     void (*on_whole)(void *arg, const char *uuid, const struct err *err);
 };
@@ -41,7 +41,9 @@ const char *mps_door(const struct mps *m, const char *uuid, struct arena *mem); 
 /* mps_watch.c */
 void mps_look(struct mps *m);                   /* often: what daemons have written since. NULL is fine, as for the next three */
 void mps_xid(struct mps *m, const char *uuid, int64_t xid);     /* the driver told this error */
-const char *mps_fault(struct mps *m, int64_t attempt, const char *uuid);    /* just now another's fault hit whoever shares this GPU: why; NULL: none */
+const char *mps_fault(struct mps *m, const char *uuid);         /* just now a fault hit whoever shares this GPU: why; NULL: none */
+enum blame mps_blame(const struct mps *m, int64_t attempt, const char *uuid);        /* what this attempt has to do with the last one there (mps_pids.c) */
+void mps_seen(struct mps *m, const char *uuid, int64_t attempt, const char *pids);   /* these use it, so the driver says: numbers with blanks (mps_pids.c) */
 bool mps_shared(const struct mps *m, const char *uuid);         /* it has more than one holder */
 
 /* mps_end.c: its processes' work on this GPU is ended, so that they can be killed; done is called when it is, when that cannot be, or at once where

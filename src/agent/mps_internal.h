@@ -2,7 +2,7 @@
 #pragma once
 #include "agent/mps.h"
 
-enum { MPS_HOLDERS = 128, MPS_END_MS = 1000, MPS_PATH = 512 };
+enum { MPS_HOLDERS = 128, MPS_END_MS = 1000, MPS_BEAT_MS = 5000, MPS_MISSES = 2, MPS_PATH = 512 };
 enum daemon_state {
     DAEMON_NONE,
     DAEMON_OWNING,      /* the mode of its GPU is being set */
@@ -14,6 +14,8 @@ enum daemon_state {
     DAEMON_GIVING,      /* the mode of its GPU is being given back */
 };
 
+enum { MPS_SEEN = 512, MPS_SEEN_EACH = 64 };
+struct seen { int pid; int64_t attempt, at, gone_ms; struct proc *proc; struct os *os; };  /* at: the greater the newer, 0: nobody; gone_ms: when it went, by the wall's clock, 0: it has not */
 struct holder {
     int64_t attempt;
     struct share share;
@@ -34,12 +36,22 @@ struct daemon {
     struct timer *timer;        /* looks for what is to come, or has waited long enough */
     int64_t since_ms;
     bool clearing;              /* what it left is being ended */
+    enum { SERVE_NOTHING, SERVE_STARTS, SERVE_COMES } serving;  /* its server is being started, or waited for */
+    int64_t serving_ms;
+    int server;                 /* its pid; 0: it has none, or that is not known */
+    int misses;                 /* so often it has not said in time whether it lives */
+    struct proc *pulse;         /* asks whether it lives */
+    int pulse_answer;           /* its words, in memory; 0: none */
     bool servers_told;          /* its servers were told how it is divided, too */
     int64_t log_at;             /* as much of its log was read */
-    int64_t fault_ms, guilty;   /* when a process last failed there; the attempt that did, if that is known */
+    int64_t fault_ms;           /* when a process last failed there */
+    int64_t suspects[MPS_HOLDERS], named;       /* attempts that may have caused it, and the one that the log names */
+    size_t suspect_count;
     char fault[200];            /* "": nobody was hit by it */
     char suspicion[128];        /* somebody failed there, and who is not told yet; "": nobody */
-    int64_t suspected_ms;
+    int64_t suspected_ms, suspected_wall_ms;
+    struct seen seen[MPS_SEEN]; /* mps_pids.c */
+    int64_t sights;
     int64_t beside_ms;          /* when the last one left whose neighbour stays; 0: none has */
 };
 struct mps {
@@ -54,6 +66,9 @@ struct mps {
     struct daemon *first;
     struct ending *endings;     /* under way */
     int64_t end_ms;
+    struct timer *beat;         /* somebody holds a part of a GPU: its daemon is asked whether it lives */
+    int64_t beat_ms;
+    struct timer *watch;        /* somebody shares a GPU: what is written is read soon */
 };
 
 /* mps.c */
@@ -78,13 +93,26 @@ bool daemon_find(struct daemon *d);             /* the process behind RUN/mps/GP
 void endings_free(struct mps *m);
 
 /* mps_watch.c */
+void mps_keep_watch(struct mps *m);             /* as long as a GPU has several holders */
 void daemon_parts(struct daemon *d);            /* one of its holders is about to leave */
 void daemon_skip_log(struct daemon *d);         /* what it wrote so far is of before us */
+
+/* mps_pids.c */
+void daemon_saw(struct daemon *d, int pid, int64_t attempt);    /* this process is of that attempt, and uses the GPU; 0: of none, which is not kept */
+void daemon_unsee(struct daemon *d);            /* nobody is watched any more */
+void daemon_judge(struct daemon *d, int64_t named, int64_t at_ms);      /* a fault came then (wall clock), and the log names that attempt (0: none) */
+int64_t daemon_whose(struct daemon *d, int pid);                /* the attempt that it is of, or was when it was seen; 0: nobody knows */
+int mps_client_in(const char *line);                            /* the process that a line of the log names; 0: none */
+
+/* mps_pulse.c */
+void mps_keep_beat(struct mps *m);              /* as long as somebody holds a part of a GPU */
+void daemon_pulse_stop(struct daemon *d);
 
 /* mps_tell.c */
 void daemon_divide(struct daemon *d);           /* it is there: so much for each */
 bool daemon_talk(struct daemon *d, const char *words, void (*done)(void *arg, int status), void *arg, struct proc **proc, int *answer, struct err *err);
 bool daemon_ask(struct daemon *d, const char *words, struct err *err);
 void daemon_hush(struct daemon *d);             /* what it would say is of no use any more */
+int mps_first_number(const char *text);         /* 0: it does not begin with one */
 bool daemon_mode(struct daemon *d, const char *mode, struct err *err);
 bool daemon_has_mode(const struct daemon *d);   /* its GPU is not as it was before us */

@@ -111,7 +111,7 @@ static void on_gone(void *arg)
         daemon_tell(d, &err);
         d->state = DAEMON_LEAVING;
         if (d->count)
-            daemon_lost(d, err.text);
+            d->suspect_count = 0, daemon_lost(d, err.text);
     }
     daemon_clear(d);
 }
@@ -217,7 +217,10 @@ void daemon_start(struct daemon *d)
     }
     d->milli = d->holders[0].share.milli;
     d->mem_mib = daemon_memory(d);
-    d->log_at = d->guilty = 0;
+    d->log_at = 0;
+    d->suspect_count = 0;
+    d->serving = SERVE_NOTHING;
+    d->server = d->misses = 0;
     *d->suspicion = 0;
     d->beside_ms = 0;
     if (proc_spawn(d->m->os, &spec, NULL, NULL, NULL, &err)) {

@@ -3,14 +3,16 @@
  * It is asked through the driver's own program, with an empty environment and a fixed path. What it answers is looked at: a division that
  * it does not repeat is none. None of it waits longer than ASK_MS. */
 #include "agent/mps_internal.h"
+#include "base/log.h"
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ASK_MS = 10000, ANSWER_BYTES = 4096 };
+enum { ASK_MS = 10000, SERVES_MS = 5000, POLL_MS = 50, ANSWER_BYTES = 4096 };
 
 static void on_asked(void *arg, int status);
 static void on_deaf(void *arg);
@@ -116,10 +118,66 @@ static void words_for_servers(const struct daemon *d, const char *answer, struct
     }
 }
 
+int mps_first_number(const char *text)
+{
+    long v = strtol(text, NULL, 10);
+    return v > 1 && v < 1 << 30 ? (int)v : 0;
+}
+
 /* Who wanted it may have gone meanwhile, and others with another wish come. */
 static bool fits(const struct daemon *d)
 {
     return d->milli == d->holders[0].share.milli && d->mem_mib >= daemon_memory(d);
+}
+
+static void ready(struct daemon *d)
+{
+    d->state = DAEMON_READY;
+    daemon_tell(d, NULL);
+    if (!d->count && d->state == DAEMON_READY)
+        daemon_leave(d);
+}
+
+/* --- its server: a client that dies while it waits for one to start makes the daemon hang for all. So it is there before the first is let in; where it
+ * does not come, the first client starts it. */
+
+static void serve(struct daemon *d);
+
+static void on_poll(void *arg)
+{
+    struct daemon *d = arg;
+    d->timer = NULL;
+    serve(d);
+}
+
+static void serve(struct daemon *d)
+{
+    char words[64];
+    struct err err = { 0 };
+    snprintf(words, sizeof words, "get_server_status %d\n", d->server);
+    if (!daemon_ask(d, d->serving == SERVE_STARTS ? "start_server -uid 0\n" : d->server ? words : "get_server_list\n", &err))
+        daemon_failed(d, err.text);
+}
+
+/* What it answered to serve(). */
+static void served(struct daemon *d, const char *answer)
+{
+    bool late = os_boot_ms(d->m->os) - d->serving_ms > SERVES_MS, active = d->server && strstr(answer, "ACTIVE");
+    if (d->serving == SERVE_STARTS)
+        d->serving = SERVE_COMES;
+    else if (!d->server)
+        d->server = mps_first_number(answer);
+    if (!active && !late) {
+        d->timer = timer_start(d->m->os, d->server ? 0 : POLL_MS, on_poll, d);
+        return;
+    }
+    d->serving = SERVE_NOTHING;
+    if (late && !active)
+        log_line(LOG_WARN, "mps", "%s: the server of its daemon has not begun, and is left to the first client", d->uuid);
+    if (d->count && !fits(d))
+        daemon_divide(d);
+    else
+        ready(d);
 }
 
 static void divided(struct daemon *d, bool ended_well, const char *answer)
@@ -148,10 +206,13 @@ static void divided(struct daemon *d, bool ended_well, const char *answer)
         daemon_divide(d);
         return;
     }
-    d->state = DAEMON_READY;
-    daemon_tell(d, NULL);
-    if (!d->count && d->state == DAEMON_READY)
-        daemon_leave(d);
+    if (d->servers_told || d->server) {
+        ready(d);
+        return;
+    }
+    d->serving = SERVE_STARTS;      /* it has none */
+    d->serving_ms = os_boot_ms(d->m->os);
+    serve(d);
 }
 
 void daemon_divide(struct daemon *d)
@@ -164,6 +225,7 @@ void daemon_divide(struct daemon *d)
         d->mem_mib = MAX(d->mem_mib, daemon_memory(d));
     }
     d->servers_told = false;
+    d->serving = SERVE_NOTHING;
     percentage_text(d, percentage);
     snprintf(words, sizeof words,
              "set_default_active_thread_percentage %s\nset_default_device_pinned_mem_limit 0 %" PRId64 "M\nget_default_active_thread_percentage\n"
@@ -203,7 +265,9 @@ static void on_asked(void *arg, int status)
         return;
     timer_cancel(TAKE(d->timer));
     snprintf(why, sizeof why, "the mode of its GPU cannot be %s: %.*s", d->state == DAEMON_GIVING ? "given back" : "set", (int)MIN(strcspn(answer, "\n"), (size_t)120), answer);
-    if (d->state == DAEMON_DIVIDING)
+    if (d->state == DAEMON_DIVIDING && d->serving)
+        served(d, answer);
+    else if (d->state == DAEMON_DIVIDING)
         divided(d, well, answer);
     else if (!well)
         daemon_failed(d, why);

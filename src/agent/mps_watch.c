@@ -2,10 +2,9 @@
  * tells each of them an error (700 on an H200), and none of them why. Here it is noticed: by what the daemon and its servers write (RUN/mps/GPU/log/daemon), and by the
  * errors that the driver tells by number.
  *
- * Whose fault it was is known only where the log names the process, and that may come behind a line, or an error of the driver, that names none: for
- * half a second such a one is a suspicion. One that was alone there has itself to blame, and nobody is told. What is written is read once and
+ * Who may have caused it is mps_pids.c's. The line that names a process may come behind a line, or an error of the driver, that names none: for half a second
+ * such a one is a suspicion. One that was alone there has itself to blame, and nobody is told. What is written is read once and
  * bounded: who connects ten thousand times fills no disk. */
-#include "agent/helper.h"
 #include "agent/mps_internal.h"
 #include "agent/xid.h"
 #include "base/log.h"
@@ -13,9 +12,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { LOG_MOST = 4 << 20, READ_MOST = 64 << 10, BURST_MS = 3000, RECENT_MS = 10000, NAMED_MS = 500, BESIDE_MS = 5000 };
+enum { LOG_MOST = 4 << 20, READ_MOST = 64 << 10, BURST_MS = 3000, RECENT_MS = 10000, NAMED_MS = 500, BESIDE_MS = 5000, WATCH_MS = 100, FRESH_MS = 60000 };
 
 /* In the daemon's own words; a server that ends well had nobody left. */
 static bool tells_fault(const char *line)
@@ -27,12 +27,27 @@ static bool tells_fault(const char *line)
     return false;
 }
 
-/* "... Client {PID: 1002, Context ID: 1} ...": whose process that is; 0: it is not told, or of no task. */
-static int64_t blamed(const char *line)
+/* "... Client {PID: 1002, Context ID: 1} ...": whose process that is; 0: it is not told, or of no task. Whoever is named is kept: he may be gone when he is
+ * named the next time. */
+static int64_t named(struct daemon *d, const char *line)
 {
-    int pid = 0;
-    const char *at = strstr(line, "PID: ");
-    return at && sscanf(at + 5, "%9d", &pid) == 1 && pid > 1 ? helper_attempt_of(pid) : 0;
+    int pid = mps_client_in(line);
+    int64_t whose = pid ? daemon_whose(d, pid) : 0;
+    daemon_saw(d, pid, whose);
+    return whose;
+}
+
+/* "[2026-11-16 11:12:01.480 Server  8807] ...", in the time of this place; else: as good as none. */
+static int64_t time_of(const char *line, int64_t other)
+{
+    struct tm t = { .tm_isdst = -1 };
+    int ms;
+    if (sscanf(line, "[%4d-%2d-%2d %2d:%2d:%2d.%3d", &t.tm_year, &t.tm_mon, &t.tm_mday, &t.tm_hour, &t.tm_min, &t.tm_sec, &ms) != 7)
+        return other;
+    t.tm_year -= 1900;
+    t.tm_mon--;
+    int64_t at = (int64_t)mktime(&t) * 1000 + ms;
+    return at <= other && at > other - FRESH_MS ? at : other;
 }
 
 static size_t let_in(const struct daemon *d)
@@ -55,7 +70,7 @@ void daemon_parts(struct daemon *d)
         d->beside_ms = os_boot_ms(d->m->os);
 }
 
-static void fault(struct daemon *d, const char *how, int64_t guilty)
+static void fault(struct daemon *d, const char *how, int64_t named, int64_t at_ms)
 {
     *d->suspicion = 0;
     if (d->state != DAEMON_READY && d->state != DAEMON_DIVIDING)
@@ -65,19 +80,20 @@ static void fault(struct daemon *d, const char *how, int64_t guilty)
     *d->fault = 0;              /* what is said there may be of another time */
     if (!is_shared(d))
         return;
-    d->guilty = guilty;
     snprintf(d->fault, sizeof d->fault, "a process on its GPU failed (%.120s), which ends the GPU work of all that share it", how);
     daemon_hush(d);
+    daemon_judge(d, named, at_ms);
     daemon_lost(d, d->fault);
 }
 
 /* The first one counts: what follows may be the echo of it at those who were hit. */
-static void suspect(struct daemon *d, const char *how)
+static void suspect(struct daemon *d, const char *how, int64_t at_ms)
 {
     if (*d->suspicion)
         return;
     text_cut(d->suspicion, sizeof d->suspicion, how);
     d->suspected_ms = os_boot_ms(d->m->os);
+    d->suspected_wall_ms = at_ms;
 }
 
 static void take_lines(struct daemon *d, char *text)
@@ -86,21 +102,22 @@ static void take_lines(struct daemon *d, char *text)
         end = line + strcspn(line, "\n");
         if (*end)
             *end++ = 0;
+        int64_t whose = named(d, line);
         if (!tells_fault(line))
             continue;
         const char *words = strchr(line, ']');
-        int64_t guilty = blamed(line);
         words = words ? words + 1 + (words[1] == ' ') : line;
-        if (guilty) {
-            fault(d, words, guilty);
+        int64_t at_ms = *d->suspicion ? d->suspected_wall_ms : time_of(line, os_wall_ms(d->m->os));
+        if (whose) {
+            fault(d, words, whose, at_ms);
             return;
         }
-        suspect(d, words);
+        suspect(d, words, at_ms);
     }
     if (*d->suspicion && (!is_shared(d) || os_boot_ms(d->m->os) - d->suspected_ms >= NAMED_MS)) {
         char how[sizeof d->suspicion];
         text_copy(how, sizeof how, d->suspicion);
-        fault(d, how, 0);
+        fault(d, how, 0, d->suspected_wall_ms);
     }
 }
 
@@ -146,6 +163,24 @@ void mps_look(struct mps *m)
             look(d);
 }
 
+/* A client that comes, fails and is gone between two looks of the driver would be named in vain. */
+static void on_watch(void *arg)
+{
+    struct mps *m = arg;
+    m->watch = NULL;
+    mps_look(m);
+    mps_keep_watch(m);
+}
+
+void mps_keep_watch(struct mps *m)
+{
+    bool some = false;
+    for (const struct daemon *d = m->first; d; d = d->next)
+        some |= d->count > 1;
+    if (some && !m->watch)
+        m->watch = timer_start(m->os, WATCH_MS, on_watch, m);
+}
+
 /* They come in bursts, also after what caused them is over: what is written by a new daemon is its own, a number may be the last one's. */
 void mps_xid(struct mps *m, const char *uuid, int64_t xid)
 {
@@ -154,13 +189,13 @@ void mps_xid(struct mps *m, const char *uuid, int64_t xid)
     if (!d || !xid_of_program(xid) || (d->fault_ms && os_boot_ms(m->os) - d->fault_ms < BURST_MS))
         return;
     snprintf(how, sizeof how, "XID %" PRId64, xid);
-    suspect(d, how);
+    suspect(d, how, os_wall_ms(m->os));
 }
 
-const char *mps_fault(struct mps *m, int64_t attempt, const char *uuid)
+const char *mps_fault(struct mps *m, const char *uuid)
 {
     struct daemon *d = m ? daemon_of(m, uuid) : NULL;
-    bool recent = d && *d->fault && d->guilty != attempt && os_boot_ms(m->os) - d->fault_ms < RECENT_MS;
+    bool recent = d && *d->fault && os_boot_ms(m->os) - d->fault_ms < RECENT_MS;
     return recent ? d->fault : NULL;
 }
 

@@ -376,6 +376,7 @@ static void held_processes(struct nvidia *v, struct card *c, struct arena *mem, 
         for (unsigned k = 0; !client && k < MIN(m, (unsigned)CLIENTS_MOST); k++)
             client = clients[k].pid == v->processes[i].pid;
         helper_add_process(l, mem, attempt, used >> 52 ? 0 : (int64_t)(used >> 20));
+        helper_add_pid(l, mem, attempt, (int)v->processes[i].pid);
         if (!client)
             helper_add_outside(l, attempt);
     }

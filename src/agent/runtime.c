@@ -119,7 +119,10 @@ void attempt_tell(struct attempt *a, const struct task_status *s)
 {
     if (s->phase == PHASE_ENDED && shares_doubt(a, s))
         return;
-    a->last = *s;
+    struct task_status told = *s;
+    if (a->blame && s->phase == PHASE_ENDED && s->outcome == OUTCOME_NODE_FAULT)
+        told.blame = (int)a->blame;
+    a->last = told;
     a->last.detail = NULL;
     if (s->phase == PHASE_ENDED) {
         a->stage = STAGE_ENDED;
@@ -135,7 +138,7 @@ void attempt_tell(struct attempt *a, const struct task_status *s)
         arena_free(TAKE(a->mem));
         a->order = NULL;
     }
-    a->r->events->on_status(a->r->arg, s);
+    a->r->events->on_status(a->r->arg, &told);
 }
 
 void attempt_end(struct attempt *a, enum outcome outcome, const char *detail)
@@ -148,7 +151,8 @@ void attempt_end(struct attempt *a, enum outcome outcome, const char *detail)
                              .started_ms = a->last.started_ms,
                              .ended_ms = os_wall_ms(a->r->os),
                              .outcome = (int)outcome,
-                             .detail = detail };
+                             .detail = detail,
+                             .blame = outcome == OUTCOME_NODE_FAULT ? (int)a->blame : 0 };
     write_object(&text, &task_status_fields, &s);
     /* One that cannot be kept (disk full) is told all the same; after a restart it is found dead
      * again and told the same way. */

@@ -41,6 +41,7 @@ struct task_status {
     int outcome;                /* enum outcome */
     int64_t exit_code, signal;
     const char *detail;
+    int blame;                  /* enum blame, with node_fault. The agent's own word, and lost if it ends before the task does */
 };
 extern const struct fields task_status_fields;
 

@@ -65,6 +65,7 @@ struct attempt {
     size_t slice_count, has_slices;     /* so many GPUs of the order need no instance, or have it */
     bool waits_slice;           /* another's is being made */
     bool over;                  /* it held more than these, and is being ended for it, or for a GPU of its that has a fault */
+    enum blame blame;           /* it is ended for a fault on its GPU: what it has to do with that */
     int outside;                /* how often in a row it was seen to use its GPU around MPS */
     struct clearing *clearing;  /* its work on the GPU is being ended, or was, so that it can be killed; malloc'd */
     int64_t doubt_ms;           /* it failed, and until then it is waited whether another's fault was the reason; 0: that is not asked */

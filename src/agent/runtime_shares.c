@@ -101,13 +101,15 @@ static void on_whole(void *arg, const char *uuid, const struct err *err)
     }
 }
 
-static void on_lost(void *arg, const char *uuid, int64_t guilty, const char *why)
+static void on_lost(void *arg, const char *uuid, const char *why)
 {
     struct runtime *r = arg;
     struct attempt *a;
     for (size_t at = 0; (a = map_next(r->attempts, &at));)
-        if (a->shares.count && a->has_share && text_is(a->shares.at[0].uuid, uuid))
-            attempt_stop(a, 0, a->id == guilty ? OUTCOME_SIGNALED : OUTCOME_NODE_FAULT, a->id == guilty ? "a process of its own failed on the GPU that it shares" : why);
+        if (a->shares.count && a->has_share && text_is(a->shares.at[0].uuid, uuid)) {
+            a->blame = mps_blame(r->mps, a->id, uuid);
+            attempt_stop(a, 0, OUTCOME_NODE_FAULT, why);
+        }
 }
 
 /* One that is killed in the middle of its work on a GPU would hurt who is beside it. */
@@ -147,8 +149,9 @@ bool shares_doubt(struct attempt *a, const struct task_status *s)
         return false;
     int64_t now = os_boot_ms(r->os);
     mps_look(r->mps);
-    const char *why = mps_fault(r->mps, a->id, a->shares.at[0].uuid);
+    const char *why = mps_fault(r->mps, a->shares.at[0].uuid);
     if (why) {
+        a->blame = mps_blame(r->mps, a->id, a->shares.at[0].uuid);
         attempt_end(a, OUTCOME_NODE_FAULT, why);
         return true;
     }
@@ -204,9 +207,21 @@ static bool is_over(struct attempt *a, const struct objects *held, enum outcome 
     return shares_over(&a->shares, a->id, held, as, why);
 }
 
+/* Who uses which GPU, for the time when one of them is named and gone. */
+static void see(struct runtime *r, const struct objects *held)
+{
+    const struct gpu_live *gpus = held->at;
+    for (size_t g = 0; g < held->count; g++) {
+        const struct live_task *t = gpus[g].tasks.at;
+        for (size_t k = 0; k < gpus[g].tasks.count; k++)
+            mps_seen(r->mps, gpus[g].uuid, t[k].attempt, t[k].pids);
+    }
+}
+
 void runtime_held(struct runtime *r, const struct objects *held)
 {
     struct attempt *a;
+    see(r, held);
     mps_look(r->mps);
     for (size_t at = 0; r->sharers && (a = map_next(r->attempts, &at));) {
         enum outcome as;

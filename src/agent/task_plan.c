@@ -135,6 +135,7 @@ static const struct field status_rows[] = {
     FIELD(struct task_status, exit_code, INT),
     FIELD(struct task_status, signal, INT),
     FIELD(struct task_status, detail, TEXT, .max = 512, .when_set = true),
+    FIELD(struct task_status, blame, ENUM, .names = &blame_names, .when_set = true),
 };
 const struct fields task_status_fields = FIELDS(task_status, status_rows);
 

@@ -127,7 +127,7 @@ void task_stop(struct call *c, struct task *t, int64_t grace_s);                
 bool gang_gathers(struct job *j, int64_t *not_before_ms);                       /* some of its tasks wait for the others to end, and to start again with them */
 void gang_gather(struct call *c, struct task *first, enum outcome how);         /* `first` has ended and waits: so must all others */
 void gang_give_up(struct call *c, const struct task *first);                    /* it has ended for good: so must all others */
-struct ending { enum outcome outcome; int64_t started_ms, ended_ms, exit_code, signal, not_before_ms; const char *detail; };
+struct ending { enum outcome outcome; enum blame blame; int64_t started_ms, ended_ms, exit_code, signal, not_before_ms; const char *detail; };
 void attempt_over(struct call *c, struct attempt *a, const struct ending *how); /* closes it, its usage, and moves its task on */
 /* What is metered changes: an interval ends, and what of it counts is told to the planner by `freed`. */
 void attempt_stretch(struct call *c, struct attempt *a, int64_t until_ms, struct sched_event *freed);

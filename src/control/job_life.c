@@ -9,6 +9,8 @@
  * somewhere. */
 enum { CLOCKS_DIFFER_MS = 60 * 1000 };
 enum { FAULTS_MOST = 20 };
+/* A GPU that several share fails for all of them, and who caused it can only be suspected. */
+enum { SUSPICIONS_MOST = 3 };
 
 void job_write(struct call *c, struct job *j)
 {
@@ -24,7 +26,8 @@ void task_write(struct call *c, struct task *t, const char *detail)
     EMIT(c, TASK_SET, V_INT(t->job->id), V_INT(t->index), V_INT(t->state), V_INT(t->outcome),
          V_INT(t->tries), V_INT(t->faults), V_INT(t->attempt ? t->attempt->id : 0),
          V_INT(t->exit_code), V_INT(t->signal), V_TEXT(detail ? detail : ""),
-         V_INT(t->not_before_ms), V_INT(t->started_ms), V_INT(t->ended_ms), V_INT(t->evictions));
+         V_INT(t->not_before_ms), V_INT(t->started_ms), V_INT(t->ended_ms), V_INT(t->evictions),
+         V_INT(t->suspicions));
 }
 
 static void count_end(struct job *j, const struct task *t)
@@ -123,7 +126,7 @@ void job_settle(struct call *c, struct job *j)
         }
 }
 
-/* asked: we told it to end, as when its node is drained. */
+/* asked: we told it to end, as when its node is drained, or it was hit by what others may have done. */
 static bool wants_retry(const struct job *j, const struct task *t, enum outcome outcome, bool asked)
 {
     if (t->state == JOB_STOPPING || outcome == OUTCOME_SUCCEEDED || outcome == OUTCOME_CANCELLED || outcome == OUTCOME_OUT_OF_DISK)
@@ -133,7 +136,7 @@ static bool wants_retry(const struct job *j, const struct task *t, enum outcome 
     if (outcome == OUTCOME_PREEMPTED || asked)
         return true; /* however often: it did nothing wrong */
     if (outcome_is_our_fault(outcome))
-        return t->faults < FAULTS_MOST;
+        return t->faults < FAULTS_MOST && t->suspicions < SUSPICIONS_MOST;
     if (t->tries - t->faults - t->evictions > j->spec.retry.limit)
         return false;
     for (size_t i = 0; i < j->spec.retry.on.count; i++)
@@ -237,6 +240,14 @@ static struct ending believable(const struct call *c, const struct attempt *a,
     return how;
 }
 
+static void suspect(struct call *c, struct task *t, struct ending *how)
+{
+    if (how->blame != BLAME_SUSPECT || !outcome_is_our_fault(how->outcome) || ++t->suspicions < SUSPICIONS_MOST)
+        return;
+    how->detail = arena_printf(c->mem, "its processes may have been at fault %d times when a GPU that it shared failed; the last time: %s",
+                               t->suspicions, how->detail ? how->detail : "");
+}
+
 void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
 {
     struct ending believed = believable(c, a, told), *how = &believed;
@@ -245,6 +256,7 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     struct task *t = a->task;
     struct job *j = t->job;
     struct node *n = a->node;
+    suspect(c, t, how);
     enum job_state end = how->outcome == OUTCOME_SUCCEEDED   ? JOB_DONE
                          : how->outcome == OUTCOME_CANCELLED ? JOB_CANCELLED
                                                              : JOB_FAILED;
@@ -270,7 +282,7 @@ void attempt_over(struct call *c, struct attempt *a, const struct ending *told)
     bool ours = outcome_is_our_fault(how->outcome);
     int64_t not_before = 0;
     bool gathers = t->state != JOB_STOPPING && gang_gathers(j, &not_before);
-    bool asked = a->stop && ours && how->outcome == a->stop_as;
+    bool asked = ours && (how->blame == BLAME_BYSTANDER || (a->stop && how->outcome == a->stop_as));
     bool again = gathers || wants_retry(j, t, how->outcome, asked) || disk_keeps(c, t, how);
     int64_t id = a->id;
     bool took = node_takes(n);

@@ -90,7 +90,8 @@ static void take_item(struct call *c, struct node *n, const struct report_item *
                           .ended_ms = item->at_ms,
                           .exit_code = item->exit_code,
                           .signal = item->signal,
-                          .detail = item->detail };
+                          .detail = item->detail,
+                          .blame = (enum blame)item->blame };
     if (how.outcome == OUTCOME_NONE)
         how.outcome = OUTCOME_NODE_FAULT;
     bool wished = how.outcome == OUTCOME_CANCELLED || how.outcome == OUTCOME_PREEMPTED;

@@ -281,6 +281,7 @@ static bool load_tasks(struct load *l, int64_t *after, int64_t *after2)
         t->exit_code = INT(8), t->signal = INT(9), t->not_before_ms = INT(11),
         t->started_ms = INT(12);
         t->evictions = INT(14);
+        t->suspicions = INT(15);
         j->waiting += t->state == JOB_QUEUED;
     }
     *after = l->r.count ? INT_LAST(0) : 0;

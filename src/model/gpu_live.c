@@ -10,6 +10,7 @@ static const struct field task_rows[] = {
     FIELD(struct live_task, mem_mib, INT, .min = -1, .max = 1 << 30),
     FIELD(struct live_task, processes, INT, .min = 0, .max = 1 << 22),
     FIELD(struct live_task, outside, INT, .min = 0, .max = 1 << 22, .when_set = true),
+    FIELD(struct live_task, pids, TEXT, .max = LIVE_PIDS, .when_set = true),
 };
 const struct fields live_task_fields = FIELDS(live_task, task_rows);
 

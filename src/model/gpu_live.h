@@ -4,10 +4,12 @@
 #pragma once
 #include "base/field.h"
 
+enum { LIVE_PIDS = 640 };
 struct live_task {              /* what of the GPU's memory one task's processes hold */
     int64_t attempt;            /* 0: processes that are none of the cloud's */
     int64_t mem_mib, processes;
     int64_t outside;            /* of these, that are no clients of MPS; told by the device helper alone, where shares are watched */
+    const char *pids;           /* the first of them, numbers with blanks; as outside */
 };
 struct gpu_live {
     const char *uuid;

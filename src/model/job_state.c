@@ -24,6 +24,7 @@ static const char *const outcome_list[] = {
     [OUTCOME_DEPENDENCY] = "dependency_failed",
     [OUTCOME_OUT_OF_DISK] = "out_of_disk",
 };
+static const char *const blame_list[] = { [BLAME_NONE] = "none", [BLAME_SUSPECT] = "suspect", [BLAME_BYSTANDER] = "bystander" };
 static const char *const reason_list[] = {
     [REASON_NONE] = "",
     [REASON_PRIORITY] = "Priority",
@@ -57,11 +58,12 @@ static const char *const reason_texts[] = {
     [REASON_TOPOLOGY] = "enough nodes have room for it, but not as close together as it must be (within)",
 };
 _Static_assert(COUNT(state_names) == JOB_STATE_COUNT && COUNT(news_names) == JOB_NEWS_COUNT, "every name is spelled");
-_Static_assert(COUNT(outcome_list) == OUTCOME_COUNT, "every outcome has a row");
+_Static_assert(COUNT(outcome_list) == OUTCOME_COUNT && COUNT(blame_list) == BLAME_COUNT, "every outcome has a row");
 _Static_assert(COUNT(reason_list) == REASON_COUNT && COUNT(reason_texts) == REASON_COUNT, "every reason has a row");
 
 const struct names job_state_names = NAMES(state_names);
 const struct names outcome_names = NAMES(outcome_list);
+const struct names blame_names = NAMES(blame_list);
 const struct names reason_names = NAMES(reason_list);
 
 const char *job_state_name(enum job_state s) { return state_names[s]; }

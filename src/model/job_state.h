@@ -37,6 +37,9 @@ enum outcome {
     OUTCOME_COUNT
 };
 
+/* What a task has to do with a fault that hit it and others: it may have caused it; it did not, since others may have. */
+enum blame { BLAME_NONE, BLAME_SUSPECT, BLAME_BYSTANDER, BLAME_COUNT };
+
 /* Why a queued job waits: exactly one. */
 enum reason {
     REASON_NONE,
@@ -56,7 +59,7 @@ enum reason {
     REASON_COUNT
 };
 
-extern const struct names job_state_names, outcome_names, reason_names;
+extern const struct names job_state_names, outcome_names, blame_names, reason_names;
 const char *job_state_name(enum job_state s);
 const char *job_state_word(enum job_state s, enum reason r);     /* as it is shown: a job that runs for this reason no more is "suspended", an instance "stopping" or "stopped" */
 const char *outcome_name(enum outcome o);

@@ -128,6 +128,7 @@ static const struct field item_rows[] = {
     FIELD(struct report_item, exit_code, INT, .min = 0, .max = 255, .when_set = true),
     FIELD(struct report_item, signal, INT, .min = 0, .max = 128, .when_set = true),
     FIELD(struct report_item, detail, TEXT, .max = MAX_TEXT_LINE, .when_set = true),
+    FIELD(struct report_item, blame, ENUM, .names = &blame_names, .when_set = true),
 };
 const struct fields report_item_fields = FIELDS(report_item, item_rows);
 

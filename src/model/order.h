@@ -79,6 +79,7 @@ struct report_item {
     int outcome;                /* enum outcome, with `ended` */
     int64_t exit_code, signal;
     const char *detail;         /* one sentence: "sh: not found in the image" */
+    int blame;                  /* enum blame, with node_fault */
 };
 /* Where an attempt is that was to be suspended or to run again. Told with every report, as long as it lives: a fact, not news. */
 enum hold_state { HOLD_RUNNING, HOLD_SUSPENDED, HOLD_STATE_COUNT };

@@ -153,4 +153,6 @@
     X("CREATE TABLE ssh_key (id BIGINT PRIMARY KEY, owner_kind BIGINT NOT NULL, owner BIGINT NOT NULL, name TEXT NOT NULL, bare TEXT NOT NULL," \
       " comment TEXT NOT NULL, created_ms BIGINT NOT NULL, removed_ms BIGINT NOT NULL)")                                       \
     X("CREATE INDEX ssh_key_owner ON ssh_key (owner_kind, owner, id)") \
-    X("ALTER TABLE volume ADD COLUMN job BIGINT NOT NULL DEFAULT 0") /* it is the disk of this instance, and nobody else's to name; 0: a volume proper */
+    X("ALTER TABLE volume ADD COLUMN job BIGINT NOT NULL DEFAULT 0") /* it is the disk of this instance, and nobody else's to name; 0: a volume proper */ \
+    /* How often a task may have been the one that made a GPU fail which it shared. */ \
+    X("ALTER TABLE task ADD COLUMN suspicions BIGINT NOT NULL DEFAULT 0")

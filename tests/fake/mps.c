@@ -4,15 +4,20 @@
  *
  * What the daemon was begun with and every word that it took are lines of PIPE/../said. Files beside that make it odd: `deaf` (it answers nothing),
  * `stubborn` (quit is not obeyed), `wrong` (it keeps 100 % whatever it is told), `late` (its sockets come after two seconds), `serves` (it has a server, a
- * process of its own that outlives it; its pid is in server.pid). Clients of that are the lines of `clients`. */
+ * process of its own that outlives it; its pid is in server.pid), `idle` (start_server starts none). Clients of the server are the lines of `clients`.
+ *
+ * A server that it is told to start goes with it. What it writes is what driver 580 was seen to write. */
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 static char folder[80];
@@ -65,12 +70,32 @@ static void lines_of(const char *name, char out[static 256])
         fclose(f);
 }
 
-static void begin_server(void)
+static void writes(const char *who, int pid, const char *words)
 {
+    char when[32];
+    time_t now = time(NULL);
+    strftime(when, sizeof when, "%F %T", localtime(&now));
+    printf("[%s.000 %s %5d] %s\n", when, who, pid, words);
+    fflush(stdout);
+}
+
+static int server;
+
+static void begin_server(bool outlives)
+{
+    char words[64];
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
+        if (!outlives)
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;)
             pause();
+    }
+    server = outlives ? 0 : pid;
+    snprintf(words, sizeof words, "Starting new server %d for user 0", pid);
+    writes("Control", getpid(), words);
+    snprintf(words, sizeof words, "NEW SERVER %d: Ready", pid);
+    writes("Control", getpid(), words);
     FILE *f = fopen(at("../server.pid"), "we");
     if (f) {
         fprintf(f, "%d\n", pid);
@@ -87,6 +112,8 @@ static void answer(const char *words, unsigned uid, char out[static 256])
             snprintf(out, 256, "Not enough privilege to execute quit command\n");
         else if (!is_odd("stubborn")) {
             unlink(at("nvidia-cuda-mps-control.pid"));
+            if (server)
+                kill(server, SIGKILL), unlink(at("../server.pid"));
             exit(0);
         }
     } else if ((strncmp(words, "set_", 4) == 0 || strncmp(words, "terminate_", 10) == 0 || strncmp(words, "start_", 6) == 0 || strncmp(words, "shutdown_", 9) == 0) && !ours) {
@@ -104,9 +131,14 @@ static void answer(const char *words, unsigned uid, char out[static 256])
         snprintf(out, 256, "%s\n", limit);
     else if (strcmp(words, "get_server_list") == 0)
         lines_of("../server.pid", out);
+    else if (strncmp(words, "get_server_status ", 18) == 0)
+        snprintf(out, 256, "%s\n", server || is_odd("serves") ? "ACTIVE" : "Server not found");
     else if (strncmp(words, "get_client_list ", 16) == 0)
         lines_of("../clients", out);
-    else if (strncmp(words, "terminate_client ", 17) != 0 && strncmp(words, "set_", 4) != 0)
+    else if (strncmp(words, "start_server ", 13) == 0) {
+        if (!is_odd("idle"))
+            begin_server(false);
+    } else if (strncmp(words, "terminate_client ", 17) != 0 && strncmp(words, "set_", 4) != 0)
         snprintf(out, 256, "Unknown command \"%s\"\n", words);
 }
 
@@ -136,11 +168,12 @@ static __attribute__((noreturn)) void be_daemon(int argc, char **argv)
         snprintf(line + strlen(line), sizeof line - strlen(line), " %s", argv[i]);
     for (char **e = environ; *e; e++)
         snprintf(line + strlen(line), sizeof line - strlen(line), " %s", *e);
+    unlink(at("../server.pid"));       /* of the last one */
     if (is_odd("late"))
         sleep(2);
     said(line);
     if (is_odd("serves"))
-        begin_server();
+        begin_server(true);
     int control = door(true);
     FILE *f = fopen(at("nvidia-cuda-mps-control.pid"), "we");
     if (f) {

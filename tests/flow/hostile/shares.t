@@ -17,7 +17,7 @@ arcus projects create blue >/dev/null
 arcus nodes set "$NODE" --share any >/dev/null
 declare -A in
 part() { # part VARIABLE PROJECT: a quarter; its id is in VARIABLE
-    call POST "/v1/jobs?project=$2" '{"command":["sleep","600"],"gpus":"0.25","image":"host"}'
+    call POST "/v1/jobs?project=$2" '{"command":["sh","-c","while :; do sleep 600; done"],"gpus":"0.25","image":"host"}'
     [ "$STATUS" = 201 ] || give_up "submit: $STATUS $BODY"
     printf -v "$1" %s "$(field .id)"
     in[${!1}]=$2
@@ -54,14 +54,53 @@ like "nothing has changed" "$(send get_default_active_thread_percentage)" '25.0'
 is "the folder cannot be changed" "$(in_task sh -c 'rm -f /tmp/nvidia-mps/control 2>/dev/null; touch /tmp/nvidia-mps/x 2>/dev/null; mv /tmp/nvidia-mps /tmp/other 2>/dev/null; ls -A /tmp/nvidia-mps')" control
 ok "its daemon lives" lives "$(cut -d' ' -f1 "$daemon/daemon")"
 
-# --- one that hurts its neighbour
-A=$(attempts "$one" '.items | sort_by(.id) | .[-1].id') B=$(attempts "$two" '.items | sort_by(.id) | .[-1].id')
-printf '[2026-11-16 03:30:00.000 Server   17] %s\n' 'Device 0 status is FAULT' "Client {PID: $(first_pid "$B"), Context ID: 1} encountered a fatal exception" >>"$daemon/log/daemon"     # what names nobody comes first
-hit() { [ "$(attempts "$one" ".items[] | select(.id == \"$A\") | .outcome")" = node_fault ] && state_is "$one" running; }
-ok "a fault of one does not end the other silently: it is tried again" until_ok 180 hit
+# --- one that hurts its neighbour: all are told and tried again, and who may have done it is not tried for ever
+newest() { attempts "$1" '.items | sort_by(.id) | .[-1].id'; }
+pair() { A=$(newest "$one") B=$(newest "$two"); }
+log() { printf "[${WHEN:-$(date '+%F %T.%3N')} Server  8807] %s\n" "$@" >>"$daemon/log/daemon"; }         # as driver 580 writes
+fault() { log "Client {PID: $1, Context: 1} encountered a fatal GPU error." 'Server is handling a fatal GPU error.' "Client {PID: $1, Context ID: 1} on device 0 to be torn down" "All clients belonging to error trigging process $1 will be torn down"; }
+hit() { [ "$(attempts "$1" ".items[] | select(.id == \"$2\") | .outcome")" = node_fault ]; }
+again() { hit "$1" "$2" && state_is "$1" running && [ "$(newest "$1")" != "$2" ]; }
+pair
+log 'Device 0 status is FAULT'          # what names nobody comes first
+fault "$(first_pid "$B")"
+ok "a fault of one does not end the other silently: it is tried again" until_ok 180 again "$one" "$A"
 like "and told why" "$(attempts "$one" ".items[] | select(.id == \"$A\") | .detail")" 'process on its GPU failed'
-ok "the one that it was is ended" until_ok 60 state_is "$two" failed
-like "for its own fault" "$(attempts "$two" ".items[] | select(.id == \"$B\") | .outcome + \" \" + .detail")" 'signaled .*of its own failed on the GPU'
+ok "the one that is named is tried again, too: it may not have been" until_ok 60 again "$two" "$B"
+kills_itself() { # as one that is killed in the middle of its work: it is gone, and the log names its neighbour
+    pair
+    local pid named WHEN; pid=$(pgrep -P "$(first_pid "$B")" sleep) named=$(first_pid "$A") || return 1
+    driver "gpu 0 client $named 35000" "gpu 0 client $pid 300"
+    until_ok 60 seen || return 1
+    sleep 1                             # shares are looked at more often than that
+    WHEN=$(date -d '+1.8 seconds' '+%F %T.%3N') && kill -9 "$pid"
+    sleep 2
+    fault "$named"
+    log "Server failed to recevie command with status 806, assuming client {PID: $pid, Context ID: 0} exit"
+    driver
+}
+seen() { get /v1/gpus/live | jq -e '[.items[].tasks[] | .memory_used_mib] | contains([300])' >/dev/null; }
+ok "one kills itself, and its neighbour is named" kills_itself
+ok "both are tried again" until_ok 180 again "$one" "$A"
+ok "... whoever it was" until_ok 180 again "$two" "$B"
+ok "it does so once more" kills_itself
+ok "its neighbour is tried again" until_ok 180 again "$one" "$A"
+ok "it is not: three times are enough" until_ok 60 state_is "$two" failed
+like "with that as the reason" "$(attempts "$two" ".items[] | select(.id == \"$B\") | .outcome + \" \" + .detail")" 'node_fault .*at fault 3 times when a GPU that it shared failed'
+
+# --- a daemon that hangs
+part two blue
+ok "a neighbour comes" until_ok 180 state_is "$two" running
+pair
+hung=$(cut -d' ' -f1 "$daemon/daemon")
+touch "$daemon/deaf"
+ok "a daemon that answers nothing any more is ended" until_ok 120 eval '! lives "$hung"'
+rm "$daemon/deaf"
+ok "who had it is tried again" until_ok 180 again "$one" "$A"
+like "and told why" "$(attempts "$one" ".items[] | select(.id == \"$A\") | .detail")" 'does not answer any more'
+ok "and so is the other" until_ok 180 again "$two" "$B"
+arcus cancel "$two" --project blue >/dev/null
+ok "which leaves" until_ok 60 state_is "$two" cancelled
 
 # --- one that goes around it
 part two blue

@@ -52,3 +52,21 @@ TEST(a_gpu_too_many_or_with_anothers_uuid_is_left_out_and_told)
     }
     CHECK(info.gpus.count == NODE_OFFERS && info.cannot.count == 2 && strstr(info.cannot.at[1], "at most 16"));
 }
+
+TEST(the_numbers_of_a_tasks_processes_are_told_as_far_as_there_is_room)
+{
+    AUTO(arena_free) struct arena *mem = arena_new();
+    struct gpu_live l = { .uuid = "x" };
+    helper_add_process(&l, mem, 5, 1);
+    helper_add_pid(&l, mem, 5, 17);
+    helper_add_process(&l, mem, 5, 1);
+    helper_add_pid(&l, mem, 5, 18);
+    helper_add_process(&l, mem, 0, 1);
+    helper_add_pid(&l, mem, 0, 19);
+    const struct live_task *t = l.tasks.at;
+    CHECK(l.tasks.count == 2 && text_is(t[0].pids, "17 18") && !t[1].pids);
+    for (int i = 0; i < 1000; i++)
+        helper_add_pid(&l, mem, 5, 100000 + i);
+    size_t n = strlen(t[0].pids);
+    CHECK(n <= LIVE_PIDS && n > LIVE_PIDS - 8);
+}

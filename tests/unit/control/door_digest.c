@@ -145,9 +145,9 @@ static void work(struct lines *l, const struct state *s, int64_t only)
             str_printf(line(l), "skipped %lld.%lld", LL(j->id), LL((intptr_t)skipped - 1));
         for (size_t k = 0; (t = map_next(j->tasks, &k));)
             str_printf(line(l),
-                       "task %lld.%lld state %d outcome %d tries %lld faults %lld yields %lld code %lld/%lld "
+                       "task %lld.%lld state %d outcome %d tries %lld faults %lld yields %lld suspected %lld code %lld/%lld "
                        "not before %lld started %lld attempt %lld",
-                       LL(j->id), LL(t->index), t->state, t->outcome, LL(t->tries), LL(t->faults), LL(t->evictions),
+                       LL(j->id), LL(t->index), t->state, t->outcome, LL(t->tries), LL(t->faults), LL(t->evictions), LL(t->suspicions),
                        LL(t->exit_code), LL(t->signal), LL(t->not_before_ms), LL(t->started_ms),
                        LL(t->attempt ? t->attempt->id : 0));
     }

@@ -123,6 +123,49 @@ TEST(our_own_faults_are_retried_beside_the_limit_and_not_billed_but_not_for_ever
     check_books(d, "our faults");
 }
 
+TEST(a_fault_that_others_may_have_caused_counts_for_nothing_and_is_not_billed)
+{
+    struct one o = one_new();
+    AUTO(door_free) struct door *d = o.d;
+    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
+    for (int i = 0; i < 30; i++) {
+        CHECK(door_place(d, job, 0, "n1", -1));         /* at once */
+        CHECK(door_report(d, o.key, o.n++, door_attempt(d, job, 0), "ended", ",\"outcome\":\"node_fault\",\"blame\":\"bystander\"").ok);
+        CHECK(text_is(job_word(d, job, "state"), "queued"));
+    }
+    int64_t id = 0;
+    CHECK(id_parse(job, PREFIX_JOB, &id));
+    struct job *j = map_get(memory_of(d)->jobs, id);
+    struct task *t = j ? map_get(j->tasks, 0) : NULL;
+    CHECK(t && t->faults == 0 && t->evictions == 30);
+    struct answer usage = door_ask(d, d->admin, VERB_USAGE_SUM, NULL);
+    CHECK(item_count(&usage) == 0);
+    CHECK(door_place(d, job, 0, "n1", -1));
+    CHECK(door_report(d, o.key, o.n++, door_attempt(d, job, 0), "ended", ",\"outcome\":\"signaled\",\"blame\":\"bystander\"").ok);      /* only with a fault of ours */
+    CHECK(text_is(job_word(d, job, "state"), "failed") && text_is(job_word(d, job, "outcome"), "signaled"));
+    check_books(d, "bystanders");
+}
+
+TEST(who_may_have_made_a_shared_gpu_fail_three_times_is_not_tried_again)
+{
+    struct one o = one_new();
+    AUTO(door_free) struct door *d = o.d;
+    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"],\"retries\":5}");
+    for (int i = 0; i < 3; i++) {
+        CHECK(text_is(job_word(d, job, "state"), "queued"));
+        CHECK(door_place(d, job, 0, "n1", -1));
+        CHECK(door_report(d, o.key, o.n++, door_attempt(d, job, 0), "ended", ",\"outcome\":\"node_fault\",\"blame\":\"suspect\",\"detail\":\"it failed\"").ok);
+        if (i < 2)
+            wait_out(&o);
+        if (i == 1)
+            CHECK(door_crash(d) && door_hello(d, o.key, "n1", 4, o.n, (struct texts){ 0 }).ok);       /* it is not forgotten */
+    }
+    CHECK(text_is(job_word(d, job, "state"), "failed") && text_is(job_word(d, job, "outcome"), "node_fault"));
+    struct answer list = door_ask(d, d->admin, VERB_JOB_ATTEMPTS, FMT(d, "{\"job\":\"%s\"}", job));
+    CHECK(item_count(&list) == 3 && strstr(list.text, "at fault 3 times"));
+    check_books(d, "suspects");
+}
+
 TEST(an_array_is_one_row_until_its_tasks_are_placed)
 {
     struct one o = one_new();
