@@ -191,7 +191,7 @@ static void on_posts(void *arg, struct post *first)
         idle = !plan(p);
         p->owed = p->full;
     }
-    if (idle && told >= CALM_NEWS)      /* many come, and none finds a place: looking for each dozen anew takes the time of those who write them down */
+    if (idle && !p->asking && told >= CALM_NEWS)      /* many come, and none finds a place: looking for each dozen anew takes the time of those who write them down */
         actor_rest(p->actor, CALM_MS);
 }
 
