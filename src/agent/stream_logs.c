@@ -30,6 +30,7 @@ struct logs {
     bool counting;  /* from the last segment backwards */
     bool counted_last, partial; /* partial: the last line has no end yet */
     int64_t lines, skip;
+    bool placed;    /* whoever asked has a place to go on from */
     struct timer *turn;
     struct news *news;
 };
@@ -135,6 +136,7 @@ static void send_record(struct logs *l, const struct log_record *r)
         if (l->serve->ask.follow) {
             snprintf(place, sizeof place, "{\"at\":\"%lld.%lld.%lld\"}", (long long)l->segment, (long long)l->begins, (long long)(at + n - r->bytes.at));
             serve_send(l->serve, CHANNEL_CONTROL, place, strlen(place));
+            l->placed = true;
         }
         serve_send(l->serve, r->stream == 'o' ? CHANNEL_OUT : CHANNEL_ERR, at, n);
     }
@@ -170,8 +172,20 @@ static bool go_on(struct logs *l)
     return true;
 }
 
+/* Who follows from the last lines on and has heard nothing yet would ask for other last lines when its connection breaks: it is told from where on. */
+static void tell_begin(struct logs *l)
+{
+    char place[LOG_PLACE + 16];
+    if (!l->serve->ask.follow || l->serve->ask.tail < 0 || l->placed)
+        return;
+    l->placed = true;
+    snprintf(place, sizeof place, "{\"begins\":\"%lld.%lld.0\"}", (long long)l->segment, (long long)(l->file ? l->begins : 0));
+    serve_send(l->serve, CHANNEL_CONTROL, place, strlen(place));
+}
+
 static void at_end(struct logs *l, bool alive)
 {
+    tell_begin(l);
     if (!l->serve->ask.follow || !alive)
         serve_done(l->serve);
     else
@@ -274,6 +288,7 @@ static bool start(struct serve *s, struct err *err)
     serve_log_folder(s, l->folder);
     int64_t last = neighbour(l, INT64_MAX, false);
     l->counting = s->ask.tail >= 0 && last && !text_given(from);
+    l->placed = text_given(from);
     if (l->counting)
         segment_open(l, last);
     else if (text_given(from))

@@ -170,26 +170,40 @@ static void attempt_told(struct logs *l)
         visit_ask(l->visit, VERB_JOB_LOGS, l->ask, answered);
 }
 
+static void put_mark(struct logs *l, size_t bytes)
+{
+    char line[LOG_MARK + 24], id[ID_TEXT];
+    int n = snprintf(line, sizeof line, "%s.%s %zu\n", id_text(id, PREFIX_ATTEMPT, l->attempt), l->place[0] ? l->place : "0.0.0", bytes);
+    http_piece(l->visit->rq, line, (size_t)n);
+}
+
+/* The last lines are told, and there were none: from here on it goes on, whoever asks again. */
+static void take_begin(struct logs *l, const char *place)
+{
+    l->told = l->sent = text_copy(l->place, sizeof l->place, place);
+    begin(l);
+    if (with_marks(l))
+        put_mark(l, 0);
+}
+
 static void control_frame(struct logs *l, struct slice json)
 {
     AUTO(arena_free) struct arena *mem = arena_new();
     struct json *doc;
     struct err why = { 0 };
     bool good = json_parse(json, mem, &doc, &why);
-    const char *error = good ? json_text(doc, "error") : NULL, *at = good ? json_text(doc, "at") : NULL;
+    const char *error = good ? json_text(doc, "error") : NULL, *at = good ? json_text(doc, "at") : NULL,
+               *begins = good && !l->sent ? json_text(doc, "begins") : NULL;
     if (at && (!log_place_good(at) || !text_copy(l->next_place, sizeof l->next_place, at)))
+        err_set(&why, RC_INTERNAL, "the node told a mark that is none");
+    if (begins && !log_place_good(begins))
         err_set(&why, RC_INTERNAL, "the node told a mark that is none");
     if (error)
         err_set(&why, RC_CONFLICT, "%.200s", error);
     if (why.rc != RC_OK)
         fail(l, &why);
-}
-
-static void put_mark(struct logs *l, size_t bytes)
-{
-    char line[LOG_MARK + 24], id[ID_TEXT];
-    int n = snprintf(line, sizeof line, "%s.%s %zu\n", id_text(id, PREFIX_ATTEMPT, l->attempt), l->place[0] ? l->place : "0.0.0", bytes);
-    http_piece(l->visit->rq, line, (size_t)n);
+    else if (begins)
+        take_begin(l, begins);
 }
 
 static void on_message(void *arg, struct ws *w, bool text, const char *at, size_t n)

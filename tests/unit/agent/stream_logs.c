@@ -164,3 +164,27 @@ TEST(what_is_asked_for_behind_a_mark_is_the_rest_and_nothing_else)
         CHECK(text_is(rest_of(&x, bad[i], ""), "") && strstr(x.head.stream.control.at, "not a mark"));
     node_close(&x);
 }
+
+TEST(who_follows_from_the_last_lines_on_and_has_none_yet_is_told_where_that_is)
+{
+    struct node x;
+    node_open(&x, 9);
+    ask(&x, (struct open_stream){ .what = "logs", .tail = 0, .follow = true });
+    run_for(x.sim, 3000);
+    CHECK(out_is(&x, "", "") && control_is(&x, "{\"begins\":\"0.0.0\"}"));
+    node_close(&x);
+    node_open(&x, 10);
+    print(&x, 1, 'o', "old\n"), print(&x, 2, 'o', "older\n");
+    ask(&x, (struct open_stream){ .what = "logs", .tail = 0, .follow = true });
+    run_for(x.sim, 3000);
+    const char *at = x.head.stream.control.len ? strstr(x.head.stream.control.at, "{\"begins\":\"2.") : NULL;
+    char place[LOG_PLACE] = "";
+    if (at)
+        snprintf(place, sizeof place, "%.*s", (int)strcspn(at + 11, "\""), at + 11);
+    CHECK(out_is(&x, "", "") && log_place_good(place));
+    print(&x, 2, 'o', "new\n"), print(&x, 3, 'o', "newer\n");
+    run_for(x.sim, 3000);
+    CHECK(out_is(&x, "new\nnewer\n", "") && !strstr(at + 11, "begins"));
+    CHECK(text_is(rest_of(&x, place, ""), "new\nnewer\n"));
+    node_close(&x);
+}

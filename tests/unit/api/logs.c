@@ -226,6 +226,29 @@ TEST(each_piece_has_a_mark_if_asked_for_and_who_brings_one_goes_on_behind_it)
     scene_close(&x);
 }
 
+TEST(who_has_not_heard_anything_of_the_last_lines_yet_goes_on_where_they_began)
+{
+    struct scene x;
+    char id[ID_TEXT], want[128];
+    scene_open(&x, "/v1/jobs/j/logs?follow=true&marks=true&tail=0");
+    dial(&x, 1, "\"tail\":0");
+    frame(&x.agent, CHANNEL_CONTROL, "{\"begins\":\"3.50.0\"}");
+    snprintf(want, sizeof want, "%s.3.50.0 0\n", id_text(id, PREFIX_ATTEMPT, 77));
+    CHECK(got_has(&x.g, &x.w, want));
+    ws_drop(x.agent.ws);
+    talk_done(&x.agent);
+    happens(&x.w);
+    dial(&x, 2, "\"tail\":-1,\"from\":\"3.50.0\"");
+    frame(&x.agent, CHANNEL_CONTROL, "{\"begins\":\"9.9.0\"}");             /* it has one */
+    piece(&x, "3.60.4", "new\n");
+    snprintf(want, sizeof want, "%s.3.50.0 0\n%s.3.60.4 4\nnew\n", id, id);
+    CHECK(got_has(&x.g, &x.w, want) && text_is(x.g.body.at, want));
+    frame(&x.agent, CHANNEL_CONTROL, "{\"at\":\"nonsense\"}");
+    CHECK(got_wait(&x.g, &x.w) && x.g.err.rc != RC_OK);
+    talk_done(&x.agent);
+    scene_close(&x);
+}
+
 TEST(what_the_agent_cannot_give_is_a_problem_in_its_words)
 {
     struct scene x;

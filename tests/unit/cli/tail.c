@@ -39,6 +39,19 @@ TEST(a_log_that_breaks_off_goes_on_behind_the_last_whole_piece)
           && straw_count(&s, "GET", "/v1/jobs/j/logs?follow=true&tail=2&task=0&marks=true&source=stdout&from=att-a.1.0.4") == 2);
 }
 
+TEST(a_log_of_which_nothing_came_yet_goes_on_where_it_began)
+{
+    AUTO(stage_down) struct stage s = stage_up();
+    struct err err;
+    static const struct answer answers[] = {
+        { "GET", "/v1/jobs/j/logs", 1, 200, "@cut att-a.1.7.0 0\n" },
+        { "GET", "/v1/jobs/j/logs", 2, 200, "att-a.1.9.4 4\nnew\n" },
+    };
+    straw_answers(&s, answers, COUNT(answers));
+    CHECK(text_is(tailed(&s, &(struct tail_ask){ .job = "j", .lines = 0, .follow = true }, NULL, &err), "new\n"));
+    CHECK(err.rc == RC_OK && straw_count(&s, "GET", "/v1/jobs/j/logs?follow=true&tail=0&task=0&marks=true&from=att-a.1.7.0") == 1);
+}
+
 TEST(what_is_no_log_with_marks_is_told_so)
 {
     static const char *const bodies[] = { "plain text\n", "nomark\n", "att-a.1.0.0 99999999\n",
