@@ -22,6 +22,7 @@ static const struct { const char *word, *flag; int (*run)(int argc, char **argv)
     { "suspend-helper", NULL, suspend_main },
     { "device-mig", NULL, mig_make_main },
     { "gpu-check", NULL, gpu_check_main },
+    { "store-check", NULL, store_look_main },        /* the server does */
     { "backup", "--data", backup_main },    /* else the server is asked for it */
 };
 

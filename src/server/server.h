@@ -38,6 +38,12 @@ void server_token(struct server *s, void (*on_token)(void *arg, const char *toke
 /* One server (or restore) on one data folder: the lock goes with the process, whatever ends it. */
 MUST_CHECK bool server_lock(struct os *os, const char *data, int *fd, struct err *err);
 
+/* store_look.c: a store that is too large to be looked at before it is served is looked at beside. NULL: it is not. */
+struct store_look;
+struct store_look *store_look_start(struct os *os, const char *self, const char *where, void (*on_damaged)(void *arg), void *arg);
+void store_look_stop(struct store_look *c);
+int store_look_main(int argc, char **argv);                  /* `arcus store-check FILE` */
+
 int server_main(int argc, char **argv);                 /* `arcus server` */
 int up_main(int argc, char **argv);                     /* `arcus up` */
 int backup_main(int argc, char **argv);                 /* `arcus backup FILE --data DIR`: without asking a server */

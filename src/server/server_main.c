@@ -30,6 +30,8 @@ struct run {
     int64_t connections, per_address;
     char self[4096];
     struct proc *agent;
+    struct store_look *check;
+    bool damaged;
     struct arena *mem;
 };
 
@@ -287,6 +289,13 @@ static void on_signal(void *arg)
     server_close(r->server, GRACE_MS, on_closed, r);
 }
 
+static void on_damaged(void *arg)
+{
+    struct run *r = arg;
+    r->damaged = true;
+    on_signal(r);
+}
+
 static bool serve(struct run *r, struct err *err)
 {
     int lock = -1;
@@ -306,8 +315,10 @@ static bool serve(struct run *r, struct err *err)
              text_given(server_pin(r->server)) ? ", authority sha256 " : "", server_pin(r->server));
     if (r->up)
         agent_start(r);
+    r->check = store_look_start(r->os, r->self, r->config.store ? r->config.store : arena_printf(r->mem, "%s/arcus.db", r->config.data), on_damaged, r);
     os_run(r->os);
-    return true;
+    store_look_stop(r->check);
+    return !r->damaged || err_set(err, RC_INTERNAL, "the store is damaged; what is wrong was told above");
 }
 
 static int run(int argc, char **argv, bool up)

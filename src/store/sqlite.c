@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 enum {
-    CHECK_BYTES = 128 * 1024 * 1024,    /* a larger file is not read whole at start: seconds */
     CACHE_KIB_WRITER = 8 * 1024,
     CACHE_KIB_READER = 2 * 1024,
     ONE_TEXT = 128,
@@ -48,7 +47,7 @@ static const struct { int code; enum rc rc; const char *text; } kinds[] = {
     { SQLITE_NOTADB, RC_INTERNAL, STORE_DAMAGED },
 };
 
-static bool fails(sqlite3 *db, int rc, struct err *err)
+bool sqlite_fails(sqlite3 *db, int rc, struct err *err)
 {
     const char *why = db && sqlite3_errcode(db) ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
     int code = rc & 0xff;
@@ -75,7 +74,7 @@ static bool run_on(sqlite3 *db, const char *text, struct err *err)
     if (store_fault("store.step", err))
         return false;
     int rc = sqlite3_exec(db, text, NULL, NULL, NULL);
-    return rc == SQLITE_OK || fails(db, rc, err);
+    return rc == SQLITE_OK || sqlite_fails(db, rc, err);
 }
 
 static int one_text(void *arg, int columns, char **texts, char **names)
@@ -97,7 +96,7 @@ static bool wal_on(sqlite3 *db, struct err *err)
         rc = sqlite3_exec(db, "PRAGMA journal_mode=WAL", one_text, mode, NULL) & 0xff;
     }
     if (rc != SQLITE_OK)
-        return fails(db, rc, err);
+        return sqlite_fails(db, rc, err);
     if (strcmp(mode, "wal"))
         return err_set(err, RC_UNAVAILABLE, "this file system cannot hold a write-ahead log");
     return true;
@@ -129,7 +128,7 @@ bool handle_open(struct store *s, bool writes, struct handle *h, struct err *err
     if (store_fault("store.open", err))
         return false;
     int rc = sqlite3_open_v2(in->uri, &h->db, flags, in->vfs ? in->vfs->zName : NULL);
-    bool ok = rc == SQLITE_OK || fails(h->db, rc, err);
+    bool ok = rc == SQLITE_OK || sqlite_fails(h->db, rc, err);
     ok = ok && handle_setup(h->db, in->vfs, writes, err);
     if (!ok) {
         sqlite3_close(h->db);
@@ -150,7 +149,7 @@ static bool step_number(sqlite3 *db, sqlite3_stmt *st, int64_t *out, struct err 
     else if (rc == SQLITE_ROW || rc == SQLITE_DONE)
         err_set(err, RC_INTERNAL, "the store did not answer with a number");
     else
-        fails(db, rc, err);
+        sqlite_fails(db, rc, err);
     sqlite3_reset(st);
     return ok;
 }
@@ -164,33 +163,11 @@ static bool number_of(sqlite3 *db, const char *text, int64_t *out, struct err *e
     return ok;
 }
 
-/* A page that could not be read is told among the faults that were found. It says nothing of what is on the disk. */
-static bool is_unread(const char *verdict)
-{
-    static const char told[] = "error code=";
-    const char *at = strstr(verdict, told);
-    int code = at ? atoi(at + sizeof told - 1) & 0xff : SQLITE_OK;
-    return code == SQLITE_IOERR || code == SQLITE_NOMEM;
-}
-
 static bool undamaged(sqlite3 *db, struct err *err)
 {
     int64_t pages, size;
-    char verdict[ONE_TEXT] = "";
-    if (!number_of(db, "PRAGMA page_count", &pages, err)
-        || !number_of(db, "PRAGMA page_size", &size, err))
-        return false;
-    if (pages * size > CHECK_BYTES)
-        return true;
-    int rc = sqlite3_exec(db, "PRAGMA quick_check(1)", one_text, verdict, NULL);
-    if (rc != SQLITE_OK)
-        return fails(db, rc, err);
-    if (text_is(verdict, "ok"))
-        return true;
-    const char *what = strrchr(verdict, '\n') ? strrchr(verdict, '\n') + 1 : verdict;
-    if (is_unread(verdict))
-        return err_set(err, RC_UNAVAILABLE, "the disk of the store failed (%s)", what);
-    return err_set(err, RC_INTERNAL, STORE_DAMAGED " (%s)", what);
+    return number_of(db, "PRAGMA page_count", &pages, err) && number_of(db, "PRAGMA page_size", &size, err)
+           && sqlite_undamaged(db, pages * size, err);
 }
 
 /* --- the store */
@@ -288,7 +265,7 @@ static bool prepare_one(struct sqlite_conn *c, const char *text, sqlite3_stmt **
                         struct err *err)
 {
     int rc = sqlite3_prepare_v3(c->h->db, text, -1, SQLITE_PREPARE_PERSISTENT, out, NULL);
-    return rc == SQLITE_OK || fails(c->h->db, rc, err);
+    return rc == SQLITE_OK || sqlite_fails(c->h->db, rc, err);
 }
 
 /* Simulated servers start by the thousand: theirs are prepared at their first use. */
@@ -349,7 +326,7 @@ static bool step_done(struct sqlite_conn *c, sqlite3_stmt *st, int rc, struct er
 {
     if (rc == SQLITE_OK)
         rc = sqlite3_step(st);
-    bool ok = rc == SQLITE_DONE || fails(c->h->db, rc, err);
+    bool ok = rc == SQLITE_DONE || sqlite_fails(c->h->db, rc, err);
     sqlite3_reset(st);
     return ok;
 }
@@ -380,7 +357,7 @@ static bool epoch_holds(struct sqlite_conn *c, struct err *err)
     sqlite3_bind_int64(c->fence, 1, c->base.epoch);
     int rc = sqlite3_step(c->fence);
     sqlite3_reset(c->fence);
-    return rc == SQLITE_ROW || (rc == SQLITE_DONE ? fenced(err) : fails(c->h->db, rc, err));
+    return rc == SQLITE_ROW || (rc == SQLITE_DONE ? fenced(err) : sqlite_fails(c->h->db, rc, err));
 }
 
 static bool commit_now(struct sqlite_conn *c, bool *unknown, struct err *err)
@@ -388,7 +365,7 @@ static bool commit_now(struct sqlite_conn *c, bool *unknown, struct err *err)
     if (store_fault("store.commit", err))
         return false;
     int rc = sqlite3_step(c->commit);
-    bool ok = rc == SQLITE_DONE || fails(c->h->db, rc, err);
+    bool ok = rc == SQLITE_DONE || sqlite_fails(c->h->db, rc, err);
     sqlite3_reset(c->commit);
     /* The frames may be on the disk although the sync failed, and a crash before they are
      * overwritten would bring them back. */
@@ -456,7 +433,7 @@ static bool sqlite_query(struct conn *base, int n, const struct value *args, str
         while (ok && (rc = sqlite3_step(st)) == SQLITE_ROW)
             ok = row(&g, st, err);
     if (ok)
-        ok = rc == SQLITE_DONE || fails(c->h->db, rc, err);
+        ok = rc == SQLITE_DONE || sqlite_fails(c->h->db, rc, err);
     sqlite3_reset(st);
     if (!ok)
         return err_wrap(err, "%s", q->name);
@@ -485,14 +462,14 @@ static bool sqlite_scan(struct conn *base, const char *text, scan_fn *on_row, vo
     struct value values[STORE_ARGS];
     sqlite3_stmt *st = NULL;
     int rc = sqlite3_prepare_v2(db, text, -1, &st, NULL), count = sqlite3_column_count(st);
-    bool ok = rc == SQLITE_OK || fails(db, rc, err);
+    bool ok = rc == SQLITE_OK || sqlite_fails(db, rc, err);
     while (ok && count <= STORE_ARGS && !store_fault("store.query", err)
            && (rc = sqlite3_step(st)) == SQLITE_ROW) {
         for (int i = 0; i < count; i++)
             values[i] = value_of(st, i);
         ok = on_row(arg, values, count, err);
     }
-    ok = ok && (rc == SQLITE_DONE || (rc != SQLITE_ROW && rc != SQLITE_OK && fails(db, rc, err)));
+    ok = ok && (rc == SQLITE_DONE || (rc != SQLITE_ROW && rc != SQLITE_OK && sqlite_fails(db, rc, err)));
     sqlite3_finalize(st);
     return ok;
 }

@@ -10,6 +10,11 @@ enum {
 struct handle { sqlite3 *db; int wal_pages, wal_patience; };
 MUST_CHECK bool handle_open(struct store *s, bool writes, struct handle *h, struct err *err);
 
+bool sqlite_fails(sqlite3 *db, int rc, struct err *err);     /* false, with the words for it */
+
+/* --- sqlite_check.c */
+MUST_CHECK bool sqlite_undamaged(sqlite3 *db, int64_t bytes, struct err *err);  /* a large one is looked at beside (store_check) */
+
 /* --- sqlite_wal.c */
 struct wal;
 struct wal *wal_new(struct store *s);

@@ -41,6 +41,9 @@ MUST_CHECK bool store_place_check(const char *where, bool plain, struct err *err
 MUST_CHECK bool store_open(struct os *os, const char *where, struct store **out, struct err *err);
 /* The same, but its schema stays as it is: for whoever only reads all of it (store_dump). */
 MUST_CHECK bool store_open_as_is(struct os *os, const char *where, struct store **out, struct err *err);
+/* A file that is too large to be looked at whole when it is opened; and looking at it, beside those who use it. RC_INTERNAL: it is damaged. */
+bool store_is_large(const char *where);
+MUST_CHECK bool store_check(const char *where, struct err *err);
 void store_close(struct store *s);
 AUTO_FN(struct store *, store_close)
 const char *store_kind(const struct store *s);                  /* "sqlite", "postgres" */

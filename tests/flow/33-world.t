@@ -311,6 +311,21 @@ head -c 2048 /dev/urandom >"$DATA/arcus.db"
 timeout -s KILL 20 "$ARCUS" server --data "$DATA" --listen 127.0.0.1:0 >"$BASE/damaged.log" 2>&1
 is "a file that is no store at all is refused too" "$? $(grep -c damaged "$BASE/damaged.log") $(stat -c %s "$DATA/arcus.db")" "1 1 2048"
 cp "$BASE/good.db" "$DATA/arcus.db"
+# one that is too large to be looked at before it is served is looked at beside that
+sqlite3 "$DATA/arcus.db" "CREATE TABLE filler (x); INSERT INTO filler WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 135) SELECT zeroblob(1048576) FROM n; PRAGMA wal_checkpoint(TRUNCATE)" >/dev/null
+looks() { pgrep -f "store-check $DATA/arcus.db"; }
+serve
+ok "a large store is looked at while it is served" until_ok 60 eval '! looks'
+is "... and what is whole is served on" "$(get /v1/whoami | jq -r .name)" admin
+stop "$UP"
+page=$(($(sqlite3 "$DATA/arcus.db" 'PRAGMA page_count') / 2))
+sqlite3 "$DATA/arcus.db" 'PRAGMA wal_checkpoint(TRUNCATE)' >/dev/null
+printf '\377\377\377\377\377\377\377\377\377\377\377\377' | dd of="$DATA/arcus.db" bs=1 seek=$(((page - 1) * 4096)) conv=notrunc 2>/dev/null
+timeout -s KILL 90 "$ARCUS" server --data "$DATA" --listen 127.0.0.1:0 >"$BASE/damaged.log" 2>&1
+is "a damaged page of a large store: the server leaves by itself" "$?" 1
+like "... with what to do" "$(cat "$BASE/damaged.log")" 'damaged: keep a copy of it, then restore it from a backup'
+cp "$BASE/good.db" "$DATA/arcus.db"
+rm -f "$DATA"/arcus.db-wal "$DATA"/arcus.db-shm
 serve
 ok "with the good one back all is there" all_there
 finish

@@ -85,8 +85,11 @@ ON("sqlite", a_damaged_store_is_refused_with_what_to_do)
         CHECK(!open_again(p, &s) && !s && p->err.rc == RC_INTERNAL);
         CHECK(strstr(p->err.text, "damaged") && strstr(p->err.text, "backup")
               && strstr(p->err.text, p->where));
+        struct err found = { 0 };                       /* whoever looks at it beside those who use it finds the same */
+        CHECK(!store_check(p->where, &found) && found.rc == RC_INTERNAL && strstr(found.text, "damaged") && strstr(found.text, p->where));
         scribble(p, page * 4096, before, sizeof before);
     }
+    CHECK(store_check(p->where, &p->err) && !store_is_large(p->where) && !store_is_large("postgres://host/db"));
     struct store *s = NULL;
     CHECK(open_again(p, &s));                           /* so it was the damage */
     store_close(TAKE(s));
