@@ -457,6 +457,10 @@ static void on_down(void *arg, const struct err *why)
 
 static struct objects live_figures(void *arg) { return gpus_live(((struct agent *)arg)->gpus); }
 
+static bool has_session(void *arg, int64_t attempt) { return streams_has(((struct agent *)arg)->streams, attempt); }
+
+static struct objects uses(void *arg) { return runtime_uses(((struct agent *)arg)->runtime, has_session, arg); }
+
 static struct objects holds(void *arg) { return runtime_holds(((struct agent *)arg)->runtime); }
 
 static const struct link_events link_events = {
@@ -464,6 +468,7 @@ static const struct link_events link_events = {
     .items = pending_items,
     .swept = swept,
     .live = live_figures,
+    .uses = uses,
     .holds = holds,
     .on_desired = on_desired,
     .on_open = on_open,
@@ -616,8 +621,10 @@ static bool task_socket(void *arg, int64_t attempt, char out[static 108])
     return runtime_socket(((struct agent *)arg)->runtime, attempt, out);
 }
 
+static void task_used(void *arg, int64_t attempt) { runtime_used(((struct agent *)arg)->runtime, attempt); }
+
 static const struct streams_host streams_host
-    = { .is_alive = task_is_alive, .log_folder = task_log_folder, .socket = task_socket };
+    = { .is_alive = task_is_alive, .log_folder = task_log_folder, .socket = task_socket, .used = task_used };
 
 static void copy_config(struct agent *a, const struct agent_config *c)
 {

@@ -268,6 +268,15 @@ int64_t cgroup_memory_peak(const struct cgroups *c, const char *name)
                : 0;
 }
 
+int64_t cgroup_cpu_us(const struct cgroups *c, const char *name)
+{
+    const struct cgroup_mount *m = controller(c, "cpuacct");
+    char text[1024];
+    if (!m || !get(m->path, name, c->unified ? "cpu.stat" : "cpuacct.usage", text, sizeof text))
+        return -1;
+    return c->unified ? count_of(text, "usage_usec") : strtoll(text, NULL, 10) / 1000;
+}
+
 static void pause_ms(int ms)
 {
     nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L }, NULL);

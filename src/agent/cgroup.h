@@ -32,6 +32,7 @@ int cgroup_open(const struct cgroups *c, const char *name); /* on v2: for a clon
 size_t cgroup_pids(const struct cgroups *c, const char *name, int *pids, size_t room);  /* how many there are, up to room */
 int64_t cgroup_oom_kills(const struct cgroups *c, const char *name);
 int64_t cgroup_memory_peak(const struct cgroups *c, const char *name);      /* bytes, 0 if not known */
+int64_t cgroup_cpu_us(const struct cgroups *c, const char *name);           /* the processor time that it took so far; -1 if not known */
 int64_t cgroup_memory_used(const struct cgroups *c, const char *name);      /* bytes, without what the kernel would give back at once; 0 if not known */
 /* The most memory it may use, in bytes; INT64_MAX: there is no limit. One below what is in use is refused with
  * RC_CONFLICT, since the kernel would kill for it; but it begins to take back what it can. */

@@ -121,6 +121,7 @@ static void send_report(struct link *l, struct objects items)
             .items = items,
             .swept = l->events->swept ? l->events->swept(l->arg) : (struct texts){ 0 },
             .live = l->events->live ? l->events->live(l->arg) : (struct objects){ 0 },
+            .uses = l->events->uses ? l->events->uses(l->arg) : (struct objects){ 0 },
             .holds = l->events->holds ? l->events->holds(l->arg) : (struct objects){ 0 } };
     bind_write(&(struct json_out){ .to = &text }, &report_fields, &report);
     send_text(l, &text);

@@ -18,6 +18,7 @@ struct link_events {
     struct objects (*items)(void *arg, int64_t after, size_t limit);    /* durable ones */
     struct texts (*swept)(void *arg);                                   /* volumes that are gone; told with every report */
     struct objects (*live)(void *arg);                                  /* figures of GPUs that were not told yet; may be NULL */
+    struct objects (*uses)(void *arg);                                  /* of struct task_use, those that were not told yet; may be NULL */
     struct objects (*holds)(void *arg);                                 /* what was suspended; told with every report; may be NULL */
     void (*on_desired)(void *arg, const struct desired *d, bool fresh); /* in the memory of this call */
     void (*on_open)(void *arg, const struct open_stream *o);

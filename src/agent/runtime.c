@@ -110,6 +110,7 @@ void attempt_free(struct attempt *a)
     arena_free(a->mem);
     shares_end(a);
     suspend_end(a);
+    use_watch(a, false);
     free(a->slices);
     gpus_left(a);
     free(a);
@@ -557,6 +558,7 @@ void runtime_close(struct runtime *r)
         close(r->lease);
     arena_free(r->mem);
     free(r->holds);
+    free(r->uses);
     warm_forget(TAKE(r->warm));
     free(r);
 }
@@ -596,7 +598,10 @@ void runtime_stop(struct runtime *r, int64_t attempt, int64_t grace_s, enum outc
 
 void runtime_policy(struct runtime *r, const struct order *o)
 {
-    struct attempt *a = o->net ? map_get(r->attempts, o->attempt) : NULL;
+    struct attempt *a = map_get(r->attempts, o->attempt);
+    if (a)
+        use_watch(a, o->watch);
+    a = o->net ? a : NULL;
     if (a && a->order) { /* what it waits with would be the last word otherwise */
         a->order->egress = arena_text(a->mem, o->egress);
         a->order->mbit = o->mbit;

@@ -61,6 +61,9 @@ void runtime_xid(struct runtime *r, const char *uuid, int64_t xid);         /* t
 bool runtime_has_shares(const struct runtime *r);     /* parts of GPUs are held, so that is to be asked */
 /* It is to be suspended (on), or to run again. The newest wish counts, by its number; how it went is in runtime_holds. */
 void runtime_hold(struct runtime *r, int64_t attempt, int64_t n, bool on, int64_t room_mib);     /* room_mib: beyond its memory limit */
+/* Of struct task_use: those whose order says `watch`; now and then, else none. Borrowed until the next call. */
+struct objects runtime_uses(struct runtime *r, bool (*has_session)(void *arg, int64_t attempt), void *arg);
+void runtime_used(struct runtime *r, int64_t attempt);      /* a session into it was open until now */
 struct objects runtime_holds(struct runtime *r);      /* of struct hold_told; borrowed until the next call */
 void runtime_lose_gpu(struct runtime *r, const char *uuid, const char *why);     /* it has a fault: who uses it ends as a fault of the node */
 void runtime_policy(struct runtime *r, const struct order *o);  /* where one that runs may go has changed, or may have */

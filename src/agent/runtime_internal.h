@@ -74,6 +74,8 @@ struct attempt {
     bool asked_gpus, waits_gpus, has_gpus;  /* these are well, and clean of what others left there */
     bool gpus_away;             /* it is suspended: others may have them */
     struct task_status last;    /* detail is not kept */
+    bool watched, used;         /* it is asked whether it is used; a session was open since it last was */
+    int64_t cpu_us, cpu_ms;     /* what it had taken of processors by then */
 };
 
 /* What the trial found out. */
@@ -123,6 +125,9 @@ struct runtime {
     struct texts hide;
     struct first_look *look;
     struct hold_told *holds;    /* as they were last told */
+    size_t watched;             /* attempts of which is asked whether they are used: runtime_use.c */
+    struct task_use *uses;      /* as they were last told */
+    int64_t uses_ms;
     struct warm *warm;          /* a suspend helper that waits; NULL: none */
 };
 
@@ -186,6 +191,9 @@ void suspend_found(struct attempt *a);             /* with what one before us le
 void suspend_live(struct attempt *a);              /* its supervisor is known: what is to be done can be */
 void suspend_clean(struct attempt *a, const char *why);    /* its GPUs are its own again; why: they cannot be */
 void suspend_end(struct attempt *a);
+/* runtime_use.c */
+void use_watch(struct attempt *a, bool on);
+
 /* runtime_mig.c */
 bool has_slices(struct attempt *a);             /* its MIG instances are there; else they are made, or the attempt was ended */
 struct objects slices_plan(const struct attempt *a, struct arena *mem);     /* of struct plan_slice */

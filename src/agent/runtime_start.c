@@ -554,6 +554,7 @@ void runtime_start(struct runtime *r, const struct order *o)
     if (map_get(r->attempts, o->attempt))
         return;
     struct attempt *a = attempt_new(r, o->attempt);
+    use_watch(a, o->watch);
     a->mem = arena_new();
     a->order = ARENA_NEW(a->mem, struct order);
     if (r->real)

@@ -177,12 +177,24 @@ static void on_drain(void *arg, struct ws *ws)
         s->ops->on_room(s);
 }
 
+static bool is_session(const struct serve *s)
+{
+    return s->ask.attempt && !text_is(s->ask.what, "logs");
+}
+
+static void used(const struct serve *s)
+{
+    if (is_session(s) && s->owner->host->used)
+        s->owner->host->used(s->owner->arg, s->ask.attempt);
+}
+
 static void on_close(void *arg, struct ws *ws, const struct err *why)
 {
     struct serve *s = arg;
     (void)ws;
     let_go(s);
     if (s->owner) {
+        used(s);
         struct serve **at = &s->owner->first;
         while (*at != s)
             at = &(*at)->next;
@@ -252,6 +264,14 @@ void streams_free(struct streams *all)
         ws_drop(s->ws);
     }
     free(all);
+}
+
+bool streams_has(const struct streams *all, int64_t attempt)
+{
+    for (const struct serve *s = all ? all->first : NULL; s; s = s->next)
+        if (s->ask.attempt == attempt && is_session(s))
+            return true;
+    return false;
 }
 
 size_t streams_count(const struct streams *s)

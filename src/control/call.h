@@ -141,6 +141,9 @@ bool node_could_run(struct call *c, const struct node *n, const struct job *j); 
 void disk_settle(struct call *c, struct job *j, struct node *n);                /* disk.c: it is placed there; an instance gets its disk */
 void disk_drop(struct call *c, struct job *j);                                  /* it has ended: so has its disk */
 bool disk_keeps(struct call *c, struct task *t, const struct ending *how);      /* it would be over, but its disk is worth more: it is stopped */
+void instance_stop(struct call *c, struct job *j, const char *why);              /* what runs of it ends, and it waits until it is started */
+bool autostop_watches(const struct attempt *a);                                 /* autostop.c: its node is to tell whether it is used */
+void autostop_take(struct call *c, const struct node *n, const struct objects *uses);      /* of struct task_use; who was idle for long enough is stopped */
 MUST_CHECK bool disks_leave(struct call *c, struct node *n, struct err *err);   /* the node is to be removed */
 void attempt_evict_anyway(struct call *c, struct attempt *a, const char *why);    /* it was to be suspended, and could not be or come back */
 void holds_return(struct call *c, const struct objects *list);                  /* of struct resume: as the planner says */
@@ -187,5 +190,6 @@ void attempt_yield(struct call *c, struct attempt *a, enum outcome as, const cha
 void node_key_used(struct call *c, struct node *n);                             /* the caller has come with it: the one before is good no more */
 bool node_key_is_old(const struct node *n, int64_t now_ms);                     /* it is to bring a new one */
 bool job_locate(struct call *c, const char *ref, int64_t *id, struct err *err); /* in a read: a job of the caller's project, by id or name */
+const char *reason_told(struct call *c, enum reason reason, const char *why);    /* for its owner; why: as its row has it */
 bool job_gone(struct call *c, const char *ref, struct err *err);   /* why a job is not live: it has ended, or never was; always false */
 void job_reply(struct call *c, const struct job *j);

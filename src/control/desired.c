@@ -258,6 +258,7 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
                          .max_duration_s = j->spec.max_duration_s,
                          .grace_s = a->grace_s,
                          .run_for_s = a->run_for_s };
+    o->watch = autostop_watches(a);
     o->hold_n = a->hold_n;
     o->hold_mib = a->hold == STEP_SUSPENDING ? a->parked_mib : 0;
     o->hold = a->hold == STEP_SUSPENDING || hold_is_away((enum hold_step)a->hold);

@@ -81,6 +81,7 @@ bool disks_leave(struct call *c, struct node *n, struct err *err)
 
 static void stop_now(struct call *c, struct job *j, const char *why)
 {
+    EMIT(c, JOB_WHY, V_INT(j->id), V_TEXT(why));
     disk_waits_no_more(c->s, j);
     j->blocked++;
     j->reason = REASON_STOPPED;
@@ -99,6 +100,15 @@ bool disk_keeps(struct call *c, struct task *t, const struct ending *how)
         return false;
     stop_now(c, j, arena_printf(c->mem, "it ended (%s), and is not tried again", outcome_name(how->outcome)));
     return true;
+}
+
+void instance_stop(struct call *c, struct job *j, const char *why)
+{
+    struct task *t = job_task(j, 0);
+    stop_now(c, j, why);
+    if (t && t->attempt && !t->attempt->stop)
+        attempt_end_soon(c, t->attempt, OUTCOME_PREEMPTED, why);
+    job_write(c, j);
 }
 
 /* --- the verbs */
@@ -129,12 +139,8 @@ bool job_stop(struct call *c, const void *body, struct err *err)
     struct attempt *a = t ? t->attempt : NULL;
     if (a && !j->disk)
         return err_set(err, RC_CONFLICT, "%s cannot be stopped: its node keeps no disk of it (it has no loop devices), so what is in it would be lost; cancel it if you need it no more", ask->job);
-    if (!job_is_stopped(j)) {
-        stop_now(c, j, arena_printf(c->mem, "asked for by %s", c->who->name));
-        if (a && !a->stop)
-            attempt_end_soon(c, a, OUTCOME_PREEMPTED, "the instance was stopped");
-        job_write(c, j);
-    }
+    if (!job_is_stopped(j))
+        instance_stop(c, j, arena_printf(c->mem, "the instance was stopped by %s", c->who->name));
     reply(c, j, 1);
     return true;
 }
@@ -147,6 +153,7 @@ bool job_start(struct call *c, const void *body, struct err *err)
         return false;
     if (job_is_stopped(j)) {
         j->blocked--;
+        EMIT(c, JOB_WHY, V_INT(j->id), V_TEXT(""));
         j->reason = j->state != JOB_QUEUED ? REASON_NONE : j->blocked ? REASON_DEPENDENCY : REASON_PRIORITY;
         job_write(c, j);
         sched_of_job(c->s, j, emit_news(c, SCHED_JOB));

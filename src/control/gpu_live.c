@@ -128,8 +128,7 @@ static struct objects tasks_on(struct call *c, const struct node *n, int64_t ind
 
 /* --- one GPU, for one who asks */
 
-static const struct gpu_live *live_of(const struct call *c, const struct node *n,
-                                      const struct gpu_info *g)
+const struct gpu_live *live_of(const struct call *c, const struct node *n, const struct gpu_info *g)
 {
     const struct gpu_live *all = n->live.at;
     bool fresh = n->live_ms && n->state != NODE_DOWN && c->now_ms - n->live_ms < STALE_MS;

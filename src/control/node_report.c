@@ -150,6 +150,7 @@ bool node_report(struct call *c, const void *body, struct err *err)
     take_swept(c, n, ask->swept);
     holds_take(c, n, &ask->holds);
     node_take_live(c, n, &ask->live);
+    autostop_take(c, n, &ask->uses);
     str_text(&c->r->reply, desired_json(c, n, false, ask->beat));
     return true;
 }

@@ -309,9 +309,9 @@ bool job_queue(struct call *c, const void *body, struct err *err)
     const char *why = row_text(&r, 0, 27);
     struct queue_view v = { .id = id,
                             .name = row_text(&r, 0, 4),
-                            .state = job_state_name((enum job_state)row_int(&r, 0, 5)),
+                            .state = job_state_word((enum job_state)row_int(&r, 0, 5), reason),
                             .reason = reason_name(reason),
-                            .reason_text = reason == REASON_QUOTA && text_given(why) ? why : reason_text(reason),
+                            .reason_text = reason_told(c, reason, why),
                             .class = class->name,
                             .priority = priority,
                             .starved_ms = row_int(&r, 0, 17) + class->starved_s * 1000 };

@@ -22,6 +22,14 @@ static void view_spec(struct job_view *v, const char *spec_text, struct arena *m
     v->mem_mib = shape.mem_mib;
 }
 
+/* why: as it stands in its row, of some reasons. */
+const char *reason_told(struct call *c, enum reason reason, const char *why)
+{
+    if (reason == REASON_STOPPED && text_given(why))
+        return arena_printf(c->mem, "%s (%s)", reason_text(reason), why);
+    return reason == REASON_QUOTA && text_given(why) ? why : reason_text(reason);
+}
+
 static void view_row(struct call *c, const struct rows *r, size_t i, struct job_view *v)
 {
     enum reason reason = (enum reason)row_int(r, i, 6);
@@ -50,8 +58,8 @@ static void view_row(struct call *c, const struct rows *r, size_t i, struct job_
                             .simulated = row_int(r, i, 24) != 0,
                             .running = row_int(r, i, 25),
                             .detail = r->columns > 26 ? row_text(r, i, 26) : "" };
-    if (reason == REASON_QUOTA && r->columns > 27 && text_given(row_text(r, i, 27)))
-        v->reason_text = row_text(r, i, 27);
+    if (r->columns > 27)
+        v->reason_text = reason_told(c, reason, row_text(r, i, 27));
     v->queued = MAX(v->count - v->done - v->failed - v->cancelled - v->running, 0);
     view_spec(v, v->spec, c->mem);
 }

@@ -48,7 +48,7 @@ struct account { int64_t id, project, created_ms; char name[64]; unsigned roles;
 struct apikey { int64_t id, owner, project, created_ms, expires_ms; enum principal owner_kind; unsigned roles; int state; char hash[DIGEST_HEX], name[64], hint[16]; };
 struct secret { int64_t id, project, created_ms, updated_ms, version; char name[64]; char *sealed; };
 struct token { int64_t id, expires_ms, expires_boot_ms; char hash[DIGEST_HEX]; };   /* by either clock, whichever is first */
-struct volume { int64_t id, project, node, created_ms, job, mib; char name[64]; int64_t users; struct volume *next; };     /* users: live jobs that mount it; job: it is the disk of that instance (disk.c), of so many MiB; next: of its node */
+struct volume { int64_t id, project, node, created_ms, job, mib; char name[64]; int64_t users, attempt, used_ms, seen_ms; struct volume *next; };     /* attempt .. seen_ms: of a disk, for autostop.c; users: live jobs that mount it; job: it is the disk of that instance (disk.c), of so many MiB; next: of its node */
 struct image { int64_t id, project, size, created_ms; char name[256], digest[80], format[16]; };
 struct reservation {            /* one that is not over */
     int64_t id, count, from_ms, until_ms, created_ms;

@@ -62,7 +62,7 @@ static const char *const notebook[] = {
 static bool settle_instance(struct job_spec *s, struct err *err)
 {
     if (!text_is(s->type, "instance"))
-        return true;
+        return !s->autostop_s || err_field(err, "autostop", "autostop: only an instance is stopped when nobody uses it; make it one (type: instance), or give a max_duration");
     if (s->count > 1 || s->array || s->nodes)
         return err_field(err, s->nodes ? "nodes" : "count", "%s: an instance is one machine; submit several", s->nodes ? "nodes" : "count");
     if (s->jupyter && (s->command.count || s->run.count))

@@ -50,6 +50,7 @@ struct job_spec {
     struct texts volumes;       /* NAME:/path[:ro] */
     const char *workdir;        /* digest of an uploaded folder (the CLI uploads a path) */
     int64_t max_duration_s;     /* 0: no limit */
+    int64_t autostop_s;         /* of an instance: it is stopped when nobody has used it for this long; 0: never */
     int64_t grace_s;            /* between SIGTERM and SIGKILL; 30 by default */
     struct job_retry retry;
     struct objects after;       /* of struct job_after */

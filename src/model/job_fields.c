@@ -91,6 +91,8 @@ static const struct field spec_rows[] = {
           .help = "a folder that the task gets as its working folder; the command line uploads it, and sends its digest", .example = "."),
     FIELD_AS(struct job_spec, max_duration_s, "max_duration", DURATION, .when_set = true, .min = 0, .max = MAX_TIME_S, .aliases = "time time_limit timeout", .flag = "-t --time --max-duration",
              .help = "it is ended after this long; no limit when left out", .example = "2h"),
+    FIELD_AS(struct job_spec, autostop_s, "autostop", DURATION, .when_set = true, .min = 0, .max = MAX_TIME_S, .aliases = "idle_duration inactivity_duration", .flag = "--autostop --idle-duration",
+             .help = "an instance is stopped, as by `arcus stop`, when nobody used it for this long: its GPUs (without any, its CPUs) were idle, and no session was open", .example = "30m"),
     FIELD_AS(struct job_spec, grace_s, "grace", DURATION, .min = 0, .max = JOB_GRACE_MAX, .def = "30s", .aliases = "grace_period stop_duration", .flag = "--grace", .help = "between SIGTERM and SIGKILL when it must end", .example = "2m"),
     { .name = "retry", .type = F_INLINE, .hidden = true, .sub = &retry_fields },
     RETRY_LIMIT("retries", .when_set = true, .flag = "--retries", .help = "how often a task that failed is tried again; faults of the cloud do not count", .example = "3"),

@@ -84,6 +84,7 @@ static const struct field order_rows[] = {
     FIELD(struct order, log_mib, INT, .min = 0, .max = 1 << 20, .when_set = true),
     FIELD(struct order, secrets, OBJECTS, .sub = &secret_fields, .max = 128, .when_set = true),
     FIELD(struct order, mounts, OBJECTS, .sub = &mount_fields, .max = 64, .when_set = true),
+    FIELD(struct order, watch, BOOL, .when_set = true),
     FIELD(struct order, disk, ID, .prefix = PREFIX_VOLUME, .when_set = true),
     FIELD(struct order, workdir, TEXT, .max = 128, .when_set = true),
     FIELD(struct order, user, TEXT, .max = 64, .when_set = true),
@@ -147,6 +148,13 @@ static const struct field hold_rows[] = {
 };
 static const struct fields hold_fields = FIELDS(hold_told, hold_rows);
 
+static const struct field use_rows[] = {
+    FIELD(struct task_use, attempt, ID, .prefix = PREFIX_ATTEMPT, .required = true),
+    FIELD(struct task_use, cpu_milli, INT, .min = -1, .max = INT64_C(1) << 40),
+    FIELD(struct task_use, session, BOOL, .when_set = true),
+};
+static const struct fields use_fields = FIELDS(task_use, use_rows);
+
 static const struct field report_rows[] = {
     FIELD(struct report, kind, TEXT, .required = true, .max = 16),
     FIELD(struct report, generation, INT, .min = 0, .max = INT64_MAX),
@@ -155,6 +163,7 @@ static const struct field report_rows[] = {
     FIELD(struct report, swept, TEXTS, .max = ORDERS_MOST, .when_set = true),
     FIELD(struct report, live, OBJECTS, .sub = &gpu_live_fields, .max = MAX_GPUS, .when_set = true),
     FIELD(struct report, holds, OBJECTS, .sub = &hold_fields, .max = ORDERS_MOST, .when_set = true),
+    FIELD(struct report, uses, OBJECTS, .sub = &use_fields, .max = ORDERS_MOST, .when_set = true),
 };
 const struct fields report_fields = FIELDS(report, report_rows);
 

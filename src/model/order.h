@@ -35,6 +35,7 @@ struct order {
     int64_t cpu_milli, mem_mib, shm_mib, disk_mib, disk_mibs, log_mib;
     struct objects secrets;     /* of struct order_secret; never written to a disk */
     struct objects mounts;      /* of struct order_mount */
+    bool watch;                 /* it is told with reports whether somebody uses it: struct task_use */
     int64_t disk;               /* of an instance: what it writes is kept under this number, for its next attempt; 0: it goes with this one */
     const char *workdir;        /* digest of the uploaded folder, or NULL */
     const char *user;
@@ -92,6 +93,12 @@ struct hold_told {
     int64_t over_mib;           /* it runs, and may use so much of the node's memory beyond what it asked for, until its limit is lowered again */
     const char *why;            /* it is not as it was wished, and why */
 };
+/* Of one that is watched: what it did since it was last told. */
+struct task_use {
+    int64_t attempt;
+    int64_t cpu_milli;          /* thousandths of a processor; -1: not known */
+    bool session;               /* a stream into it (exec, SSH, a port, files) is open, or was */
+};
 struct report {                 /* up; a beat is one without items. It renews every run-until time of the node */
     const char *kind;
     int64_t generation;         /* of the last `desired` taken */
@@ -100,6 +107,7 @@ struct report {                 /* up; a beat is one without items. It renews ev
     struct texts swept;         /* volumes of volumes_gone whose folders are gone */
     struct objects live;        /* of struct gpu_live: what the GPUs do; in some reports */
     struct objects holds;       /* of struct hold_told */
+    struct objects uses;        /* of struct task_use; in some reports */
 };
 
 struct open_stream {            /* down: dial back on /v1/streams/{stream} and serve this */
