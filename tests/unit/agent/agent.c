@@ -587,6 +587,36 @@ TEST(logs_of_a_task_can_be_followed_through_the_agent)
     cluster_close(&c);
 }
 
+TEST(of_a_task_that_is_watched_a_node_tells_whether_somebody_uses_it_and_of_others_nothing)
+{
+    struct cluster c;
+    cluster_open(&c, 15);
+    c.supervisors.run_ms = 200000;
+    agent_up(&c, "jt_1");
+    run_for(c.sim, 2000);
+    order(&c, 8);
+    head_order(&c.head, 7)->watch = true;
+    head_push(&c.head, false);
+    run_for(c.sim, 3000);
+    CHECK(c.head.uses == 1 && c.head.use.attempt == 7 && c.head.use.cpu_milli == -1 && !c.head.use.session);
+    run_for(c.sim, 10000);
+    CHECK(c.head.uses >= 2 && c.head.uses <= 4 && c.head.use.cpu_milli == 0 && !c.head.use.session);
+    head_say(&c.head, "{\"kind\":\"open\",\"stream\":\"st_1\",\"what\":\"logs\",\"attempt\":\"att-0000000000007\",\"follow\":true,\"tail\":-1}");
+    run_for(c.sim, 10000);
+    CHECK(c.head.stream.open && !c.head.use.session);
+    head_say(&c.head, "{\"kind\":\"open\",\"stream\":\"st_2\",\"what\":\"ssh\",\"attempt\":\"att-0000000000007\",\"argv\":[\"none\"]}");
+    run_for(c.sim, 5000);
+    CHECK(c.head.use.session);          /* it could not be served, and somebody has tried */
+    run_for(c.sim, 10000);
+    CHECK(!c.head.use.session);
+    agent_down(&c);
+    c.head.uses = 0;
+    agent_up(&c, NULL);
+    run_for(c.sim, 12000);
+    CHECK(c.head.uses >= 1 && c.head.use.attempt == 7);
+    cluster_close(&c);
+}
+
 /* Fail the n-th operation of anybody (disk, network, process) until none is left to fail. */
 TEST(whichever_operation_fails_a_task_is_begun_at_most_once_and_told_once)
 {

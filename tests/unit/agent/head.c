@@ -95,6 +95,9 @@ static void take_report(struct head *h, const struct json *doc, struct arena *me
     struct err err = { 0 };
     CHECK(bind_read(doc, &report_fields, mem, &r, NULL, &err));
     h->reports++;
+    h->uses += (int)r.uses.count;
+    if (r.uses.count)
+        h->use = ((const struct task_use *)r.uses.at)[0];
     h->beats += r.items.count == 0;
     if (r.items.count && h->cut_before) {
         h->cut_before = false;

@@ -27,6 +27,8 @@ struct head {
     char hello_text[8192];
     struct report_item items[HEAD_MOST];    /* taken, in order */
     size_t item_count;
+    struct task_use use;        /* the last that was told, and how many were */
+    int uses;
     char token[64], bearer[64];
     /* its memory; survives head_close, as a store would */
     int64_t kept, generation;
