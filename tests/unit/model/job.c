@@ -121,7 +121,7 @@ TEST(bad_input_names_the_field)
         { "command: ['']\n", "command", "empty" },
         { "type: service\nrun: x\n", "type", "what exists is job" },
         { "run: x\ngpuz: 1\n", "gpuz", "did you mean" },
-        { "run: x\nautostop: 5\n", "autostop", "unknown field" },
+        { "run: x\nautostop: 5\n", "autostop", "only an instance" },
         { "run: x\ngpus: 1.5\n", "gpus", "share" },
         { "run: x\nresources: {gpu: 1.5}\n", "gpus", "share" },
         { "run: x\ngpus: 1\nresources: {gpu: 1}\n", "resources.gpu", "one of them" },
