@@ -303,6 +303,7 @@ static void hold(struct cloud *c, const struct words *w, const char *how)
 }
 static void act_suspend(struct cloud *c, const struct words *w) { hold(c, w, "/suspend"); }
 static void act_resume(struct cloud *c, const struct words *w) { hold(c, w, "/resume"); }
+static void act_start(struct cloud *c, const struct words *w) { hold(c, w, "/start"); }
 
 static void act_spot(struct cloud *c, const struct words *w)
 {
@@ -392,6 +393,7 @@ static const struct act {
     { "logs", 2, act_logs },          { "priority", 2, act_priority }, { "node", 2, act_node },
     { "drain", 2, act_drain },        { "reserve", 5, act_reserve },   { "unreserve", 1, act_unreserve },
     { "suspend", 2, act_suspend },    { "resume", 2, act_resume },     { "spot", 1, act_spot },
+    { "start", 2, act_start },
     { "key", 0, act_key },            { "key-try", 1, act_key_try },   { "key-off", 1, act_key_off },
     { "secret", 1, act_secret },      { "quota", 0, act_quota },       { "faults", 0, act_faults },
     { "kill", 2, act_kill, true },    { "crash", 2, act_crash, true }, { "leave", 2, act_leave, true },

@@ -270,3 +270,25 @@ TEST(a_silent_fleet_loses_nothing_and_ends_what_it_ran_by_itself)
     if (!one_seed_only())
         CHECK(run_apart(22, silenced, 0).ok);
 }
+
+/* An instance that nobody uses is stopped, whoever dies meanwhile, started, and stopped again; its disk goes with it. */
+static void unused(struct cloud *c, int64_t n)
+{
+    cloud_wait(c, 10000, agents_are_linked);
+    const char *name = wish_work(c, 900000, 0, 0, ",\"type\":\"instance\",\"autostop\":\"9s\",\"cpus\":1,\"disk_size\":\"64MB\"")->name;
+    act(c, "wait %lld", (long long)(2000 + n * 2500));
+    act(c, n % 3 == 0 ? "kill head 300" : n % 3 == 1 ? "kill n1 500" : "crash n1 500");
+    act(c, "wait 40000");
+    act(c, "start %s -1", name);
+    act(c, "wait %lld", (long long)(3000 + n * 2500));
+    act(c, "kill head 300");
+    act(c, "wait 40000");
+    act(c, "cancel %s -1 0", name);
+    act(c, "wait 5000");
+}
+
+TEST(an_instance_that_nobody_uses_is_stopped_whoever_dies_meanwhile)
+{
+    for (int64_t n = 0; n < 6 && !one_seed_only(); n++)
+        CHECK(run_apart(23, unused, n).ok);
+}
