@@ -272,6 +272,13 @@ TEST(a_silent_fleet_loses_nothing_and_ends_what_it_ran_by_itself)
 }
 
 /* An instance that nobody uses is stopped, whoever dies meanwhile, started, and stopped again; its disk goes with it. */
+static void stops(struct cloud *c, int64_t wanted)
+{
+    int64_t told = cloud_ok(c) ? cloud_number(c, "SELECT count(*) FROM event WHERE kind = 'job.stopped'") : wanted;
+    if (told != wanted)
+        cloud_fail(c, "it was stopped %lld times, not %lld", (long long)told, (long long)wanted);
+}
+
 static void unused(struct cloud *c, int64_t n)
 {
     cloud_wait(c, 10000, agents_are_linked);
@@ -279,10 +286,12 @@ static void unused(struct cloud *c, int64_t n)
     act(c, "wait %lld", (long long)(2000 + n * 2500));
     act(c, n % 3 == 0 ? "kill head 300" : n % 3 == 1 ? "kill n1 500" : "crash n1 500");
     act(c, "wait 40000");
+    stops(c, 1);
     act(c, "start %s -1", name);
     act(c, "wait %lld", (long long)(3000 + n * 2500));
     act(c, "kill head 300");
     act(c, "wait 40000");
+    stops(c, 2);
     act(c, "cancel %s -1 0", name);
     act(c, "wait 5000");
 }
