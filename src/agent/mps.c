@@ -115,6 +115,14 @@ void daemon_lost(struct daemon *d, const char *why)
     m->events->on_lost(m->arg, d->uuid, why);
 }
 
+/* Who has neighbours cannot be blamed for it, not even with a fault of the node: one of them may know how to bring it about. */
+void daemon_fails(struct daemon *d, const char *why)
+{
+    daemon_acquit(d);
+    d->nobodys = d->count > 1;
+    daemon_lost(d, why);
+}
+
 /* --- the face */
 
 void mps_want(struct mps *m, int64_t attempt, const struct share *s, void (*done)(void *arg, const struct err *err), void *arg)
@@ -196,7 +204,7 @@ void mps_begin(struct mps *m)
         if (d->count && daemon_find(d))
             daemon_skip_log(d);
         else if (d->count) {
-            daemon_lost(d, "the MPS daemon of its GPU ended while no agent looked");
+            daemon_fails(d, "the MPS daemon of its GPU ended while no agent looked");
             daemon_clear(d);
         }
     if (!dir_list(m->os, m->run, mem, &names, &err))

@@ -45,8 +45,10 @@ struct daemon {
     bool servers_told;          /* its servers were told how it is divided, too */
     int64_t log_at;             /* as much of its log was read */
     int64_t fault_ms;           /* when a process last failed there */
-    int64_t suspects[MPS_HOLDERS], named;       /* attempts that may have caused it, and the one that the log names */
+    int64_t suspects[MPS_HOLDERS];              /* attempts that may have caused it */
     size_t suspect_count;
+    bool certain;               /* as far as that can be: there is one, and the log names it */
+    bool nobodys;               /* the daemon itself failed those who share it */
     char fault[200];            /* "": nobody was hit by it */
     char suspicion[128];        /* somebody failed there, and who is not told yet; "": nobody */
     int64_t suspected_ms, suspected_wall_ms;
@@ -77,6 +79,7 @@ void daemon_tell(struct daemon *d, const struct err *err);      /* those who wai
 bool daemon_holds(const struct daemon *d);                      /* somebody was let in */
 int64_t daemon_memory(const struct daemon *d);                  /* the most that one of them has */
 void daemon_lost(struct daemon *d, const char *why);            /* those who were let in must end */
+void daemon_fails(struct daemon *d, const char *why);           /* the same, since the daemon itself is gone or hangs */
 
 /* mps_life.c */
 void daemon_come(struct daemon *d);
@@ -100,6 +103,7 @@ void daemon_skip_log(struct daemon *d);         /* what it wrote so far is of be
 /* mps_pids.c */
 void daemon_saw(struct daemon *d, int pid, int64_t attempt);    /* this process is of that attempt, and uses the GPU; 0: of none, which is not kept */
 void daemon_unsee(struct daemon *d);            /* nobody is watched any more */
+void daemon_acquit(struct daemon *d);           /* nobody is suspected of anything */
 void daemon_judge(struct daemon *d, int64_t named, int64_t at_ms);      /* a fault came then (wall clock), and the log names that attempt (0: none) */
 int64_t daemon_whose(struct daemon *d, int pid);                /* the attempt that it is of, or was when it was seen; 0: nobody knows */
 int mps_client_in(const char *line);                            /* the process that a line of the log names; 0: none */

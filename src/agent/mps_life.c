@@ -111,7 +111,7 @@ static void on_gone(void *arg)
         daemon_tell(d, &err);
         d->state = DAEMON_LEAVING;
         if (d->count)
-            d->suspect_count = 0, daemon_lost(d, err.text);
+            daemon_fails(d, err.text);
     }
     daemon_clear(d);
 }
@@ -218,7 +218,7 @@ void daemon_start(struct daemon *d)
     d->milli = d->holders[0].share.milli;
     d->mem_mib = daemon_memory(d);
     d->log_at = 0;
-    d->suspect_count = 0;
+    daemon_acquit(d);
     d->serving = SERVE_NOTHING;
     d->server = d->misses = 0;
     *d->suspicion = 0;

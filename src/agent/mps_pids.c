@@ -2,8 +2,9 @@
  *
  * What the log says of a fault is no proof: a process that is killed in the middle of its work is gone when its server notices, and on an H200 the server
  * names the neighbour. So processes are known by number from when they are first seen (by the driver's lists, by the daemon's words about a client), and
- * when they went. Whoever lost one in the two seconds before a fault is a suspect; who is named is one only where nobody did. Nothing is decided on one
- * fault: the server counts them (job_life.c).
+ * when they went. Who is named is a suspect where nobody else lost a process in the two seconds before; where somebody did it may be either, and neither is
+ * one: whoever runs many short programs must not be made a suspect by his neighbour, nor who is named because another was killed. All the others are
+ * bystanders. Nothing is decided on one fault: the server counts them (job_life.c).
  *
  * Bounded, and one task cannot push another's out: it has its own part of the room, in which its oldest goes first. Numbers come again: the newest counts. */
 #include "agent/helper.h"
@@ -112,7 +113,7 @@ void mps_seen(struct mps *m, const char *uuid, int64_t attempt, const char *pids
 
 /* --- who it may have been */
 
-static bool is_suspect(const struct daemon *d, int64_t attempt)
+static bool may_be(const struct daemon *d, int64_t attempt)
 {
     for (size_t i = 0; i < d->suspect_count; i++)
         if (d->suspects[i] == attempt)
@@ -122,26 +123,30 @@ static bool is_suspect(const struct daemon *d, int64_t attempt)
 
 static void suspect(struct daemon *d, int64_t attempt)
 {
-    if (attempt && !is_suspect(d, attempt) && d->suspect_count < MPS_HOLDERS)
+    if (attempt && !may_be(d, attempt) && d->suspect_count < MPS_HOLDERS)
         d->suspects[d->suspect_count++] = attempt;
 }
 
 void daemon_judge(struct daemon *d, int64_t named, int64_t at_ms)
 {
-    d->suspect_count = 0;
-    d->named = named;
+    daemon_acquit(d);
+    suspect(d, named);
     for (size_t i = 0; i < MPS_SEEN; i++)
         if (d->seen[i].gone_ms && d->seen[i].gone_ms <= at_ms && d->seen[i].gone_ms > at_ms - BEFORE_MS)
             suspect(d, d->seen[i].attempt);
-    if (!d->suspect_count)
-        suspect(d, named);
+    d->certain = named && d->suspect_count == 1;
 }
 
-/* One that is named beside others who were gone by then is neither: its fault counts as any of the node's. */
+void daemon_acquit(struct daemon *d)
+{
+    d->suspect_count = 0;
+    d->certain = d->nobodys = false;
+}
+
 enum blame mps_blame(const struct mps *m, int64_t attempt, const char *uuid)
 {
     const struct daemon *d = m ? daemon_of(m, uuid) : NULL;
-    if (!d || !d->suspect_count)
+    if (!d || (!d->suspect_count && !d->nobodys))
         return BLAME_NONE;
-    return is_suspect(d, attempt) ? BLAME_SUSPECT : attempt == d->named ? BLAME_NONE : BLAME_BYSTANDER;
+    return !may_be(d, attempt) ? BLAME_BYSTANDER : d->certain ? BLAME_SUSPECT : BLAME_NONE;
 }

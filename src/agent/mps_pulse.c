@@ -45,8 +45,7 @@ static void feel(struct daemon *d)
     }
     if (d->misses >= MPS_MISSES) {
         d->misses = 0;
-        d->suspect_count = 0;
-        daemon_lost(d, "the MPS daemon of its GPU does not answer any more");
+        daemon_fails(d, "the MPS daemon of its GPU does not answer any more");
         if (d->proc)
             proc_kill(d->proc, SIGKILL);
         return;

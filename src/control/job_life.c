@@ -10,7 +10,7 @@
 enum { CLOCKS_DIFFER_MS = 60 * 1000 };
 enum { FAULTS_MOST = 20 };
 /* A GPU that several share fails for all of them, and who caused it can only be suspected. */
-enum { SUSPICIONS_MOST = 3 };
+enum { SUSPICIONS_MOST = 3, FORGIVEN_MS = 24 * 3600 * 1000 };
 
 void job_write(struct call *c, struct job *j)
 {
@@ -27,7 +27,7 @@ void task_write(struct call *c, struct task *t, const char *detail)
          V_INT(t->tries), V_INT(t->faults), V_INT(t->attempt ? t->attempt->id : 0),
          V_INT(t->exit_code), V_INT(t->signal), V_TEXT(detail ? detail : ""),
          V_INT(t->not_before_ms), V_INT(t->started_ms), V_INT(t->ended_ms), V_INT(t->evictions),
-         V_INT(t->suspicions));
+         V_INT(t->suspicions), V_INT(t->suspected_ms));
 }
 
 static void count_end(struct job *j, const struct task *t)
@@ -242,7 +242,11 @@ static struct ending believable(const struct call *c, const struct attempt *a,
 
 static void suspect(struct call *c, struct task *t, struct ending *how)
 {
-    if (how->blame != BLAME_SUSPECT || !outcome_is_our_fault(how->outcome) || ++t->suspicions < SUSPICIONS_MOST)
+    if (how->blame != BLAME_SUSPECT || !outcome_is_our_fault(how->outcome))
+        return;
+    t->suspicions = c->now_ms - t->suspected_ms > FORGIVEN_MS ? 1 : t->suspicions + 1;
+    t->suspected_ms = c->now_ms;
+    if (t->suspicions < SUSPICIONS_MOST)
         return;
     how->detail = arena_printf(c->mem, "its processes may have been at fault %d times when a GPU that it shared failed; the last time: %s",
                                t->suspicions, how->detail ? how->detail : "");

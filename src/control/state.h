@@ -130,7 +130,7 @@ struct attempt {
 struct task {
     struct job *job;
     struct attempt *attempt;    /* the live one, or NULL */
-    int64_t not_before_ms, started_ms, ended_ms;
+    int64_t suspected_ms, not_before_ms, started_ms, ended_ms;
     int32_t index, tries, faults, evictions, suspicions;
     enum job_state state;
     int16_t exit_code;

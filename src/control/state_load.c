@@ -282,6 +282,7 @@ static bool load_tasks(struct load *l, int64_t *after, int64_t *after2)
         t->started_ms = INT(12);
         t->evictions = INT(14);
         t->suspicions = INT(15);
+        t->suspected_ms = INT(16);
         j->waiting += t->state == JOB_QUEUED;
     }
     *after = l->r.count ? INT_LAST(0) : 0;

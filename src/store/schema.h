@@ -155,4 +155,5 @@
     X("CREATE INDEX ssh_key_owner ON ssh_key (owner_kind, owner, id)") \
     X("ALTER TABLE volume ADD COLUMN job BIGINT NOT NULL DEFAULT 0") /* it is the disk of this instance, and nobody else's to name; 0: a volume proper */ \
     /* How often a task may have been the one that made a GPU fail which it shared. */ \
-    X("ALTER TABLE task ADD COLUMN suspicions BIGINT NOT NULL DEFAULT 0")
+    X("ALTER TABLE task ADD COLUMN suspicions BIGINT NOT NULL DEFAULT 0") \
+    X("ALTER TABLE task ADD COLUMN suspected_ms BIGINT NOT NULL DEFAULT 0") /* the last time: it is forgiven after a day */

@@ -83,8 +83,13 @@ seen() { get /v1/gpus/live | jq -e '[.items[].tasks[] | .memory_used_mib] | cont
 ok "one kills itself, and its neighbour is named" kills_itself
 ok "both are tried again" until_ok 180 again "$one" "$A"
 ok "... whoever it was" until_ok 180 again "$two" "$B"
-ok "it does so once more" kills_itself
-ok "its neighbour is tried again" until_ok 180 again "$one" "$A"
+pair
+fault "$(first_pid "$B")"
+ok "one fails a second time: its neighbour is tried again" until_ok 180 again "$one" "$A"
+ok "... and so is it" until_ok 180 again "$two" "$B"
+pair
+fault "$(first_pid "$B")"
+ok "a third time: its neighbour is tried again" until_ok 180 again "$one" "$A"
 ok "it is not: three times are enough" until_ok 60 state_is "$two" failed
 like "with that as the reason" "$(attempts "$two" ".items[] | select(.id == \"$B\") | .outcome + \" \" + .detail")" 'node_fault .*at fault 3 times when a GPU that it shared failed'
 

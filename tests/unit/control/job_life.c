@@ -166,6 +166,25 @@ TEST(who_may_have_made_a_shared_gpu_fail_three_times_is_not_tried_again)
     check_books(d, "suspects");
 }
 
+TEST(that_a_task_may_have_made_a_gpu_fail_is_forgiven_after_a_day)
+{
+    struct one o = one_new();
+    AUTO(door_free) struct door *d = o.d;
+    const char *job = door_submit(d, d->admin, "{\"command\":[\"true\"]}");
+    int64_t id = 0;
+    CHECK(id_parse(job, PREFIX_JOB, &id));
+    for (int i = 0; i < 4; i++) {
+        struct job *j = map_get(memory_of(d)->jobs, id);
+        struct task *t = j ? map_get(j->tasks, 0) : NULL;
+        if (t && i == 2)
+            t->suspected_ms -= 25 * 3600 * 1000;        /* a day and more goes by */
+        CHECK(door_place(d, job, 0, "n1", -1));
+        CHECK(door_report(d, o.key, o.n++, door_attempt(d, job, 0), "ended", ",\"outcome\":\"node_fault\",\"blame\":\"suspect\"").ok);
+        CHECK(text_is(job_word(d, job, "state"), "queued"));
+        wait_out(&o);
+    }
+}
+
 TEST(an_array_is_one_row_until_its_tasks_are_placed)
 {
     struct one o = one_new();
