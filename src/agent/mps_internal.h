@@ -102,7 +102,7 @@ void daemon_skip_log(struct daemon *d);         /* what it wrote so far is of be
 
 /* mps_pids.c */
 void daemon_saw(struct daemon *d, int pid, int64_t attempt);    /* this process is of that attempt, and uses the GPU; 0: of none, which is not kept */
-void daemon_unsee(struct daemon *d);            /* nobody is watched any more */
+void daemon_unsee(struct daemon *d);            /* nobody is known any more: what was seen is of another daemon's time */
 void daemon_acquit(struct daemon *d);           /* nobody is suspected of anything */
 void daemon_judge(struct daemon *d, int64_t named, int64_t at_ms);      /* a fault came then (wall clock), and the log names that attempt (0: none) */
 int64_t daemon_whose(struct daemon *d, int pid);                /* the attempt that it is of, or was when it was seen; 0: nobody knows */

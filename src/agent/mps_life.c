@@ -219,6 +219,7 @@ void daemon_start(struct daemon *d)
     d->mem_mib = daemon_memory(d);
     d->log_at = 0;
     daemon_acquit(d);
+    daemon_unsee(d);
     d->serving = SERVE_NOTHING;
     d->server = d->misses = 0;
     *d->suspicion = 0;

@@ -77,7 +77,8 @@ void daemon_saw(struct daemon *d, int pid, int64_t attempt)
 void daemon_unsee(struct daemon *d)
 {
     for (size_t i = 0; i < MPS_SEEN; i++)
-        proc_forget(TAKE(d->seen[i].proc));
+        proc_forget(d->seen[i].proc);
+    memset(d->seen, 0, sizeof d->seen);
 }
 
 int64_t daemon_whose(struct daemon *d, int pid)

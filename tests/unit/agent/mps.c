@@ -521,6 +521,30 @@ TEST(where_one_was_killed_before_the_neighbour_whom_the_log_names_is_no_suspect)
     CHECK(mps_blame(t.m, 2, GPU) == BLAME_BYSTANDER && mps_blame(t.m, 4, GPU) == BLAME_BYSTANDER);      /* a daemon that dies is nobody's */
 }
 
+TEST(what_went_with_the_daemon_of_before_makes_nobody_less_of_a_suspect)
+{
+    AUTO(try_done) struct try t;
+    share(&t);
+    pid_t one = client(&t, 1), two = client(&t, 2);
+    a_moment(&t);
+    fault_of(&t, one, os_wall_ms(t.os));
+    until(&t, is_lost);
+    mps_drop(t.m, 1);
+    mps_drop(t.m, 2);
+    t.done = t.lost = 0;
+    mps_want(t.m, 3, &quarter, on_done, &t);
+    mps_want(t.m, 4, &quarter, on_done, &t);
+    kill_client(one);
+    kill_client(two);
+    until(&t, both_done);
+    pid_t three = client(&t, 3);
+    a_moment(&t);
+    fault_of(&t, three, os_wall_ms(t.os));
+    until(&t, is_lost);
+    CHECK(mps_blame(t.m, 3, GPU) == BLAME_SUSPECT && mps_blame(t.m, 4, GPU) == BLAME_BYSTANDER);
+    kill_client(three);
+}
+
 TEST(what_is_written_is_read_without_being_asked_while_several_share)
 {
     AUTO(try_done) struct try t;
