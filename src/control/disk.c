@@ -3,7 +3,7 @@
  * A disk is a volume that only its instance has (volume.job): it is made on the node where the instance is first placed, if that node can keep one, pins
  * the instance there, and goes with the job, as volumes go. A stopped instance is a job that waits with REASON_STOPPED and one more thing that
  * blocks it: the reason in its row is all there is to remember, so it survives whatever the row survives. The law: an instance that has a disk does not
- * end by itself unless its command says that it is done; what would have failed is stopped, with the disk as it is. Where there is room for one: disk_room.c. */
+ * end by itself, however its command ended (a notebook that was shut down says 0): it is stopped, and the disk goes when somebody cancels it. Where there is room for one: disk_room.c. */
 #include "control/call.h"
 #include <stdio.h>
 
@@ -96,8 +96,6 @@ bool disk_keeps(struct call *c, struct task *t, const struct ending *how)
         return false;
     if (job_is_stopped(j))
         return true;    /* it was quicker than the signal, or its node went meanwhile: it is stopped all the same */
-    if (how->outcome == OUTCOME_SUCCEEDED)
-        return false;
     stop_now(c, j, arena_printf(c->mem, "it ended (%s), and is not tried again", outcome_name(how->outcome)));
     return true;
 }

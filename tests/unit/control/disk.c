@@ -88,13 +88,14 @@ TEST(what_happens_while_it_is_told_to_stop_does_not_lose_the_disk)
     }
 }
 
-TEST(an_instance_that_would_have_failed_is_stopped_and_one_that_is_done_is_done)
+TEST(an_instance_that_ends_by_itself_is_stopped_however_it_ended_and_only_a_cancel_takes_its_disk)
 {
     struct lab l = lab_new(",\"retry\":{\"limit\":1,\"on\":[\"out_of_memory\"]}", false);
     AUTO(door_free) struct door *d = l.d;
     CHECK(ends(&l, "exited") && text_is(word(&l, "state"), "stopped") && rows_in(d, "volume") == 1 && same(&l, "it failed"));
-    CHECK(ask(&l, VERB_JOB_START).ok && begins(&l) && ends(&l, "succeeded") && text_is(word(&l, "state"), "done"));
-    CHECK(rows_in(d, "volume") == 0 && rows_in(d, "goner") == 1 && same(&l, "done"));
+    CHECK(ask(&l, VERB_JOB_START).ok && begins(&l) && ends(&l, "succeeded") && text_is(word(&l, "state"), "stopped"));
+    CHECK(rows_in(d, "volume") == 1 && same(&l, "it said that it is done") && ask(&l, VERB_JOB_START).ok && begins(&l) && same(&l, "again"));
+    CHECK(ask(&l, VERB_JOB_CANCEL).ok && ends(&l, "cancelled") && rows_in(d, "volume") == 0 && rows_in(d, "goner") == 1 && same(&l, "cancelled"));
 }
 
 TEST(an_instance_that_held_too_much_of_its_nodes_disk_is_stopped_at_once_however_often_it_may_be_tried)
