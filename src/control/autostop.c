@@ -7,7 +7,7 @@
 #include "control/gpu_live.h"
 #include <stdio.h>
 
-enum { CPU_IDLE_MILLI = 50, UNSEEN_MS = 60000 };  /* a twentieth of a processor: shells, a notebook's server that waits */
+enum { CPU_IDLE_MILLI = 50, UNSEEN_MS = 60000 };  /* a twentieth of a processor, or half of what it has: shells, a notebook's server that waits */
 
 static bool is_watched(const struct attempt *a)
 {
@@ -44,7 +44,7 @@ static bool is_used(const struct call *c, const struct node *n, const struct att
     if (u->session || a->hold)
         return true;
     if (!a->gpu_count || a->simulated)
-        return u->cpu_milli < 0 || u->cpu_milli > CPU_IDLE_MILLI;
+        return u->cpu_milli < 0 || u->cpu_milli > MIN((int64_t)CPU_IDLE_MILLI, a->cpu_milli / 2);
     for (int i = 0; i < a->gpu_count; i++)
         if (gpu_works(c, n, a, &a->gpus[i]))
             return true;

@@ -16,17 +16,19 @@ static bool hello(struct lab *l)
     return door_ask_bound(l->d, l->key, NULL, VERB_NODE_HELLO, &hello).ok;
 }
 
-static struct lab lab_new(const char *asks)
+static struct lab lab_of(const char *cpus, const char *asks)
 {
     struct lab l = { .d = door_new(true) };
     door_node(l.d, "n1", 0, l.key);
     CHECK(hello(&l));
-    l.job = door_submit(l.d, l.d->admin, FMT(l.d, "{\"name\":\"lab\",\"type\":\"instance\",\"cpus\":2,\"memory\":\"1GB\"%s}", asks));
+    l.job = door_submit(l.d, l.d->admin, FMT(l.d, "{\"name\":\"lab\",\"type\":\"instance\",\"cpus\":%s,\"memory\":\"1GB\"%s}", cpus, asks));
     door_run(l.d, 100);
     l.attempt = door_attempt(l.d, l.job, 0);
     CHECK(text_given(l.attempt) && door_report(l.d, l.key, ++l.n, l.attempt, "started", NULL).ok);
     return l;
 }
+
+static struct lab lab_new(const char *asks) { return lab_of("2", asks); }
 
 /* For so many seconds its node tells this of it, every 5 s. */
 static bool tell(struct lab *l, int64_t s, const char *live, const char *use)
@@ -131,4 +133,11 @@ TEST(another_node_says_nothing_about_it_and_who_did_not_ask_is_not_stopped)
     CHECK(tell(&m, 3600, GPU(0, 0, "") IDLE, QUIET) && text_is(state(&m), "running") && rows_in(e, "volume") == 1);
     struct answer a = door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"command\":[\"true\"],\"autostop\":\"1m\"}");
     CHECK(!a.ok && a.err.rc == RC_BAD_INPUT && text_is(a.err.field, "autostop"));
+}
+
+TEST(one_that_has_little_of_a_processor_and_takes_all_of_it_is_used)
+{
+    struct lab l = lab_of("0.05", ",\"autostop\":\"1m\"");
+    AUTO(door_free) struct door *d = l.d;
+    CHECK(tell(&l, 300, "", ",\"cpu_milli\":45") && text_is(state(&l), "running") && tell(&l, 70, "", ",\"cpu_milli\":20") && text_is(state(&l), "stopping"));
 }
