@@ -52,18 +52,17 @@ static bool has_device_open(const struct worker *w, int pid)
     return found;
 }
 
+/* Its name may hold anything; what is behind its last bracket counts. */
 static bool is_stopped(int pid)
 {
-    char path[64], state = 0;
+    char path[64], text[512], state = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *f = fopen(path, "re");
-    int c = 0;
-    for (int at = 0; f && c != EOF && at < 256; at++) /* its name may have brackets and blanks; what is behind the last bracket counts */
-        if ((c = fgetc(f)) == ')' && fscanf(f, " %c", &state) != 1)
-            state = 0;
+    text[f ? fread(text, 1, sizeof text - 1, f) : 0] = 0;
     if (f)
         fclose(f);
-    return state == 'T' || state == 't';
+    const char *name_end = strrchr(text, ')');
+    return name_end && sscanf(name_end + 1, " %c", &state) == 1 && (state == 'T' || state == 't');
 }
 
 /* One that the driver does not know (a shell; a fork that never used CUDA) has nothing to be moved. What would be missed so is seen by held_mib.
