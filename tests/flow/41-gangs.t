@@ -62,7 +62,7 @@ refused "one of them cannot be cancelled alone" 400 bad_input 'gang'
 A=$(get "/v1/jobs/$GANG/attempts" | jq -r '.items[] | select(.task == 1) | .id')
 kill -9 "$(first_pid "$A")"
 again() { [ "$(get "/v1/jobs/$GANG/tasks" | jq -rc '[.items[].tries]')" = '[2,2,2]' ] && running "$GANG" 3; }
-until_ok 60 again
+until_ok 60 again || note "its attempts: $(get "/v1/jobs/$GANG/attempts" | jq -rc '[.items | sort_by(.task, .id)[] | [.task, .outcome, .detail]]')"
 is "one is killed, and all of them start again" "$(get "/v1/jobs/$GANG/tasks" | jq -rc '[.items[] | "\(.state) \(.tries)"]')" '["running 2","running 2","running 2"]'
 is "... the others were told to end" "$(get "/v1/jobs/$GANG/attempts" | jq -rc '[.items | sort_by(.task, .id)[] | select(.state != "running") | .outcome]')" '["cancelled","signaled","cancelled"]'
 ok "... which an event says" eval 'arcus events -o json | grep -q job.restarted'
