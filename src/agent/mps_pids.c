@@ -9,28 +9,14 @@
  * Bounded, and one task cannot push another's out: it has its own part of the room, in which its oldest goes first. Numbers come again: the newest counts. */
 #include "agent/helper.h"
 #include "agent/mps_internal.h"
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 enum { BEFORE_MS = 2000 };
 
-/* The 22nd field of /proc/PID/stat; 0: it is gone. The name before it may hold anything but what comes behind its last ')'. */
 static uint64_t start_time(int pid)
 {
-    char path[48], text[1024];
-    unsigned long long at = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd == -1 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd != -1)
-        close(fd);
-    text[MAX(n, 0)] = 0;
-    const char *p = strrchr(text, ')');
-    for (int field = 2; p && *p && field < 22; p++)
-        field += *p == ' ';
-    return p && sscanf(p, "%llu", &at) == 1 ? at : 0;
+    char ignored;
+    return proc_started(pid, &ignored);
 }
 
 static void on_gone(void *arg)

@@ -9,6 +9,7 @@
 #include "agent/suspend.h"
 #include "base/id.h"
 #include "model/prefix.h"
+#include "os/os.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,14 +56,8 @@ static bool has_device_open(const struct worker *w, int pid)
 /* Its name may hold anything; what is behind its last bracket counts. */
 static bool is_stopped(int pid)
 {
-    char path[64], text[512], state = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "re");
-    text[f ? fread(text, 1, sizeof text - 1, f) : 0] = 0;
-    if (f)
-        fclose(f);
-    const char *name_end = strrchr(text, ')');
-    return name_end && sscanf(name_end + 1, " %c", &state) == 1 && (state == 'T' || state == 't');
+    char state;
+    return proc_started(pid, &state) && (state == 'T' || state == 't');
 }
 
 /* One that the driver does not know (a shell; a fork that never used CUDA) has nothing to be moved. What would be missed so is seen by held_mib.

@@ -113,6 +113,8 @@ MUST_CHECK bool proc_spawn(struct os *os, const struct proc_spec *spec, void (*o
 /* Watches a process that is not our child (pidfd). start_time is the 22nd field of /proc/PID/stat, so that a pid used again
  * is not taken for it. False: it is gone. */
 MUST_CHECK bool proc_watch(struct os *os, int pid, uint64_t start_time, void (*on_gone)(void *arg), void *arg, struct proc **out);
+/* That of any process of this machine; 0: there is none. *state: a letter as ps has it (Z and X have ended, T and t are stopped); 0: unknown. */
+uint64_t proc_started(int pid, char *state);
 int proc_pid(const struct proc *p);
 uint64_t proc_start_time(const struct proc *p); /* what proc_watch asks for later; 0: it was gone already */
 void proc_kill(struct proc *p, int signal);

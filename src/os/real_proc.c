@@ -149,9 +149,10 @@ bool proc_launch(const struct proc_spec *spec, int *pid, int *pidfd, struct err 
     return true;
 }
 
-uint64_t proc_started(int pid, bool *zombie)
+uint64_t proc_started(int pid, char *state)
 {
     char path[64], text[1024];
+    *state = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd == -1)
@@ -160,7 +161,7 @@ uint64_t proc_started(int pid, bool *zombie)
     close(fd);
     text[MAX(n, 0)] = 0;
     char *at = strrchr(text, ')');      /* the name before it may hold blanks and parentheses */
-    *zombie = at && at[1] && (at[2] == 'Z' || at[2] == 'X');
+    *state = (char)(at && at[1] ? at[2] : 0);
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
     return at ? strtoull(at + 1, NULL, 10) : 0;
@@ -210,8 +211,8 @@ static void proc_ready(struct source *src, uint32_t events)
 static struct rproc *proc_add(struct real *r, int pid, int pidfd, void *arg)
 {
     struct rproc *p = os_alloc(sizeof *p);
-    bool zombie;
-    p->base = (struct proc){ .os = &r->os, .pid = pid, .start_time = proc_started(pid, &zombie) };
+    char state;
+    p->base = (struct proc){ .os = &r->os, .pid = pid, .start_time = proc_started(pid, &state) };
     p->arg = arg;
     source_init(r, &p->src, proc_ready, proc_drop);
     if (!source_poll(&p->src, pidfd, EPOLLIN))
@@ -241,8 +242,8 @@ bool real_proc_watch(struct os *os, int pid, uint64_t start_time, void (*on_gone
     if (pidfd == -1)
         return false;
     fcntl(pidfd, F_SETFD, FD_CLOEXEC);
-    bool zombie = false;    /* asked after the pidfd was opened: it cannot change behind us */
-    if (proc_started(pid, &zombie) != start_time || zombie) {
+    char state = 0;         /* asked after the pidfd was opened: it cannot change behind us */
+    if (proc_started(pid, &state) != start_time || state == 'Z' || state == 'X') {
         close(pidfd);
         return false;
     }

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KIND = 10 };     /* to everybody else who wants a processor */
+enum { KIND = 10, DAMAGED = 86 };       /* KIND: to everybody else who wants a processor. DAMAGED: an exit code that nothing else has by accident */
 
 struct store_look {
     struct proc *proc;
@@ -23,7 +23,7 @@ static void on_exit_of(void *arg, int status)
 {
     struct store_look *c = arg;
     c->proc = NULL;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == rc_exit(RC_INTERNAL))
+    if (WIFEXITED(status) && WEXITSTATUS(status) == DAMAGED)
         c->on_damaged(c->arg);
     else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         log_line(LOG_WARN, "server", "whether the store is damaged could not be looked at");
@@ -69,5 +69,5 @@ int store_look_main(int argc, char **argv)
     if (store_check(argv[1], &err))
         return 0;
     log_line(err.rc == RC_INTERNAL ? LOG_ERROR : LOG_WARN, "server", "%s", err.text);
-    return rc_exit(err.rc);
+    return err.rc == RC_INTERNAL ? DAMAGED : 1;
 }

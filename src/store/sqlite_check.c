@@ -52,7 +52,7 @@ static const char *path_of(const char *where)
 bool store_is_large(const char *where)
 {
     struct stat st;
-    return path_of(where)[0] == '/' && stat(path_of(where), &st) == 0 && st.st_size > CHECK_BYTES;
+    return stat(path_of(where), &st) == 0 && st.st_size > CHECK_BYTES; /* a database that is no file of ours has no such path */
 }
 
 bool store_check(const char *where, struct err *err)
@@ -76,5 +76,7 @@ bool store_check(const char *where, struct err *err)
     for (size_t i = 0; ok && i < tables.count; i++)
         ok = look_at(db, tables.at[i], err);
     sqlite3_close(db);
+    if (!ok && err->rc == RC_INTERNAL && !strstr(err->text, STORE_DAMAGED)) /* the look failed, which says nothing of the store */
+        err->rc = RC_UNAVAILABLE;
     return ok || err_wrap(err, "%s", path_of(where));
 }

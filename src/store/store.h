@@ -43,7 +43,7 @@ MUST_CHECK bool store_open(struct os *os, const char *where, struct store **out,
 MUST_CHECK bool store_open_as_is(struct os *os, const char *where, struct store **out, struct err *err);
 /* A file that is too large to be looked at whole when it is opened; and looking at it, beside those who use it. RC_INTERNAL: it is damaged. */
 bool store_is_large(const char *where);
-MUST_CHECK bool store_check(const char *where, struct err *err);
+MUST_CHECK bool store_check(const char *where, struct err *err);      /* RC_INTERNAL: it is damaged; anything else: it could not be looked at */
 void store_close(struct store *s);
 AUTO_FN(struct store *, store_close)
 const char *store_kind(const struct store *s);                  /* "sqlite", "postgres" */
