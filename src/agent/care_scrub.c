@@ -208,14 +208,29 @@ void care_scrubbed(struct care_gpu *g, const struct check_said *said)
 
 enum verdict { VERDICT_READY, VERDICT_WAITS, VERDICT_NEVER };
 
+/* Nothing here can overwrite it: then that is the result that is told. */
+static void tell_unscrubbed(struct care_gpu *g, struct care_want *w, size_t i)
+{
+    char before[ID_TEXT], next[ID_TEXT];
+    int64_t was = foreign_owner(g, &w->leases.at[i], w->project);
+    if (i >= 64 || w->clean >> i & 1 || was == OWNER_NOBODY)
+        return;
+    w->clean |= UINT64_C(1) << i;
+    g->scrub_ms = os_wall_ms(g->care->os);
+    snprintf(g->scrub, sizeof g->scrub, "not overwritten: that is done with NVIDIA's GPUs alone; for %s, after %s", project_words(w->project, next), project_words(was, before));
+    log_line(LOG_WARN, "gpus", "%s: %s", g->uuid, g->scrub);
+}
+
 static enum verdict judge_one(struct care *c, struct care_want *w, size_t i, char why[static 240])
 {
     const struct care_lease *l = &w->leases.at[i];
     struct care_gpu *g = care_gpu_of(c, l->uuid);
     if (!g || !g->seen) /* what it is and who had it is not known */
         return snprintf(why, 240, "the driver has not told of %s yet", l->uuid), VERDICT_NEVER;
-    if (!g->nvidia)
+    if (!g->nvidia) {
+        tell_unscrubbed(g, w, i);
         return VERDICT_READY;
+    }
     if (care_is_out(g))
         return snprintf(why, 240, "GPU %" PRId64 ": %.200s", g->index, care_is_out(g)), VERDICT_NEVER;
     if (g->busy)

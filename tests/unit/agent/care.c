@@ -278,6 +278,19 @@ TEST(between_two_projects_and_only_there_a_gpu_is_overwritten_before_anybody_beg
     care_leave(t.care, 4);
 }
 
+TEST(a_gpu_that_nothing_can_overwrite_tells_so_when_it_goes_to_another_project)
+{
+    AUTO(try_done) struct try t;
+    AUTO(arena_free) struct arena *mem = arena_new();
+    try_open(&t);
+    t.gpu.vendor = "amd";
+    driver(&t, NULL, NULL, 0);
+    CHECK(wants(&t, 1, 7, &whole) && !told(&t, mem).scrub);
+    care_leave(t.care, 1);
+    CHECK(wants(&t, 2, 8, &whole) && text_starts(told(&t, mem).scrub, "not overwritten: ") && told(&t, mem).scrub_ms > 0);
+    care_leave(t.care, 2);
+}
+
 TEST(who_had_it_last_is_known_to_the_next_agent_and_who_is_not_known_is_a_stranger)
 {
     AUTO(try_done) struct try t;
