@@ -62,7 +62,7 @@ static void print_job(struct cli *c, struct json *job)
     doc_drop(job, "queue");
     doc_drop(job, "why");
     print_described(c, job);
-    if (queue)
+    if (queue && json_text(queue, "first_at")) /* else it stands nowhere yet */
         print_queue(queue);
     if (why) {
         printf("\nwhy it waits:\n");

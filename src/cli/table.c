@@ -187,13 +187,16 @@ static void put_mark(struct str *out, const struct item *i)
         str_text(out, i->value->name);
 }
 
-/* Whatever counts GPUs says when they are made up. */
+/* Whatever counts GPUs says when they are made up. A stopped instance has none, and of one that waits nobody knows which it will have. */
 static void put_gpus(struct str *out, const struct item *i)
 {
     const struct json *simulated = json_get(i->all, "simulated");
+    const char *state = json_text(i->all, "state");
     size_t before = out->len;
+    if (state && text_is(state, "stopped"))
+        return;
     put_text(out, i);
-    if (out->len > before && simulated && simulated->flag)
+    if (out->len > before && simulated && simulated->flag && !(state && text_is(state, "queued")))
         str_text(out, " (simulated)");
 }
 

@@ -117,6 +117,7 @@ void attempt_part(struct attempt *a, int64_t id, const struct interval *i);     
 void attempt_parts_put(const struct attempt *a, struct json_out *o);              /* into its lease */
 int64_t attempt_parts_cut(struct call *c, struct attempt *a, int64_t ended_ms);   /* it had ended by then: so none of them is longer; when it has, as far as that can be */
 void attempt_parts_void(struct call *c, struct attempt *a);                       /* they are not billed after all */
+void job_may_run(struct call *c, struct job *j);                                /* something that blocked it has gone: if it was the last, its age begins now */
 void job_write(struct call *c, struct job *j);                                  /* its row as memory has it; version + 1 */
 void task_write(struct call *c, struct task *t, const char *detail);
 void job_settle(struct call *c, struct job *j);                                 /* are all its tasks over? then so is it */

@@ -152,6 +152,7 @@ bool job_start(struct call *c, const void *body, struct err *err)
     if (job_is_stopped(j)) {
         j->blocked--;
         EMIT(c, JOB_WHY, V_INT(j->id), V_TEXT(""));
+        job_may_run(c, j);
         j->reason = j->state != JOB_QUEUED ? REASON_NONE : j->blocked ? REASON_DEPENDENCY : REASON_PRIORITY;
         job_write(c, j);
         sched_of_job(c->s, j, emit_news(c, SCHED_JOB));

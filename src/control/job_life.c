@@ -21,6 +21,15 @@ void job_write(struct call *c, struct job *j)
          V_INT(j->version), V_INT(j->project->id));
 }
 
+/* Time in which it could not have run is no waiting: whoever is stopped, or comes after another, does not get older. */
+void job_may_run(struct call *c, struct job *j)
+{
+    if (j->blocked)
+        return;
+    j->ready_ms = c->now_ms;
+    EMIT(c, JOB_READY, V_INT(j->id), V_INT(j->ready_ms), V_INT(j->project->id));
+}
+
 void task_write(struct call *c, struct task *t, const char *detail)
 {
     EMIT(c, TASK_SET, V_INT(t->job->id), V_INT(t->index), V_INT(t->state), V_INT(t->outcome),
@@ -103,6 +112,7 @@ static bool follower_step(struct call *c, struct job *j, enum after_when when, e
     }
     if (--j->blocked == 0) {
         j->reason = REASON_PRIORITY;
+        job_may_run(c, j);
         job_write(c, j);
         sched_of_job(c->s, j, emit_news(c, SCHED_JOB));
     }

@@ -21,7 +21,7 @@ bool job_why(struct call *c, const void *body, struct err *err)
     const struct job *j = map_get(c->s->jobs, c->r->question->job->job);
     if (!j) /* it has ended meanwhile */
         return job_gone(c, ask->job, err);
-    struct why_view v = { .id = j->id, .name = j->name, .state = job_state_name(j->state) };
+    struct why_view v = { .id = j->id, .name = j->name, .state = job_state_word(j->state, j->reason) };
     why_words(c, c->r->question, j, &v);
     reply_view(c, &why_view_fields, &v);
     return true;

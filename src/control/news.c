@@ -71,7 +71,7 @@ void sched_of_job(struct state *s, const struct job *j, struct sched_event *e)
     e->job = j->id;
     e->project = j->project->id;
     e->priority = j->priority;
-    e->created_ms = j->created_ms;
+    e->created_ms = MAX(j->created_ms, j->ready_ms);
     e->first_task = j->next_task;
     e->last_task = j->count - 1;
     e->shape = j->shape;

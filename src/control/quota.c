@@ -270,10 +270,12 @@ static bool capacity_of(struct call *c, int64_t out[SHARE_COUNT], struct err *er
     return true;
 }
 
-static bool ahead_of(struct call *c, int64_t from, int64_t to, int64_t priority, int64_t id, int64_t *out, struct err *err)
+/* Of those that may run, as the planner sorts them. since_ms: its age begins. */
+static bool ahead_of(struct call *c, int64_t from, int64_t to, int64_t priority, int64_t id, int64_t since_ms, int64_t *out, struct err *err)
 {
     struct rows r;
-    if (!ROWS(c, QUEUE_AHEAD, &r, err, V_INT(c->who->project), V_INT(from), V_INT(to), V_INT(priority), V_INT(id)))
+    if (!ROWS(c, QUEUE_AHEAD, &r, err, V_INT(c->who->project), V_INT(from), V_INT(to), V_INT(priority), V_INT(id), V_INT(since_ms),
+              V_INT(REASON_STOPPED), V_INT(REASON_DEPENDENCY)))
         return false;
     return *out = row_int(&r, 0, 0), true;
 }
@@ -307,6 +309,8 @@ bool job_queue(struct call *c, const void *body, struct err *err)
     int64_t priority = row_int(&r, 0, 8);
     const struct priority *class = &priorities[priority_of(priority)];
     const char *why = row_text(&r, 0, 27);
+    bool blocked = reason == REASON_STOPPED || reason == REASON_DEPENDENCY; /* it does not get older, and nothing is promised */
+    int64_t since_ms = blocked ? c->now_ms : MAX(row_int(&r, 0, 17), row_int(&r, 0, 28));
     struct queue_view v = { .id = id,
                             .name = row_text(&r, 0, 4),
                             .state = job_state_word((enum job_state)row_int(&r, 0, 5), reason),
@@ -314,9 +318,9 @@ bool job_queue(struct call *c, const void *body, struct err *err)
                             .reason_text = reason_told(c, reason, why),
                             .class = class->name,
                             .priority = priority,
-                            .starved_ms = row_int(&r, 0, 17) + class->starved_s * 1000 };
-    if (!ahead_of(c, class->from, class->to, priority, id, &v.ahead, err)
-        || !ahead_of(c, class->to + 1, 1000, -1, id, &v.project_ahead, err) || !share_view(c, &v, err))
+                            .starved_ms = blocked ? 0 : since_ms + class->starved_s * 1000 };
+    if (!ahead_of(c, class->from, class->to, priority, id, since_ms, &v.ahead, err)
+        || !ahead_of(c, class->to + 1, 1000, -1, id, since_ms, &v.project_ahead, err) || !share_view(c, &v, err))
         return false;
     reply_view(c, &queue_view_fields, &v);
     return true;

@@ -141,18 +141,25 @@ bool job_get(struct call *c, const void *body, struct err *err)
 static bool state_range(const struct job_list_ask *ask, int64_t *low, int64_t *high,
                         struct err *err)
 {
+    /* States that the store does not know: these may be shown so (job_state_word). */
+    static const struct { const char *word; enum job_state low, high; } words[] = {
+        { "suspended", JOB_RUNNING, JOB_RUNNING },
+        { "stopped", JOB_QUEUED, JOB_QUEUED },
+        { "stopping", JOB_PLACED, JOB_STOPPING },
+    };
     *low = 0;
     *high = ask->all ? JOB_STATE_COUNT : JOB_STOPPING;
     if (!text_given(ask->state))
         return true;
-    if (text_is(ask->state, job_state_word(JOB_RUNNING, REASON_SUSPENDED)))
-        return *low = *high = JOB_RUNNING, true;
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (text_is(ask->state, words[i].word))
+            return *low = words[i].low, *high = words[i].high, true;
     for (int s = 0; s < JOB_STATE_COUNT; s++)
         if (text_is(ask->state, job_state_name((enum job_state)s)))
             return *low = *high = s, true;
     return err_field(
         err, "state",
-        "'%s' is not a state; they are queued, placed, running, suspended, stopping, done, failed, cancelled",
+        "'%s' is not a state; they are queued, placed, running, suspended, stopping, stopped, done, failed, cancelled",
         ask->state);
 }
 
@@ -186,7 +193,7 @@ bool job_list(struct call *c, const void *body, struct err *err)
         struct job_view v;
         view_row(c, &r, i, &v);
         if (text_given(ask->state) && !text_is(v.state, ask->state))
-            continue; /* in the store a suspended one runs: a page may be short */
+            continue; /* in the store a suspended one runs, and a stopped one is queued: a page may be short */
         list_add(&l, &job_brief_fields, &v);
     }
     list_close(&l, r.count > n ? id_of(c, PREFIX_JOB, row_int(&r, n - 1, 0)) : NULL);

@@ -150,6 +150,7 @@ struct job {
     struct shape shape;
     const char *tolerates;      /* text of model/house.h; NULL: nothing */
     int64_t blocked;            /* how many of the jobs that it comes after have not ended yet */
+    int64_t ready_ms;           /* when the last of what blocked it had gone: its age begins there; 0: when it was made */
     struct map *tasks;          /* those that were placed and have not ended, by index */
     int64_t waiting;            /* how many of them wait for another try */
     struct map *skipped;        /* from next_task on: tasks that were cancelled before their turn, as index + 1; NULL: none ever */

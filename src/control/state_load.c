@@ -248,7 +248,7 @@ static bool load_jobs(struct load *l, int64_t *after, int64_t *after2)
         j->exit_code = INT(14);
         j->flavor = arena_text(j->mem, TEXT(16));
         j->created_ms = INT(17), j->started_ms = INT(18), j->ended_ms = INT(19),
-        j->version = INT(20);
+        j->version = INT(20), j->ready_ms = INT(21);
         p->jobs_live++;
         p->disk_held += job_is_instance(j) ? j->spec.disk_mib : 0;
         for (size_t v = 0; v < j->spec.volumes.count; v++) {

@@ -191,7 +191,7 @@ const struct fields blob_ask_fields = FIELDS(blob_ask, blob_rows);
 static const struct field job_list_rows[] = {
     PAGE(job_list_ask),
     LIMIT(job_list_ask),
-    FIELD(struct job_list_ask, state, TEXT, .max = 16, .flag = "-s --state", .help = "only jobs in this state: queued, placed, running, stopping, done, failed or cancelled", .example = "failed"),
+    FIELD(struct job_list_ask, state, TEXT, .max = 16, .flag = "-s --state", .help = "only jobs in this state: queued, placed, running, suspended, stopping, stopped, done, failed or cancelled", .example = "failed"),
     FIELD(struct job_list_ask, name, TEXT, .max = 64, .flag = "-J --name", .help = "only jobs of this name", .example = "train"),
     FIELD(struct job_list_ask, all, BOOL, .flag = "-a --all", .help = "also those that have ended"),
 };

@@ -70,7 +70,7 @@ static const struct field queue_rows[] = {
     FIELD_AS(struct queue_view, part_ppm, "fair_ppm", INT, .help = "what it should have, by its weight against the projects that have work now"),
     FIELD_AS(struct queue_view, weight_milli, "weight", MILLI),
     FIELD(struct queue_view, projects, INT, .help = "how many projects have work"),
-    FIELD_AS(struct queue_view, starved_ms, "first_at", TIME, .help = "if it still waits then, it goes before everybody"),
+    FIELD_AS(struct queue_view, starved_ms, "first_at", TIME, .help = "if it still waits then, it goes before everybody; null: it may not run yet (stopped, or it waits for other jobs), and that is no waiting"),
 };
 const struct fields queue_view_fields = FIELDS(queue_view, queue_rows);
 

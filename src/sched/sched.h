@@ -85,7 +85,8 @@ struct sched_event {
     bool yielding;
     int64_t yields_ms;
     /* SCHED_JOB */
-    int64_t created_ms, first_task, last_task;    /* tasks first..last wait (an array is one row) */
+    int64_t created_ms;     /* its age begins: when it was made, or what blocked it had gone */
+    int64_t first_task, last_task;      /* tasks first..last wait (an array is one row) */
     struct shape shape;     /* also of one part of a reservation, which has `count` of them */
     bool wants_host_image;
     char region[PLACE_NAME], zone[PLACE_NAME];  /* only there; "": anywhere */

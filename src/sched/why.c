@@ -333,10 +333,12 @@ void sched_why(struct sched *s, const struct sched_event *e, int64_t now_ms, str
         return;
     out->known = true;
     explain(s, j, out);
-    expect(s, e, now_ms, out);
-    if (j->blocked) {
+    if (j->blocked) { /* whoever cannot run is promised no start */
         out->reason = reason_blocks(j->told) ? (enum reason)j->told : REASON_DEPENDENCY;
-    } else if (heap_has(&s->sleepers, j) && j->wake_ms > now_ms) {
+        return;
+    }
+    expect(s, e, now_ms, out);
+    if (heap_has(&s->sleepers, j) && j->wake_ms > now_ms) {
         out->reason = REASON_RETRY;
         out->pause_ms = j->wake_ms;
         out->start_ms = out->fits ? j->wake_ms : 0;

@@ -156,4 +156,5 @@
     X("ALTER TABLE volume ADD COLUMN job BIGINT NOT NULL DEFAULT 0") /* it is the disk of this instance, and nobody else's to name; 0: a volume proper */ \
     /* How often a task may have been the one that made a GPU fail which it shared. */ \
     X("ALTER TABLE task ADD COLUMN suspicions BIGINT NOT NULL DEFAULT 0") \
-    X("ALTER TABLE task ADD COLUMN suspected_ms BIGINT NOT NULL DEFAULT 0") /* the last time: it is forgiven after a day */
+    X("ALTER TABLE task ADD COLUMN suspected_ms BIGINT NOT NULL DEFAULT 0") /* the last time: it is forgiven after a day */ \
+    X("ALTER TABLE job ADD COLUMN ready_ms BIGINT NOT NULL DEFAULT 0") /* since then it may run: it was started again, or what it came after had ended; 0: since it was made */

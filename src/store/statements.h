@@ -75,6 +75,7 @@
     X(TOKEN_DROP, "i", "DELETE FROM jointoken WHERE id = ?1")                                                                  \
     X(JOB_ADD, "iiiitiiiitttii", "INSERT INTO job (id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, idem, created_ms, started_ms, ended_ms, version, idem_slot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, 0, 0, 0, 0, 0, ?10, ?11, ?12, ?13, 0, 0, 1, ?14)") \
     X(JOB_SET, "iiiiiiiiiiiiii", "UPDATE job SET state = ?2, reason = ?3, outcome = ?4, priority = ?5, next_task = ?6, done = ?7, failed = ?8, cancelled = ?9, exit_code = ?10, started_ms = ?11, ended_ms = ?12, version = ?13 WHERE id = ?1 AND project = ?14") \
+    X(JOB_READY, "iii", "UPDATE job SET ready_ms = ?2 WHERE id = ?1 AND project = ?3") \
     X(TASK_ADD, "iiiiiii", "INSERT INTO task (job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, 0, 0, '', 0, 0, 0)") \
     X(TASK_SET, "iiiiiiiiitiiiiii", "UPDATE task SET state = ?3, outcome = ?4, tries = ?5, faults = ?6, attempt = ?7, exit_code = ?8, signal = ?9, detail = ?10, not_before_ms = ?11, started_ms = ?12, ended_ms = ?13, evictions = ?14, suspicions = ?15, suspected_ms = ?16 WHERE job = ?1 AND task = ?2") \
     X(ATTEMPT_ADD, "iiiiitii", "INSERT INTO attempt (id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, ended_ms, exit_code, signal, detail) VALUES (?1, ?2, ?3, ?4, ?5, 1, 0, ?6, ?7, ?8, 0, 0, 0, 0, '')") \
@@ -132,7 +133,7 @@
     X(LOAD_RESERVE, "", "SELECT id, project, name, gpus, count, from_ms, until_ms, created_ms, begun FROM reservation WHERE ended_ms = 0 ORDER BY id") \
     X(LOAD_EVICTED, "", "SELECT attempt, at_ms, gpu_milli FROM evicted ORDER BY attempt")                                          \
     X(LOAD_TOKEN, "i", "SELECT id, hash, created_ms, expires_ms FROM jointoken WHERE used_ms = 0 AND expires_ms > ?1 ORDER BY id") \
-    X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
+    X(LOAD_JOB, "i", "SELECT id, project, owner_kind, owner, name, state, reason, outcome, priority, count, next_task, done, failed, cancelled, exit_code, spec, flavor, created_ms, started_ms, ended_ms, version, ready_ms FROM job WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
     X(LOAD_TASK, "ii", "SELECT job, task, project, state, outcome, tries, faults, attempt, exit_code, signal, detail, not_before_ms, started_ms, ended_ms, evictions, suspicions, suspected_ms FROM task WHERE state < 4 AND (job, task) > (?1, ?2) ORDER BY job, task LIMIT 2000") \
     X(LOAD_SKIPPED, "ii", "SELECT t.job, t.task FROM job j CROSS JOIN task t WHERE j.state < 4 AND j.id >= ?1 AND t.job = j.id AND t.task >= j.next_task AND t.state >= 4 AND (t.job, t.task) > (?1, ?2) ORDER BY j.id, t.task LIMIT 2000") \
     X(LOAD_ATTEMPT, "i", "SELECT id, job, task, project, node, state, outcome, lease, run_for_s, placed_ms, started_ms, grace_s, stop_as, detail, stop_ms FROM attempt WHERE state < 4 AND id > ?1 ORDER BY id LIMIT 2000") \
@@ -170,7 +171,7 @@
     X(AUTH_PROJECT_ANY, "i", "SELECT p.id, p.org, m.roles FROM project p JOIN member m ON m.project = p.id WHERE m.person = ?1 AND p.state = 0 ORDER BY p.id LIMIT 1") \
     X(PERSON_BY_NAME, "t", "SELECT id, name, password, roles, state, created_ms, version FROM person WHERE name = ?1")         \
     /* --- reads; every one that a tenant can reach names the project */                                                       \
-    X(JOB_GET, "ii", "SELECT " JOB_COLUMNS ", COALESCE((SELECT t.detail FROM task t WHERE t.job = job.id AND t.detail <> '' ORDER BY t.task LIMIT 1), ''), why FROM job WHERE project = ?1 AND id = ?2") \
+    X(JOB_GET, "ii", "SELECT " JOB_COLUMNS ", COALESCE((SELECT t.detail FROM task t WHERE t.job = job.id AND t.detail <> '' ORDER BY t.task LIMIT 1), ''), why, ready_ms FROM job WHERE project = ?1 AND id = ?2") \
     X(JOB_BY_NAME, "it", "SELECT id FROM (SELECT id FROM job WHERE state < 4 AND project = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1) AS a UNION ALL SELECT id FROM (SELECT id FROM job WHERE ended_ms > 0 AND project = ?1 AND name = ?2 ORDER BY id DESC LIMIT 1) AS b ORDER BY id DESC LIMIT 1") \
     /* Live jobs are few and have an index of their own (the + keeps SQLite from another one); what has ended is found by what is asked for. */ \
     X(JOB_LIST, "iii", "SELECT " JOB_COLUMNS " FROM job WHERE id IN (SELECT id FROM (SELECT id FROM job WHERE state < 4 AND project = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3) AS a UNION ALL SELECT id FROM (SELECT id FROM job WHERE ended_ms > 0 AND project = ?1 AND state = 4 AND id < ?2 ORDER BY id DESC LIMIT ?3) AS b UNION ALL SELECT id FROM (SELECT id FROM job WHERE ended_ms > 0 AND project = ?1 AND state = 5 AND id < ?2 ORDER BY id DESC LIMIT ?3) AS c UNION ALL SELECT id FROM (SELECT id FROM job WHERE ended_ms > 0 AND project = ?1 AND state = 6 AND id < ?2 ORDER BY id DESC LIMIT ?3) AS d) ORDER BY id DESC LIMIT ?3") \
@@ -242,7 +243,7 @@
     X(LIMIT_USED, "ii", "SELECT owner, flavor, day, CAST(SUM(gpu_milli_ms) AS BIGINT), CAST(SUM(cpu_milli_ms) AS BIGINT), CAST(SUM(mem_mib_ms) AS BIGINT) FROM usage_day WHERE project = ?1 AND day >= ?2 GROUP BY owner, flavor, day ORDER BY owner, flavor, day") \
     X(INSTANCE_SPECS, "i", "SELECT spec FROM job WHERE state < 4 AND project = ?1 AND spec LIKE '%\"instance\"%'") \
     X(LIMIT_JOBS, "i", "SELECT COUNT(*) FROM job WHERE state < 4 AND project = ?1")                                            \
-    X(QUEUE_AHEAD, "iiiii", "SELECT COUNT(*) FROM job WHERE state < 4 AND state = 0 AND project = ?1 AND priority >= ?2 AND priority <= ?3 AND (priority > ?4 OR (priority = ?4 AND id < ?5))") \
+    X(QUEUE_AHEAD, "iiiiiiii", "SELECT COUNT(*) FROM job WHERE state < 4 AND state = 0 AND project = ?1 AND priority >= ?2 AND priority <= ?3 AND reason <> ?7 AND reason <> ?8 AND (priority > ?4 OR (priority = ?4 AND (CASE WHEN ready_ms > created_ms THEN ready_ms ELSE created_ms END < ?6 OR (CASE WHEN ready_ms > created_ms THEN ready_ms ELSE created_ms END = ?6 AND id < ?5))))") \
     X(QUEUE_WEIGHTS, "i", "SELECT COALESCE(CAST(SUM(weight) AS BIGINT), 0), COUNT(*) FROM project WHERE id > ?1 AND EXISTS (SELECT 1 FROM job WHERE job.state < 4 AND job.project = project.id)") \
     X(QUEUE_PROJECT, "i", "SELECT weight, quota FROM project WHERE id = ?1") \
     X(LEASE_LIST, "i", "SELECT node, lease, project FROM attempt WHERE state < 4 AND (?1 = 0 OR node = ?1)")                   \

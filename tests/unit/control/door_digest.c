@@ -128,12 +128,12 @@ static void work(struct lines *l, const struct state *s, int64_t only)
             continue;
         str_printf(line(l),
                    "job %lld/%lld %s owner %d/%lld state %d reason %d outcome %d priority %lld "
-                   "next %lld/%lld ended %lld+%lld+%lld code %lld at %lld %lld %lld v%lld"
+                   "next %lld/%lld ended %lld+%lld+%lld code %lld at %lld %lld %lld %lld v%lld"
                    " blocked %lld waiting %lld tasks %zu flavor %s spec %s",
                    LL(j->project->id), LL(j->id), j->name, j->owner_kind, LL(j->owner), j->state,
                    j->reason, j->outcome, LL(j->priority), LL(j->next_task), LL(j->count),
                    LL(j->done), LL(j->failed), LL(j->cancelled), LL(j->exit_code),
-                   LL(j->created_ms), LL(j->started_ms), LL(j->ended_ms), LL(j->version),
+                   LL(j->created_ms), LL(j->ready_ms), LL(j->started_ms), LL(j->ended_ms), LL(j->version),
                    LL(j->blocked), LL(j->waiting), map_count(j->tasks), j->flavor, j->spec_text);
         for (size_t k = 0; k < j->follower_count; k++)
             if (map_get(s->jobs, j->followers[k].job))
