@@ -139,6 +139,7 @@ MUST_CHECK bool disk_check(const struct call *c, const struct project *p, const 
 void disk_refused(struct call *c, struct job *j, const struct node *n);         /* it was to run there: elsewhere, if that node has no room for its disk */
 void disks_tick(struct call *c);                                                /* is there room for those that wait for it? */
 bool node_could_run(struct call *c, const struct node *n, const struct job *j); /* if nothing else ran there */
+bool node_could_start(struct call *c, const struct node *n, const struct job *j);   /* beside what runs there, if it were its turn */
 void disk_settle(struct call *c, struct job *j, struct node *n);                /* disk.c: it is placed there; an instance gets its disk */
 void disk_drop(struct call *c, struct job *j);                                  /* it has ended: so has its disk */
 bool disk_keeps(struct call *c, struct task *t, const struct ending *how);      /* it would be over, but its disk is worth more: it is stopped */

@@ -2,11 +2,12 @@
  *
  * A disk that is kept holds a node's space for as long as its owner likes, whether he runs or not. So all of a node's are at most half of what it has, and
  * where there are several projects one of them has at most half of that: the rest is for what everybody needs there. The planner knows nothing of
- * disks: a placement on a node without room is refused at the door, and the instance is held to the node that has the most of it. If there is none, it is blocked
+ * disks: a placement on a node without room is refused at the door, and the instance is held to one that has it, where it could start
+ * now rather than elsewhere, and to another after a while. If there is none, it is blocked
  * with REASON_DISK, which its row remembers, until a look around finds one. */
 #include "control/call.h"
 
-enum { KEPT_SHARE = 2, PROJECT_SHARE = 2, LOOKS = 16 };     /* LOOKS: of those that wait, at one tick */
+enum { KEPT_SHARE = 2, PROJECT_SHARE = 2, LOOKS = 16, LOOK_AGAIN_MS = 10 * 1000 };      /* LOOKS: of those that wait, at one tick */
 
 static int64_t most_of(const struct state *s, const struct node *n)
 {
@@ -73,27 +74,62 @@ void disk_waits(struct state *s, struct job *j)
     j->lean = 0;
 }
 
+static bool has_room(struct call *c, struct job *j, const struct node *n, int64_t *room)
+{
+    int64_t lean = j->lean;
+    j->lean = 0; /* where it is held to now is no reason to be nowhere else */
+    *room = n->info.disks && n->state == NODE_READY ? room_on(c->s, j->project, n) : -1;
+    bool good = *room >= j->spec.disk_mib && node_could_run(c, n, j);
+    j->lean = lean;
+    return good;
+}
+
+static bool starts_on(struct call *c, struct job *j, const struct node *n)
+{
+    int64_t lean = j->lean;
+    j->lean = 0;
+    bool starts = node_could_start(c, n, j);
+    j->lean = lean;
+    return starts;
+}
+
+/* One where it could start now, else any; of those the one with the most room. */
 static struct node *roomiest(struct call *c, struct job *j)
 {
     struct node *n, *best = NULL;
-    int64_t most = j->spec.disk_mib - 1;
-    j->lean = 0;
+    int64_t most = 0, room;
+    bool now = false;
     for (size_t i = 0; (n = map_next(c->s->nodes, &i));) {
-        int64_t room = n->info.disks && n->state == NODE_READY ? room_on(c->s, j->project, n) : -1;
-        if ((room > most || (best && room == most && n->id < best->id)) && node_could_run(c, n, j))
-            most = room, best = n;
+        if (!has_room(c, j, n, &room))
+            continue;
+        bool starts = starts_on(c, j, n);
+        if (!best || starts > now || (starts == now && (room > most || (room == most && n->id < best->id))))
+            best = n, most = room, now = starts;
     }
     return best;
 }
 
-static void seek(struct call *c, struct job *j)
+/* The next one after the node that it is held to where it could start now; the last is followed by the first. */
+static struct node *next_free(struct call *c, struct job *j)
 {
-    struct node *n = roomiest(c, j);
+    struct node *n, *after = NULL, *first = NULL;
+    int64_t room;
+    for (size_t i = 0; (n = map_next(c->s->nodes, &i));) {
+        struct node **best = n->id > j->lean ? &after : &first;
+        if (n->id != j->lean && (!*best || n->id < (*best)->id) && has_room(c, j, n, &room) && starts_on(c, j, n))
+            *best = n;
+    }
+    return after ? after : first;
+}
+
+static void seek(struct call *c, struct job *j, const struct node *n)
+{
     enum reason was = j->reason;
     if (n) {
         map_put(c->s->disk_waits, j->id, j);
         unblock(j);
         j->lean = n->id;
+        j->leaned_ms = c->now_ms;
         if (was == REASON_DISK)
             j->reason = j->blocked ? REASON_DEPENDENCY : REASON_PRIORITY;
     } else {
@@ -110,7 +146,18 @@ static void seek(struct call *c, struct job *j)
 void disk_refused(struct call *c, struct job *j, const struct node *n)
 {
     if (n && j && n->info.disks && !j->no_room && j->state == JOB_QUEUED && !disk_may(c->s, n, j))
-        seek(c, j);
+        seek(c, j, roomiest(c, j));
+}
+
+/* Whoever still waits where he is held to goes where he could start, since nobody holds that for him: what is free there by our books may be kept for others, too. */
+static void look_again(struct call *c, struct job *j)
+{
+    if (c->now_ms - j->leaned_ms >= 0 && c->now_ms - j->leaned_ms < LOOK_AGAIN_MS)
+        return;
+    j->leaned_ms = c->now_ms;
+    const struct node *n = next_free(c, j);
+    if (n)
+        seek(c, j, n);
 }
 
 /* A few of them each time: somebody has gone, or a node has come, or the one that it is held to takes nothing any more. */
@@ -124,9 +171,13 @@ void disks_tick(struct call *c)
         c->s->disk_look = 0;
     for (size_t i = 0; i < count; i++) {
         j = some[i];
-        const struct node *n = j->lean ? map_get(c->s->nodes, j->lean) : NULL;
+        const struct node *n = j->lean ? map_get(c->s->nodes, j->lean) : NULL, *other;
         bool good = n && n->state == NODE_READY && disk_may(c->s, n, j);
-        if (!good && j->state == JOB_QUEUED && (!j->no_room || roomiest(c, j)))
-            seek(c, j);
+        if (j->state != JOB_QUEUED)
+            continue;
+        if (good)
+            look_again(c, j);
+        else if ((other = roomiest(c, j)) || !j->no_room)
+            seek(c, j, other);
     }
 }

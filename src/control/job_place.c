@@ -148,6 +148,23 @@ bool node_could_run(struct call *c, const struct node *n, const struct job *j)
     return cpu <= n->info.cpu_milli && mem <= n->info.mem_mib;
 }
 
+/* What is free there, without who is before it. Of MIG slices nothing is known here. */
+bool node_could_start(struct call *c, const struct node *n, const struct job *j)
+{
+    const struct gpu_info *gpus = n->info.gpus.at;
+    const struct placement nothing = { 0 };
+    int64_t mib, need = j->shape.gpu.milli, part = MIN(need, 1000);
+    if (j->shape.gpu.mig[0] || !node_could_run(c, n, j) || !node_has_room(n, j, &nothing))
+        return false;
+    for (size_t g = 0; g < n->info.gpus.count && need > 0; g++) {
+        struct order_gpu at = { .index = gpus[g].index, .milli = part };
+        if (gpus[g].healthy && gpu_ask_fits(&j->shape.gpu, gpus[g].model, gpus[g].mem_mib)
+            && gpu_held(n, gpus[g].index, &mib) + part <= 1000 && house_allows_gpu(n, j, &gpus[g], &at))
+            need -= part;
+    }
+    return need <= 0;
+}
+
 /* next: the number of the task that comes next, if it was never placed. */
 static bool acceptable(struct call *c, struct job *j, const struct placement *p, int64_t next)
 {

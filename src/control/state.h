@@ -156,6 +156,7 @@ struct job {
     struct map *skipped;        /* from next_task on: tasks that were cancelled before their turn, as index + 1; NULL: none ever */
     struct volume *disk;        /* of an instance: where what it writes is kept; NULL: nowhere yet */
     int64_t lean;               /* ... the node where there is room for that, if the planner's was none; 0: any. disk_room.c */
+    int64_t leaned_ms;          /* ... since when, or when others were last looked at */
     bool no_room;               /* ... there is none anywhere: one more thing that blocks it */
     struct follower *followers;
     size_t follower_count, follower_room;
