@@ -30,6 +30,8 @@ is "an instance has a disk on its node" "$(disks) $(arcus volumes -o json | jq '
 is "it is stopped" "$(arcus stop lab -o json | jq -r .state) $(arcus stop lab -o json | jq -r .name)" "stopping lab"
 wait_for lab stopped
 is "stopped, it holds nothing" "$(free) $(job lab .reason) $(state lab)" "2 0 Stopped stopped"
+is "it is listed as stopped, without GPUs" "$(arcus ps -s stopped | grep -c lab) $(arcus ps -s queued | grep -c lab) $(arcus ps -s stopped | grep -c simulated)" "1 0 0"
+is "nothing is promised to it" "$(arcus queue lab -o json | jq -r '"\(.state) \(.first_at)"') $(arcus describe lab | grep -c 'goes before')" "stopped null 0"
 like "arcus queue says what to do" "$(arcus queue lab -o json 2>&1)" 'until somebody starts it'
 arcus exec lab -- true >/dev/null 2>&1
 is "nothing can be executed in it" "$(( $? != 0 ))" 1
