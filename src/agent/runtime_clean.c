@@ -6,6 +6,7 @@
  * begin. */
 #include "agent/runtime_internal.h"
 #include "agent/tree.h"
+#include "base/log.h"
 #include "model/prefix.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,19 @@ struct cleaning {
     char name[ID_TEXT], data[RUNTIME_PATH], run[RUNTIME_PATH];
     bool empty; /* nothing of it runs any more */
 };
+
+/* Somebody else may hold a descriptor of what was mounted from it, and the file with that: what it takes of the node's disk goes now. */
+static void empty_disk(const char *folder)
+{
+    char path[RUNTIME_PATH + sizeof DISK_FILE];
+    snprintf(path, sizeof path, "%s/" DISK_FILE, folder);
+    int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd == -1)
+        return;
+    if (ftruncate(fd, 0) == -1)
+        log_line(LOG_WARN, "agent", "cannot free the space of %s: %s", path, strerror(errno));
+    close(fd);
+}
 
 static void remove_quietly(const char *path)
 {
@@ -112,6 +126,7 @@ struct removal {
     struct work work;
     char paths[5][RUNTIME_PATH];
     size_t count;
+    bool volume;   /* the first of paths is the folder of one */
     struct os *os;
     char status[RUNTIME_PATH], end[RUNTIME_PATH]; /* of an attempt that is forgotten; else empty */
     struct runtime *r;
@@ -158,6 +173,8 @@ static void removal_run(struct work *w)
         x->count--;
     else
         x->spare = 0;
+    if (x->volume && x->count)
+        empty_disk(x->paths[0]);
     for (size_t i = 0; i < x->count; i++)
         remove_quietly(x->paths[i]);
     if (x->status[0])
@@ -225,6 +242,7 @@ void runtime_drop_volume(struct runtime *r, int64_t volume)
     if (!x)
         abort();
     x->work = (struct work){ .run = removal_run, .done = removal_done };
+    x->volume = true;
     snprintf(gone, sizeof gone, ".%s", name);
     if (rename(from, in_data(r, x->paths[x->count++], "volumes", gone)) == -1)
         x->count = 0; /* it was never used here */
@@ -295,8 +313,11 @@ static void sweep_volumes(struct sweep *s)
     if (!dir_list(s->os, folder, s->mem, &names, &err))
         return;
     for (size_t i = 0; i < names.count; i++)
-        if (names.at[i][0] == '.')
-            remove_quietly(arena_printf(s->mem, "%s/%s", folder, names.at[i]));
+        if (names.at[i][0] == '.') {
+            const char *path = arena_printf(s->mem, "%s/%s", folder, names.at[i]);
+            empty_disk(path);
+            remove_quietly(path);
+        }
 }
 
 static void sweep_run(struct work *w)

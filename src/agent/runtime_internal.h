@@ -46,6 +46,7 @@ struct attempt {
     struct order *order;
     const struct image *image;
     const char *workdir;        /* path of the blob */
+    bool lies_on_own;           /* its disk lies on an archive that was imported, which is asked for */
     bool asked_image, asked_workdir, asked_template, asked_net, has_net, asked_share, waits_share, has_share;
     struct net_holder holder;   /* a supervisor that was found: it may hold the networks open */
     char address[16];           /* in its project's network; "": none */

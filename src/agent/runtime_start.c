@@ -22,8 +22,6 @@ enum {
     RANGES = 61000,
     DISK_MIB = 10240,
     LOG_MIB = 100,
-    SMALL_MIB = 1024,
-    SMALL_STEP = 64,
     PASSWD_BYTES = 1 << 20
 };
 
@@ -64,6 +62,28 @@ bool take_range(struct runtime *r, int64_t *base, void *owner)
 
 /* --- what a start may have to wait for */
 
+/* A disk lies on the image that it was made of, whatever its name stands for by now. */
+static void lies_on(struct attempt *a)
+{
+    char name[ID_TEXT], path[RUNTIME_PATH];
+    struct order *o = a->order;
+    struct slice text;
+    struct err ignored;
+    if (!o->disk)
+        return;
+    in_data(a->r, path, "volumes", id_text(name, PREFIX_VOLUME, o->disk));
+    if (!file_read(a->r->os, arena_printf(a->mem, "%s/" DISK_IMAGE, path), DISK_IMAGE_BYTES, a->mem, &text, &ignored))
+        return;
+    const char *known = arena_bytes(a->mem, text.at, text.len), archive[] = "archive-";
+    bool own = strncmp(known, archive, sizeof archive - 1) == 0;
+    const char *digest = arena_printf(a->mem, "sha256:%s", own ? known + sizeof archive - 1 : known);
+    if (!image_digest_ok(digest))
+        return; /* the supervisor compares, too */
+    a->lies_on_own = own;
+    o->image_blob = own ? digest : NULL;
+    o->image = own ? o->image : image_exact(o->image, digest, a->mem);
+}
+
 static void on_image(void *arg, const struct image *image, const struct err *err)
 {
     struct attempt *a = arg;
@@ -74,6 +94,12 @@ static void on_image(void *arg, const struct image *image, const struct err *err
         bool ours
             = err->rc == RC_INTERNAL || err->rc == RC_OVER_QUOTA
               || (a->order->image_blob && (err->rc == RC_UNAVAILABLE || err->rc == RC_TIMEOUT));
+        if (!ours && a->lies_on_own) {
+            struct err why; /* what is in its arena goes before this is told */
+            err_set(&why, RC_BAD_INPUT, "its disk lies on the image %s, which cannot be had any more (%s); import that archive again as %s", a->order->image_blob, err->text, a->order->image);
+            attempt_end(a, OUTCOME_START_FAILED, why.text);
+            return;
+        }
         attempt_end(a, ours ? OUTCOME_NODE_FAULT : OUTCOME_IMAGE_NOT_FOUND, err->text);
         return;
     }
@@ -134,9 +160,7 @@ static bool has_network(struct attempt *a)
 /* Sizes are rounded up, so that few templates serve all. */
 static int64_t scratch_mib(const struct order *o)
 {
-    int64_t mib = o->disk_mib > 0 ? o->disk_mib : DISK_MIB,
-            step = mib <= SMALL_MIB ? SMALL_STEP : SMALL_MIB;
-    return (mib + step - 1) / step * step;
+    return disk_rounded(o->disk_mib > 0 ? o->disk_mib : DISK_MIB);
 }
 
 static void template_path(struct attempt *a, char out[static RUNTIME_PATH])
@@ -320,6 +344,7 @@ static void plan_fill(struct attempt *a, const struct bundle_user *user, const c
         .scratch_template = arena_text(mem, template),
         .scratch_mib = scratch_mib(o),
         .disk = o->disk && r->real ? arena_printf(mem, "%s/volumes/%s", r->config.data, id_text(disk, PREFIX_VOLUME, o->disk)) : NULL,
+        .disk_used = o->disk_used,
         .workdir = a->workdir,
         .mem_mib = o->mem_mib,
         .log_mib = o->log_mib > 0 ? o->log_mib : LOG_MIB,
@@ -515,6 +540,7 @@ void start_advance(struct attempt *a)
         if (!a->asked_image) {
             a->asked_image = true;
             a->awaited++;
+            lies_on(a);
             images_want(r->images, a->order->image, a->order->image_blob, on_image,
                         a); /* may come back here at once */
         }

@@ -85,6 +85,7 @@ static const struct field plan_rows[] = {
     PATH_FIELD(lower, .when_set = true),
     FIELD(struct plan, hide, TEXTS, .max = 64),
     PATH_FIELD(disk, .when_set = true),
+    FIELD(struct plan, disk_used, BOOL, .when_set = true),
     FIELD(struct plan, scratch, ENUM, .names = &scratch_names),
     PATH_FIELD(scratch_template, .when_set = true),
     FIELD(struct plan, scratch_mib, INT, .min = 1, .max = 1 << 30),

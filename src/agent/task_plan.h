@@ -44,6 +44,7 @@ struct plan {
     const char *scratch_template;
     int64_t scratch_mib;
     const char *disk;           /* a folder where the scratch is kept for the next attempt of an instance; NULL: it goes with this one */
+    bool disk_used;             /* it has been run on: if it is not there, it was lost */
     struct objects mounts;      /* of struct plan_mount */
     struct objects nodes, files, links;     /* of plan_node, plan_file, plan_link */
     struct objects shares;      /* of struct plan_share: parts of GPUs that it holds; for the agent, when it finds it again */
@@ -68,6 +69,9 @@ extern const struct fields plan_stop_fields;
 /* The last whole line of a status file. */
 MUST_CHECK bool status_read(struct slice file, struct arena *mem, struct task_status *out, struct err *err);
 
+#define DISK_FILE  "disk"               /* in the folder of a disk: its filesystem, and what the folder of its image was called when it was made */
+#define DISK_IMAGE "image"
+enum { DISK_IMAGE_BYTES = 128 };
 #define LAUNCH_NAME "arcus-launch"      /* the supervisor under another name, for tasks of gangs (task/launch.c) */
 
 enum { PLAN_WAKE = 23 };    /* SIGURG */

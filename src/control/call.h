@@ -141,6 +141,8 @@ void disks_tick(struct call *c);                                                
 bool node_could_run(struct call *c, const struct node *n, const struct job *j); /* if nothing else ran there */
 bool node_could_start(struct call *c, const struct node *n, const struct job *j);   /* beside what runs there, if it were its turn */
 void disk_settle(struct call *c, struct job *j, struct node *n);                /* disk.c: it is placed there; an instance gets its disk */
+bool disk_is_used(const struct job *j);                                         /* it has one, and has run on it */
+const struct job *disk_on_image(const struct state *s, const struct image *m);   /* some instance whose disk lies on that image; NULL: none */
 void disk_drop(struct call *c, struct job *j);                                  /* it has ended: so has its disk */
 bool disk_keeps(struct call *c, struct task *t, const struct ending *how);      /* it would be over, but its disk is worth more: it is stopped */
 void instance_stop(struct call *c, struct job *j, const char *why);              /* what runs of it ends, and it waits until it is started */

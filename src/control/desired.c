@@ -277,6 +277,7 @@ static void order_of(struct call *c, struct attempt *a, struct order *o)
     o->hostfile = hostfile_of(c, a);
     o->mounts = mounts_of(c, j);
     o->disk = j->disk && j->disk->node == a->node->id ? j->disk->id : 0;
+    o->disk_used = o->disk && disk_is_used(j);
     o->secrets = secrets_of(c, j);
 }
 

@@ -15,6 +15,23 @@ void disk_link(struct job *j, struct volume *v, struct node *n)
     n->disks = v;
 }
 
+/* A node that says when it started may be wrong by what clocks differ: then a disk that has vanished is not missed, as before. */
+bool disk_is_used(const struct job *j)
+{
+    return j->disk && j->started_ms >= j->disk->created_ms;
+}
+
+const struct job *disk_on_image(const struct state *s, const struct image *m)
+{
+    const struct volume *v;
+    for (size_t i = 0; (v = map_next(s->volumes, &i));) {
+        const struct job *j = v->job && v->project == m->project ? map_get(s->jobs, v->job) : NULL;
+        if (j && text_is(j->spec.image, m->name))
+            return j;
+    }
+    return NULL;
+}
+
 void disk_settle(struct call *c, struct job *j, struct node *n)
 {
     if (!job_is_instance(j) || j->disk)

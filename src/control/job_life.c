@@ -141,6 +141,8 @@ static bool wants_retry(const struct job *j, const struct task *t, enum outcome 
 {
     if (t->state == JOB_STOPPING || outcome == OUTCOME_SUCCEEDED || outcome == OUTCOME_CANCELLED || outcome == OUTCOME_OUT_OF_DISK)
         return false;
+    if (outcome == OUTCOME_START_FAILED && disk_is_used(j))
+        return false; /* it has been started from the same words before: what is in the way is on its disk, and stays there */
     if (outcome == OUTCOME_NODE_LOST && j->spec.on_lost == ON_LOST_WAIT)
         return false; /* it may still run there, and was to run nowhere else */
     if (outcome == OUTCOME_PREEMPTED || asked)

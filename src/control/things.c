@@ -206,6 +206,9 @@ bool image_remove(struct call *c, const void *body, struct err *err)
     struct image *m = state_image(c->s, c->who->project, ask->image);
     if (!m)
         return err_set(err, RC_NOT_FOUND, "there is no image '%s' in this project", ask->image);
+    const struct job *on = disk_on_image(c->s, m);
+    if (on)
+        return err_set(err, RC_CONFLICT, "the disk of the instance %s lies on the image %s; cancel the instance first, or import under another name", on->name, m->name);
     EMIT(c, IMAGE_DROP, V_INT(m->id));
     emit_event(c, m->project, "image.removed", id_of(c, PREFIX_IMAGE, m->id), NULL);
     image_reply(c, m, "removed");

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 
 enum {
+    SMALL_DISK_MIB = 1024,
+    SMALL_DISK_STEP = 64,
     /* Of all arguments: an order holds them, and the kernel takes no text above 128 KiB. */
     SCRIPT_MAX = 64 << 10,
     ENV_MAX = 48 << 10,
@@ -59,6 +61,12 @@ static const char *const notebook[] = {
     "exec jupyter lab --no-browser --allow-root --ip=127.0.0.1 --port=8888",
 };
 
+int64_t disk_rounded(int64_t mib)
+{
+    int64_t step = mib <= SMALL_DISK_MIB ? SMALL_DISK_STEP : SMALL_DISK_MIB;
+    return (mib + step - 1) / step * step;
+}
+
 static bool settle_instance(struct job_spec *s, struct err *err)
 {
     if (!text_is(s->type, "instance"))
@@ -70,6 +78,7 @@ static bool settle_instance(struct job_spec *s, struct err *err)
     if (!s->command.count && !s->run.count)
         s->run = (struct texts){ (const char **)(s->jupyter ? notebook : waits), 1 };
     s->jupyter = false; /* it is what it runs */
+    s->disk_mib = disk_rounded(s->disk_mib);
     if (!s->retry.limit)
         s->retry.limit = 1000;
     return true;

@@ -84,6 +84,7 @@ void shape_on(const struct shape *s, int64_t node_cpu_milli, int64_t node_mem_mi
 MUST_CHECK bool job_spec_settle(struct job_spec *spec, struct arena *mem, struct shape *shape, struct err *err);
 /* What to execute: the command, or a shell with the lines of setup and run; empty: the image's own entrypoint. */
 struct texts job_argv(const struct job_spec *spec, struct arena *mem);
+int64_t disk_rounded(int64_t mib);                          /* as nodes make them: what is asked for, counted and made is the same */
 MUST_CHECK bool image_ref_check(const char *image, struct err *err);    /* "host", or what a registry or an import could be called */
 MUST_CHECK bool job_mount_parse(const char *text, struct arena *mem, struct job_mount *out, struct err *err);
 MUST_CHECK bool flavor_parse(const char *text, struct shape *out, struct err *err);     /* what flavor_of writes; 0 where a name says nothing */

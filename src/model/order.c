@@ -86,6 +86,7 @@ static const struct field order_rows[] = {
     FIELD(struct order, mounts, OBJECTS, .sub = &mount_fields, .max = 64, .when_set = true),
     FIELD(struct order, watch, BOOL, .when_set = true),
     FIELD(struct order, disk, ID, .prefix = PREFIX_VOLUME, .when_set = true),
+    FIELD(struct order, disk_used, BOOL, .when_set = true),
     FIELD(struct order, workdir, TEXT, .max = 128, .when_set = true),
     FIELD(struct order, user, TEXT, .max = 64, .when_set = true),
     FIELD(struct order, net, INT, .min = 0, .max = NET_NUMBERS - 1, .when_set = true),

@@ -37,6 +37,7 @@ struct order {
     struct objects mounts;      /* of struct order_mount */
     bool watch;                 /* it is told with reports whether somebody uses it: struct task_use */
     int64_t disk;               /* of an instance: what it writes is kept under this number, for its next attempt; 0: it goes with this one */
+    bool disk_used;             /* something has run on it: if it is not there, it was lost, and none is made in its place */
     const char *workdir;        /* digest of the uploaded folder, or NULL */
     const char *user;
     int64_t net, mbit;          /* the number of its project's network, 0: it gets none; what it may send and receive, in Mbit/s, 0: not capped */

@@ -95,6 +95,9 @@ static bool own_folder(const struct plan *p, int root, const char *path, unsigne
     return true;
 }
 
+/* On a disk that its tenant has filled he does without what he removed of it, and comes in to make room. */
+static bool no_room(const struct plan *p) { return p->disk && (errno == ENOSPC || errno == ENOENT); }
+
 static bool is_no_folder(void) { return errno == ELOOP || errno == ENOTDIR; }
 
 static bool made(const struct plan *p, int root, const char *path, unsigned mode, bool ours, struct err *err)
@@ -104,7 +107,7 @@ static bool made(const struct plan *p, int root, const char *path, unsigned mode
         return true;
     if (is_no_folder() && (!ours || (unlinkat(root, path, 0) == 0 && own_folder(p, root, path, mode, &fd))))
         return true;
-    return err_errno(err, "cannot make /%s in its root", path);
+    return (!ours && no_room(p)) || err_errno(err, "cannot make /%s in its root", path);
 }
 
 static bool bind_top(const struct plan *p, int root, const char *name, bool deep, struct err *err)
@@ -113,7 +116,7 @@ static bool bind_top(const struct plan *p, int root, const char *name, bool deep
     AUTO(fd_close) int target = -1;
     snprintf(from, sizeof from, "/%s", name);
     if (!own_folder(p, root, name, 0755, &target))
-        return is_no_folder() || err_errno(err, "cannot make %s in its root", from);
+        return is_no_folder() || no_room(p) || err_errno(err, "cannot make %s in its root", from);
     return mount_clone_on(from, target, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, deep, err);
 }
 
@@ -127,7 +130,7 @@ static bool one_top(const struct plan *p, int root, const struct dirent *e, stru
     if (S_ISLNK(st.st_mode)) { /* bin -> usr/bin */
         ssize_t n = readlink(from, target, sizeof target - 1);
         target[MAX(n, 0)] = 0;
-        return n <= 0 || symlinkat(target, root, e->d_name) == 0 || errno == EEXIST
+        return n <= 0 || symlinkat(target, root, e->d_name) == 0 || errno == EEXIST || no_room(p)
                || err_errno(err, "cannot make %s in its root", from);
     }
     if (!S_ISDIR(st.st_mode))

@@ -163,6 +163,9 @@ static bool workdir_once(const struct plan *p, struct err *err)
         return true;
     if (!workdir_unpack(p, err))
         return false;
+    AUTO(fd_close) int scratch = open("scratch", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (scratch == -1 || syncfs(scratch) == -1) /* the mark must not outlast a power cut that its files do not */
+        return err_errno(err, "cannot keep the work folder");
     AUTO(fd_close) int mark = open("scratch/unpacked", O_WRONLY | O_CREAT | O_CLOEXEC, 0400);
     return mark != -1 || err_errno(err, "cannot mark the work folder");
 }

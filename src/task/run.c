@@ -494,6 +494,8 @@ int task_run(struct task *t)
     leave_agents_group(t);
     l->ready = prepare(l, &err) && (t->place->open || place_open(t->place, &t->plan, &t->cgroups, &err))
                && sessions_listen(&l->fds[SLOT_LISTEN].fd, &err) && mounts_make(t, &err);
+    if (!l->ready)
+        disk_blame(&t->plan, &err);
     if (l->ready)
         check_deadlines(l); /* the order may have lain in an agent that stood still: another node may have the task by now */
     place_begin(t->place);
@@ -514,7 +516,7 @@ int task_run(struct task *t)
     container_clean(t);
     drain_rest(l);
     end_sessions(l);
-    disk_flush(&t->plan);
+    disk_shut(&t->plan);
     log_writer_close(l->log);
     t->status.phase = PHASE_ENDED;
     err = (struct err){ 0 };

@@ -89,7 +89,8 @@ MUST_CHECK bool mount_host_root(const struct plan *p, struct err *err);
 MUST_CHECK bool devices_mount(struct task *t, struct err *err);     /* devices.c: what its lease gives it of the node's devices */
 MUST_CHECK bool scratch_mount(const struct plan *p, struct err *err);
 MUST_CHECK bool disk_mount(const struct plan *p, struct err *err);                      /* at scratch, of one that is kept */
-void disk_flush(const struct plan *p);
+void disk_shut(const struct plan *p);                                                   /* all of it is on the node's disk, and nobody has it any more */
+void disk_blame(const struct plan *p, struct err *err);                                 /* of a start that failed: it is full */
 MUST_CHECK bool user_namespace(const char *map, int *out, struct err *err);             /* one that says which ids are meant; its one process only holds it until we have opened it */
 MUST_CHECK bool make_owned(const char *path, unsigned mode, const struct plan *p);  /* a folder of the scratch, whose names no tenant can change */
 MUST_CHECK bool workdir_unpack(const struct plan *p, struct err *err);

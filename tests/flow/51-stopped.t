@@ -118,7 +118,61 @@ is "of an image: what was made, changed and removed is so" "$(inside shop 'cat /
 1000 1000
 root:x:0:0:root:/:/bin/sh
 changed"
+arcus stop shop >/dev/null; wait_for shop stopped
+arcus image remove app:1 >/dev/null 2>"$BASE/err"
+is "... and the image that its disk lies on is not removed" "$? $(grep -c 'instance shop' "$BASE/err")" "5 1"
+
+# --- what its node finds when it is started again. Held: somebody has a folder of its disk open, which takes its start a while to believe
+last() { get "/v1/jobs/$1/attempts" | jq -r '.items | sort_by(.id) | .[-1] | "\(.outcome) \(.detail)"'; }
+tries() { get "/v1/jobs/$1/attempts" | jq '.items | length'; }
+add() { # add NAME: an instance, and where its disk is
+    find "$VOLUMES" -maxdepth 1 -name 'vol-*' | sort >"$BASE/before"
+    arcus run -d --type instance --name "$1" -c 0.1 -m 64MB --disk 64MB --grace 0s --retry-delay 0s >/dev/null 2>&1
+    wait_for "$1" running; until_ok 60 runs_again "$1"
+    find "$VOLUMES" -maxdepth 1 -name 'vol-*' | sort | comm -13 "$BASE/before" - >"$BASE/disk.$1"
+}
+add held
+inside held 'head -c 20000000 /dev/urandom >/home/big; sync' >/dev/null
+exec 9<"/proc/$(first_pid "$(get /v1/jobs/held/attempts | jq -r '.items[0].id')")/root/home" 8<"$(cat "$BASE/disk.held")/disk"
+arcus stop held >/dev/null; wait_for held stopped
+is "stopped, nothing of its disk can be read through what was left open" "$(ls /proc/self/fd/9/ 2>/dev/null | wc -l)" 0
+arcus start held >/dev/null
+add lost
+arcus stop lost >/dev/null; wait_for lost stopped
+rm -r "$(cat "$BASE/disk.lost")"
+arcus start lost >/dev/null
+tried_again() { [ "$(tries "$1")" = 2 ] && in_state "$1" stopped; }
+until_ok 90 tried_again lost
+like "a disk that has vanished is told, and none is made in its place" "$(last lost) $(find "$(cat "$BASE/disk.lost")" -type f | wc -l)" '^start_failed its disk is not on its node any more.* 0$'
+arcus cancel lost >/dev/null; wait_end lost
+add full
+inside full 'rmdir /srv /media /mnt /var/spool; cat /dev/zero >/root/fill; cat /dev/zero >/root/more; sync; mkdir /home/a' >"$BASE/out" 2>&1
+like "a disk is filled" "$(cat "$BASE/out")" 'cannot create directory'
+arcus stop full >/dev/null; wait_for full stopped
+arcus start full >/dev/null; until_ok 60 runs_again full
+is "a full disk keeps nobody out: without what there is no room for" "$(tries full) $(inside full 'ls -d /srv 2>/dev/null; rm /root/fill; mkdir /srv && echo room')" "2 room"
+inside full 'kill -TERM 1' >/dev/null
+wait_for full stopped
+is "shut down from inside it is stopped, and keeps its disk" "$(last full) $(ls "$(cat "$BASE/disk.full")")" "succeeded  disk"
+arcus cancel full >/dev/null; wait_end full
+NOTE=$(find "$VOLUMES" -name image)
+is "a disk knows the image that it was made of" "$(cat "$NOTE")" "archive-$(sha256sum <"$BASE/app.tar" | cut -d' ' -f1)"
+cp "$NOTE" "$BASE/note"; printf 'archive-%064d' 1 >"$NOTE"
+tries=$(tries shop)
+arcus start shop >/dev/null
+refused_once() { [ "$(tries shop)" = $((tries + 1)) ] && in_state shop stopped; }
+until_ok 90 refused_once
+like "... and is put over no other" "$(last shop)" '^start_failed its disk lies on the image sha256:0*1, which cannot be had any more'
+cp "$BASE/note" "$NOTE"
+arcus start shop >/dev/null; until_ok 60 runs_again shop
+is "... but over that one" "$(inside shop 'cat /data/file')" made
 arcus cancel shop >/dev/null; wait_end shop
+until_ok 120 tried_again held
+like "one whose disk is held open is told so, once" "$(last held)" '^start_failed its disk is still in use: another task'
+arcus cancel held >/dev/null; wait_end held
+let_go() { [ ! -e "$(cat "$BASE/disk.held")" ] && [ "$(stat -L -c %b /proc/self/fd/8)" = 0 ]; }
+ok "cancelled, its space is the node's at once, whoever holds it" until_ok 60 let_go
+exec 8<&- 9<&-
 
 # --- the end
 arcus stop lab >/dev/null; wait_for lab stopped

@@ -109,6 +109,46 @@ TEST(an_instance_that_held_too_much_of_its_nodes_disk_is_stopped_at_once_however
     CHECK(!a.ok && a.err.rc == RC_BAD_INPUT);
 }
 
+TEST(an_instance_that_has_run_on_its_disk_and_cannot_be_started_from_it_is_stopped_and_its_node_is_told_that_there_was_one)
+{
+    struct lab l = lab_new("", false);
+    AUTO(door_free) struct door *d = l.d;
+    bool two = text_is(l.node, "n2");
+    CHECK(ask(&l, VERB_JOB_STOP).ok && ends(&l, "preempted") && ask(&l, VERB_JOB_START).ok);
+    door_run(d, 1000);
+    find(&l);
+    struct answer order = door_hello(d, two ? l.two : l.one, l.node, 2, l.n[two] + 1, (struct texts){ 0 });
+    CHECK(order.ok && strstr(order.text, "\"disk_used\":true") && ends(&l, "start_failed"));
+    door_run(d, 60 * 1000);
+    CHECK(text_is(word(&l, "state"), "stopped") && rows_in(d, "attempt") == 2 && rows_in(d, "volume") == 1 && same(&l, "it cannot be started"));
+}
+
+TEST(an_image_is_not_removed_while_the_disk_of_an_instance_lies_on_it)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    struct lab l = { .d = d };
+    struct blob_view blob = { .id = "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae", .size = 3 };
+    door_node(d, "n1", 2, l.one);
+    CHECK(door_ask_bound(d, d->admin, NULL, VERB_BLOB_ADD, &blob).ok);
+    CHECK(door_ask(d, d->admin, VERB_IMAGE_ADD, FMT(d, "{\"name\":\"base\",\"digest\":\"%s\"}", blob.id)).ok);
+    l.job = door_submit(d, d->admin, "{\"name\":\"lab\",\"type\":\"instance\",\"image\":\"base\"}");
+    CHECK(text_given(l.job) && begins(&l) && ask(&l, VERB_JOB_STOP).ok && ends(&l, "preempted"));
+    struct answer a = door_ask(d, d->admin, VERB_IMAGE_REMOVE, "{\"image\":\"base\"}");
+    CHECK(!a.ok && a.err.rc == RC_CONFLICT && strstr(a.err.text, "instance lab"));
+    CHECK(ask(&l, VERB_JOB_CANCEL).ok && door_ask(d, d->admin, VERB_IMAGE_REMOVE, "{\"image\":\"base\"}").ok);
+}
+
+TEST(a_disk_counts_as_what_its_node_makes_of_it)
+{
+    AUTO(door_free) struct door *d = door_new(true);
+    CHECK(door_ask(d, d->admin, VERB_PROJECT_UPDATE, "{\"project\":\"default\",\"disk_mib\":2047}").ok);
+    CHECK(!door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"type\":\"instance\",\"disk_size\":\"1025MiB\"}").ok);
+    CHECK(text_given(door_submit(d, d->admin, "{\"type\":\"instance\",\"disk_size\":\"961MiB\"}")));     /* 1024 */
+    CHECK(text_given(door_submit(d, d->admin, "{\"type\":\"instance\",\"disk_size\":\"959MiB\"}")));     /* 960 */
+    CHECK(!door_ask(d, d->admin, VERB_JOB_SUBMIT, "{\"type\":\"instance\",\"disk_size\":\"64MiB\"}").ok);
+    check_books(d, "rounded");
+}
+
 /* The nodes of a test have 1 TiB: half of it is for disks, and half of that for one project where there are two. */
 #define DISK(name, size) door_submit(d, d->admin, "{\"name\":\"" name "\",\"type\":\"instance\",\"cpus\":1,\"disk_size\":\"" size "\"}")
 #define WAITS(job, why) (text_is(job_word(d, job, "state"), "queued") && text_is(job_word(d, job, "reason"), why))
@@ -198,7 +238,7 @@ TEST(disks_of_instances_count_in_the_quota_of_their_project_whether_they_run_or_
 
 TEST(an_instance_that_cannot_be_started_is_tried_again_after_longer_and_longer_pauses)
 {
-    struct lab l = lab_new(",\"retry_delay\":\"0s\"", false);
+    struct lab l = lab_new(",\"retry_delay\":\"0s\"", true);
     AUTO(door_free) struct door *d = l.d;
     CHECK(ends(&l, "start_failed") && text_is(word(&l, "reason"), "RetryDelay"));
     for (int64_t pause = 1000; pause <= 4000; pause *= 2) {
