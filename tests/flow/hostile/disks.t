@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # disks.t - root inside an instance against the disk that is kept for it: links that it leaves where its node, as root, makes and mounts things at the next start;
 # devices and rights on that disk; the file that it is in; and a node that it fills.
+# In a mount namespace of its own: what it mounts is copied by every supervisor that begins beside it, and then stays in use for as long as that one lives.
+[ -n "${DISKS_ON_THEIR_OWN:-}" ] || exec unshare -m --propagation private env DISKS_ON_THEIR_OWN=1 "$0" "$@"
 . "$(dirname "$0")/../lib.sh"
 cloud_up --sim-gpus 0
 tried() { get "/v1/nodes/$1" | jq -e '.info.runtime != "on trial"' >/dev/null; }
