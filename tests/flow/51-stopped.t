@@ -20,7 +20,7 @@ fi
 inside() { arcus exec "$1" -- sh -c "$2" 2>&1; }
 disks() { find "$VOLUMES" -mindepth 1 -maxdepth 1 -name 'vol-*' | wc -l; }
 free() { get "/v1/nodes/$NODE" | jq -r '"\(.gpus_free) \(.tasks)"'; }
-runs_again() { in_state "$1" running && arcus exec "$1" -- true 2>/dev/null; }
+runs_again() { in_state "$1" running && arcus exec "$1" -- sh -c : 2>/dev/null; }
 state() { arcus ps -o json | jq -r --arg n "$1" '.items[] | select(.name == $n) | .state'; }
 
 arcus run -d --type instance --name lab -g 1 -c 0.5 -m 256MB --disk 256MB --grace 1s >/dev/null 2>&1

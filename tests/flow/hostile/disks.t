@@ -12,7 +12,7 @@ if ! get "/v1/nodes/$NODE" | jq -e .info.disks >/dev/null; then
     finish
 fi
 inside() { arcus exec "$1" -- sh -c "$2" 2>&1; }
-runs_again() { in_state "$1" running && arcus exec "$1" -- true 2>/dev/null; }
+runs_again() { in_state "$1" running && arcus exec "$1" -- sh -c : 2>/dev/null; }
 again() { arcus stop "$1" >/dev/null; wait_for "$1" stopped; arcus start "$1" >/dev/null; until_ok 60 runs_again "$1"; }
 V=$BASE/victim
 mkdir -m 700 "$V" "$V/folder" "$V/empty"
